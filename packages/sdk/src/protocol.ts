@@ -1,0 +1,279 @@
+/**
+ * What goes over the wire, in one place: the server and every client read the same lists.
+ *
+ * Nothing here runs; it is names, numbers and types.
+ */
+
+/** A long-lived API key: `svc_` and 32 characters of `0-9A-Za-z`. */
+export const API_KEY_PATTERN = /^svc_[0-9A-Za-z]{32}$/
+
+/** The subprotocol that a hub client offers and the hub selects. */
+export const HUB_PROTOCOL = 'keyway.hub.v1'
+/** A browser cannot set headers on a WebSocket: it offers `bearer.<token>` as a second subprotocol. */
+export const HUB_BEARER_PREFIX = 'bearer.'
+/** Largest text frame either side may send, in bytes. */
+export const HUB_MAX_FRAME_BYTES = 64 * 1024
+/** The server pings this often. */
+export const HUB_HEARTBEAT_SECONDS = 25
+/** A connection that was silent for this long is dropped. */
+export const HUB_SILENCE_SECONDS = 60
+/** An agent hears `token_expiring` this long before its token ends. */
+export const HUB_EXPIRY_NOTICE_SECONDS = 60
+
+/** What the scopes that Keyway knows allow. Every other scope is the operator's own and grants nothing here. */
+export const SCOPES = {
+  'agent:connect': 'exchange the key for an agent token and connect to the hub',
+  'agents:send': 'send messages to other connections of the same owner',
+  'agents:read': 'list the live connections of the same owner',
+  'account:read': 'read the profile, the balance and the ledger',
+} as const
+
+export type KnownScope = keyof typeof SCOPES
+
+/** Names that start so are Keyway's: an unknown one is refused. */
+export const RESERVED_SCOPE_PREFIXES = ['agent:', 'agents:', 'account:', 'keys:'] as const
+
+/** Every `code` an HTTP error can carry. A code is never renamed. */
+export const ERROR_CODES = [
+  'invalid_json',
+  'invalid_request',
+  'magic_link_invalid',
+  'authentication_required',
+  'invalid_token',
+  'invalid_api_key',
+  'api_key_revoked',
+  'api_key_expired',
+  'invalid_refresh_token',
+  'refresh_token_reused',
+  'insufficient_balance',
+  'insufficient_scope',
+  'session_required',
+  'account_suspended',
+  'charge_not_authorized',
+  'network_not_allowed',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'payload_too_large',
+  'unsupported_media_type',
+  'upgrade_required',
+  'key_limit_reached',
+  'idempotency_conflict',
+  'api_key_inactive',
+  'api_key_replaced',
+  'magic_link_expired',
+  'magic_link_used',
+  'rate_limited',
+  'unavailable',
+  'internal_error',
+] as const
+
+export type ErrorCode = (typeof ERROR_CODES)[number]
+
+/** One field of a body or query that was refused. */
+export interface FieldError {
+  field: string
+  message: string
+}
+
+/** The body of every HTTP error (RFC 9457, `application/problem+json`). */
+export interface Problem {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code: ErrorCode
+  request_id: string
+  errors?: FieldError[]
+  /** Seconds. */
+  retry_after?: number
+  window?: 'minute' | 'hour' | 'day'
+  /** With a local inbox: the setting that holds the limit. */
+  setting?: string
+}
+
+/** How the hub closes a connection; `reconnect` is what a client shall do then. */
+export const CLOSE_CODES = {
+  1001: { reasons: ['going_away'], reconnect: 'now' },
+  1009: { reasons: ['too_big'], reconnect: 'never' },
+  1011: { reasons: ['internal'], reconnect: 'backoff' },
+  1012: { reasons: ['restarting'], reconnect: 'now' },
+  1013: { reasons: ['try_again_later'], reconnect: 'backoff' },
+  4400: { reasons: ['bad_message'], reconnect: 'never' },
+  4401: { reasons: ['invalid_token'], reconnect: 'exchange' },
+  4403: { reasons: ['insufficient_scope', 'account_suspended', 'network_not_allowed'], reconnect: 'never' },
+  4408: { reasons: ['token_expired'], reconnect: 'exchange' },
+  4410: { reasons: ['revoked'], reconnect: 'never' },
+  4429: { reasons: ['rate_limited', 'too_many_connections', 'slow_consumer'], reconnect: 'backoff' },
+} as const
+
+export type CloseCode = keyof typeof CLOSE_CODES
+export type CloseReason = (typeof CLOSE_CODES)[CloseCode]['reasons'][number]
+
+/** JSON as it travels in `data`. */
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+
+export type FrameErrorCode =
+  | 'unknown_type'
+  | 'invalid_frame'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'rate_limited'
+
+/** What an agent may send. */
+export type AgentFrame =
+  | { type: 'ping' }
+  | { type: 'token'; token: string }
+  | { type: 'send'; id: string; to: string; data: Json }
+
+/** What the server sends. */
+export type ServerFrame =
+  | {
+      type: 'ready'
+      connection_id: string
+      agent_id: string
+      key_id: string
+      key_name: string | null
+      scopes: string[]
+      /** RFC 3339. */
+      expires_at: string
+      /** Seconds. */
+      expires_in: number
+      heartbeat_seconds: number
+    }
+  | { type: 'pong' }
+  | { type: 'token_accepted'; expires_at: string; expires_in: number }
+  | { type: 'token_expiring'; expires_at: string; expires_in: number }
+  | { type: 'message'; id: string; from: string; from_key_id: string | null; data: Json }
+  | { type: 'sent'; id: string; delivered: number }
+  | { type: 'draining'; close_in_seconds: number }
+  | { type: 'error'; code: FrameErrorCode; detail: string; id?: string }
+
+/** An API key as every call shows it; the whole key is never part of it. */
+export interface ApiKeyObject {
+  id: string
+  user_id: string
+  key_prefix: string
+  name: string | null
+  app_id: string
+  scopes: string[]
+  unrestricted: boolean
+  allowed_networks: string[]
+  status: 'active' | 'expired' | 'revoked'
+  created_at: string
+  last_used_at: string | null
+  expires_at: string | null
+  revoked_at: string | null
+  replaced_by: string | null
+}
+
+/** The one answer that holds the whole key. */
+export interface CreatedApiKey extends ApiKeyObject {
+  key: string
+}
+
+export interface AgentTokenAnswer {
+  token: string
+  agent_id: string
+  /** Seconds. */
+  expires_in: number
+}
+
+export interface UserObject {
+  id: string
+  email: string
+  name: string | null
+  role: 'user' | 'admin'
+  status: 'active' | 'suspended' | 'deleted'
+  created_at: string
+}
+
+export interface SendMagicLinkAnswer {
+  status: 'sent'
+  /** Seconds. */
+  expires_in: number
+  login_id: string
+}
+
+export interface SessionAnswer {
+  user: UserObject
+  access_token: string
+  token_type: 'Bearer'
+  /** Seconds. */
+  expires_in: number
+  refresh_token: string
+  /** Seconds. */
+  refresh_expires_in: number
+  session_id: string
+}
+
+export interface SignInAnswer extends SessionAnswer {
+  is_new_user: boolean
+}
+
+export interface SessionObject {
+  id: string
+  created_at: string
+  last_used_at: string
+  expires_at: string
+  client: string | null
+  network: string
+  current: boolean
+}
+
+export interface Money {
+  /** Decimal with 2 to 6 places. */
+  amount: string
+  currency: 'USD'
+}
+
+export interface ChargeAuthorizationObject {
+  app_id: string
+  name: string
+  granted_at: string
+  revoked_at: string | null
+}
+
+export interface AccountObject {
+  user: UserObject
+  balance: Money
+  subscription: { plan: string; status: string; started_at: string }
+  charge_authorizations: ChargeAuthorizationObject[]
+}
+
+export interface LedgerEntryObject {
+  id: string
+  kind: string
+  /** Signed decimal. */
+  amount: string
+  balance_after: string
+  app_id: string | null
+  description: string
+  created_at: string
+}
+
+export interface SecurityEventObject {
+  id: string
+  type: string
+  at: string
+  network: string | null
+  client: string | null
+  key_id?: string
+  session_id?: string
+}
+
+export interface AgentConnectionObject {
+  connection_id: string
+  key_id: string
+  key_name: string | null
+  connected_at: string
+  address: string
+  client: string | null
+}
+
+/** Every list, newest first. */
+export interface Page<Item> {
+  data: Item[]
+  has_more: boolean
+  next_cursor: string | null
+}

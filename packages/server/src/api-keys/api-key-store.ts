@@ -1,0 +1,32 @@
+import type { Instant } from '../clock.ts'
+import type { PageRequest, Slice } from '../paging.ts'
+import type { ApiKey, ApiKeyStatus, OwnedApiKey } from './api-key.ts'
+
+export interface ApiKeyStore {
+  /** By the SHA-256 of the whole key, with the owner's status: one indexed read, never cached. */
+  findByHash(keyHash: string): Promise<OwnedApiKey | null>
+  /** Also for many at once: what the hub asks about the keys it holds. Unknown ids are absent. */
+  findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
+  /** Another user's key is null like an unknown one. */
+  findOwned(userId: string, id: string): Promise<ApiKey | null>
+  list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
+  /** Active ones. Counts truly only behind `users.lock`. */
+  countActive(userId: string, now: Instant): Promise<number>
+  insert(key: ApiKey): Promise<void>
+  update(
+    userId: string,
+    id: string,
+    change: { name?: string | null; allowedNetworks?: string[] },
+  ): Promise<ApiKey | null>
+  /** Sets `revokedAt` where it is unset. Null when there was nothing to revoke. */
+  revoke(id: string, at: Instant): Promise<ApiKey | null>
+  /** Revokes all of a user's keys that are not revoked; returns their ids. */
+  revokeAllOf(userId: string, at: Instant): Promise<string[]>
+  /**
+   * Names the successor and brings the expiry forward to `expiresAt` (never back). Null, and nothing written,
+   * unless the key is active now and has no successor: two rotations at once have one winner.
+   */
+  replace(id: string, successorId: string, expiresAt: Instant, now: Instant): Promise<ApiKey | null>
+  /** Only `lastUsedAt`, and only forward. */
+  recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
+}

@@ -1,0 +1,14 @@
+import type { Instant } from '../clock.ts'
+import type { App } from './app.ts'
+
+export interface AppStore {
+  find(id: string): Promise<App | null>
+  findByAudience(audience: string): Promise<App | null>
+  list(): Promise<App[]>
+  /** False when the id is taken. */
+  insert(app: App): Promise<boolean>
+  /** Adds a secret (SHA-256) and keeps the newest two. */
+  addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
+  /** The SHA-256s that are accepted now, newest first. */
+  secrets(appId: string): Promise<string[]>
+}

@@ -1,0 +1,23 @@
+import type { Instant } from '../clock.ts'
+
+/** A registered application. `audience` is what tokens for its own services are issued to. */
+export interface App {
+  id: string
+  name: string
+  firstParty: boolean
+  audience: string | null
+  verifyUrl: string | null
+  createdAt: Instant
+}
+
+/** Where a person signs in without naming an app. */
+export const DEFAULT_APP_ID = 'console'
+/** Whose keys are made without naming an app. */
+export const DEFAULT_KEY_APP_ID = 'service-sdk'
+
+const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
+
+/** An app id is a label; registering it gives it a name, a secret and rights. */
+export function isAppId(text: string): boolean {
+  return APP_ID.test(text)
+}

@@ -1,0 +1,27 @@
+/** Millionths of a US dollar, a whole number. Safe up to nine billion dollars. */
+export type MicroDollars = number
+
+export const MICROS_PER_DOLLAR = 1_000_000
+export const CURRENCY = 'USD'
+/** What a new account may spend at first. */
+export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
+/** No single amount is larger: sums stay exact in a double. */
+export const MAX_AMOUNT: MicroDollars = 1_000_000 * MICROS_PER_DOLLAR
+
+/** `2000000` is `"2.00"`; 2 to 6 places, as many as are needed. */
+export function formatMoney(amount: MicroDollars): string {
+  const sign = amount < 0 ? '-' : ''
+  const digits = String(Math.abs(amount)).padStart(7, '0')
+  const places = digits.slice(-6).replace(/0{1,4}$/, '')
+  return `${sign}${digits.slice(0, -6)}.${places}`
+}
+
+const AMOUNT = /^(0|[1-9]\d{0,6})(?:\.(\d{1,6}))?$/
+
+/** A positive decimal text with at most 6 places, or null. */
+export function parseAmount(text: string): MicroDollars | null {
+  const match = AMOUNT.exec(text)
+  if (!match) return null
+  const amount = Number(match[1]) * MICROS_PER_DOLLAR + Number((match[2] ?? '').padEnd(6, '0'))
+  return amount > 0 && amount <= MAX_AMOUNT ? amount : null
+}

@@ -1,0 +1,9 @@
+import type { Instant } from '../clock.ts'
+import type { Ending } from './ending.ts'
+
+export interface EndingStore {
+  insert(endings: readonly Ending[]): Promise<void>
+  /** Oldest first, from `since` on (inclusive), at most `limit`; `afterId` continues within one millisecond. */
+  since(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>
+  prune(before: Instant, batch: number): Promise<number>
+}

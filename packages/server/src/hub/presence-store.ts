@@ -1,0 +1,38 @@
+import type { Instant } from '../clock.ts'
+
+/** One live connection to the hub, as every node can see it. */
+export interface PresenceRow {
+  connectionId: string
+  nodeId: string
+  userId: string
+  keyId: string
+  keyName: string | null
+  address: string
+  client: string | null
+  connectedAt: Instant
+}
+
+/** A process of the service. One that has not been seen for `NODE_TIMEOUT` is gone, and its connections with it. */
+export interface NodeRow {
+  id: string
+  startedAt: Instant
+  seenAt: Instant
+  version: string
+}
+
+export const NODE_HEARTBEAT_MS = 2000
+export const NODE_TIMEOUT_MS = 10_000
+
+export interface PresenceStore {
+  /** Registers this node or says that it is alive. */
+  heartbeat(node: NodeRow): Promise<void>
+  /** Takes the node and its connections out. */
+  leave(nodeId: string): Promise<void>
+  /** Writes and removes connections of one node in one batch. */
+  record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
+  /** Connections of a user on nodes seen since `seenSince`, newest first. */
+  listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>
+  nodes(seenSince: Instant): Promise<NodeRow[]>
+  /** Removes nodes not seen since, and connections of nodes that are not there. Returns how many. */
+  prune(notSeenSince: Instant, batch: number): Promise<number>
+}

@@ -1,0 +1,38 @@
+import type { Instant } from '../clock.ts'
+import type { EmailAddress } from '../users/user.ts'
+import type { MagicLink } from './magic-link.ts'
+
+/** The last sends of one bucket, as far as they matter to its limits. */
+export interface SendHistory {
+  bucket: string
+  /** Accepted sends so far; the next has this number plus one. */
+  count: number
+  /** When the send that is `limit` sends back was accepted, for each asked limit; null where there is none. */
+  nthLast: Map<number, Instant | null>
+}
+
+export interface MagicLinkStore {
+  insert(link: MagicLink): Promise<void>
+  find(id: string): Promise<MagicLink | null>
+  findByTokenHash(tokenHash: string): Promise<MagicLink | null>
+  /** Spends the link: sets `usedAt` where it is unset and the link has not expired at `at`. Null for all but one of any number of callers. */
+  consume(id: string, at: Instant): Promise<MagicLink | null>
+  /** Ends the other live links of the address; they answer as used. */
+  consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<void>
+  /** Ends all live links of the address (an account was suspended or deleted). */
+  consumeAllOf(email: EmailAddress, at: Instant): Promise<void>
+  /** Counts one try of the code where fewer than `maxTries` were made; null when none was left. */
+  countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
+  /**
+   * Locks the buckets' rows in the order of their names until the transaction ends, and reads how far back
+   * the `limits`-th last sends lie. A send that lies in the future (the clock was set back) is moved to `now`
+   * first: it still counts, and never for longer than its window.
+   */
+  lockSends(buckets: { name: string; limits: number[] }[], now: Instant): Promise<SendHistory[]>
+  /** Records one accepted send in each bucket. Only after `lockSends` in the same transaction. */
+  recordSend(buckets: readonly string[], at: Instant): Promise<void>
+  /** Forgets what a bucket counted. */
+  clearSends(bucket: string): Promise<void>
+  /** Removes links that ended before, and sends older than, the given instants; at most `batch` of each. Returns how many. */
+  prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
+}

@@ -1,0 +1,81 @@
+import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
+
+/** Who asks, as far as the network shows it. */
+export interface Caller {
+  /** One canonical IP address; IPv4-mapped IPv6 is IPv4. */
+  address: string
+  /** What limits count by: the IPv4 address, or the IPv6 /64. */
+  network: string
+  /** The User-Agent, at most 200 characters without control characters, or null. */
+  client: string | null
+}
+
+const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** The one spelling of an IP address (zone dropped, IPv6 compressed, mapped IPv4 as IPv4), or null. */
+export function canonicalAddress(text: string): string | null {
+  const withoutZone = text.split('%')[0]!
+  if (isIPv4(withoutZone)) return withoutZone
+  if (isIP(withoutZone) !== 6) return null
+  const address = new SocketAddress({ address: withoutZone, family: 'ipv6' }).address
+  const compressed = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  return mappedIpv4(address) ?? mappedIpv4(compressed) ?? compressed
+}
+
+function mappedIpv4(address: string): string | null {
+  const dotted = MAPPED_IPV4.exec(address)
+  if (dotted) return dotted[1]!
+  const hex = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address)
+  if (!hex) return null
+  const value = (Number.parseInt(hex[1]!, 16) << 16) | Number.parseInt(hex[2]!, 16)
+  return [24, 16, 8, 0].map(shift => (value >>> shift) & 255).join('.')
+}
+
+/** The network that limits count by. IPv6 customers hold a whole /64, so one address there proves nothing. */
+export function networkOf(address: string): string {
+  if (isIPv4(address)) return address
+  const groups = expandIpv6(address)
+    .slice(0, 4)
+    .map(group => group.toString(16))
+  return `${canonicalAddress(`${groups.join(':')}::`) ?? address}/64`
+}
+
+function expandIpv6(address: string): number[] {
+  const [head = '', tail] = address.split('::')
+  const left = head ? head.split(':') : []
+  const right = tail ? tail.split(':') : []
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
+  return [...left, ...Array<string>(zeros).fill('0'), ...right].map(group => Number.parseInt(group, 16))
+}
+
+/** `10.0.0.0/8` or a bare address, in its canonical spelling, or null. Host bits must be zero. */
+export function parseCidr(text: string): string | null {
+  const [addressText = '', prefixText, ...rest] = text.split('/')
+  const address = canonicalAddress(addressText)
+  if (!address || addressText.includes('%') || rest.length > 0) return null
+  const bits = isIPv4(address) ? 32 : 128
+  if (prefixText !== undefined && !/^(0|[1-9]\d{0,2})$/.test(prefixText)) return null
+  const prefix = prefixText === undefined ? bits : Number(prefixText)
+  if (prefix > bits || !hostBitsAreZero(address, prefix)) return null
+  return `${address}/${prefix}`
+}
+
+function hostBitsAreZero(address: string, prefix: number): boolean {
+  const bytes = isIPv4(address)
+    ? address.split('.').map(Number)
+    : expandIpv6(address).flatMap(group => [group >> 8, group & 255])
+  return bytes.every((byte, index) => (byte & (255 >> Math.max(0, Math.min(8, prefix - index * 8)))) === 0)
+}
+
+/** Whether an address lies in one of the CIDRs. Unreadable entries match nothing. */
+export function networkMatcher(cidrs: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const cidr of cidrs) {
+    const [address = '', prefix] = cidr.split('/')
+    if (isIP(address)) list.addSubnet(address, Number(prefix), isIPv4(address) ? 'ipv4' : 'ipv6')
+  }
+  return address => isIP(address) > 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+}
+
+/** 127.0.0.0/8 and ::1. */
+export const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])

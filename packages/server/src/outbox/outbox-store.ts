@@ -1,0 +1,41 @@
+import type { Instant } from '../clock.ts'
+import type { EmailAddress } from '../users/user.ts'
+import type { OutboxMessage } from './message.ts'
+
+export interface OutboxStore {
+  /** False, and nothing written, when the id is there already (a retried transaction, a second welcome). */
+  insert(message: OutboxMessage): Promise<boolean>
+  /** Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same. */
+  lease(now: Instant, leasedUntil: Instant, limit: number): Promise<OutboxMessage[]>
+  /** Settles what this lease held: state, time, error; the content is erased. Nothing when the lease was lost. */
+  settle(
+    id: string,
+    leasedUntil: Instant,
+    outcome: { state: 'sent' | 'failed' | 'expired'; at: Instant; error: string | null },
+  ): Promise<boolean>
+  /** Gives the lease back for a later attempt. */
+  retryLater(id: string, leasedUntil: Instant, nextAttemptAt: Instant, error: string): Promise<boolean>
+  /** When the next message is due (leases included), or null. */
+  nextDue(): Promise<Instant | null>
+  recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
+  /** Queued messages, and how old the oldest due one is. */
+  depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
+  prune(settledBefore: Instant, batch: number): Promise<number>
+}
+
+/** A mail of the local inbox (`KEYWAY_MAIL_URL=inbox:`), sealed under `inbox` with its id as context. */
+export interface InboxMail {
+  id: string
+  recipient: EmailAddress
+  sealedMail: string
+  createdAt: Instant
+}
+
+export interface InboxStore {
+  /** Keeps the newest 200; the same id again changes nothing. */
+  insert(mail: InboxMail): Promise<void>
+  /** Newest first, all or one recipient's. */
+  list(recipient: EmailAddress | null, limit: number): Promise<InboxMail[]>
+  find(id: string): Promise<InboxMail | null>
+  prune(before: Instant): Promise<number>
+}

@@ -1,0 +1,157 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
+
+/**
+ * One sub-key per purpose (HKDF, RFC 5869), so that what leaks or is confused in one place opens nothing in
+ * another.
+ */
+export type Purpose =
+  | 'signing-key'
+  | 'session-secret'
+  | 'mail'
+  | 'inbox'
+  | 'login-code'
+  | 'address-pepper'
+  | 'form-token'
+  | 'link-marker'
+  | 'send-marker'
+  | 'cursor'
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const SECRET_ID_BYTES = 4
+
+/** No listed secret opens the value: the operator removed one too early, or the database is not this one's. */
+export class SealError extends Error {
+  override readonly name = 'SealError'
+}
+
+export interface Secrets {
+  /**
+   * Encrypts under the first secret (AES-256-GCM). The result names the secret that sealed it. `context` (the
+   * row's id) is authenticated with it, so a sealed value moved to another row does not open.
+   */
+  seal(purpose: Purpose, plaintext: Buffer, context: string): string
+  /** @throws SealError when no listed secret opens it. */
+  open(purpose: Purpose, sealed: string, context: string): Buffer
+  /** Whether the first secret sealed it; `keyway keys reseal` rewraps what it did not. */
+  isCurrent(sealed: string): boolean
+  /** HMAC-SHA-256 under the first secret, base64url, prefixed with the id of that secret. */
+  mac(purpose: Purpose, message: string): string
+  /** Whether one of the listed secrets made this MAC. Constant time. */
+  verifyMac(purpose: Purpose, message: string, mac: string): boolean
+  /** Tells secrets apart without telling anything about them; stored in backups. */
+  readonly fingerprint: string
+}
+
+interface RootSecret {
+  id: string
+  bytes: Buffer
+  subKeys: Map<Purpose, Buffer>
+}
+
+/** @param roots the decoded `KEYWAY_SECRET`: the first seals, all open. */
+export function createSecrets(roots: Buffer[]): Secrets {
+  const all = roots.map(toRootSecret)
+  const first = all[0]
+  if (!first) throw new Error('createSecrets needs at least one secret')
+  const byId = new Map(all.map(root => [root.id, root]))
+
+  return {
+    fingerprint: first.id,
+    seal(purpose, plaintext, context) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', subKey(first, purpose), nonce)
+      cipher.setAAD(Buffer.from(context))
+      const body = Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
+      return `${first.id}.${body.toString('base64url')}`
+    },
+    open(purpose, sealed, context) {
+      const [id = '', text = ''] = sealed.split('.')
+      const root = byId.get(id)
+      if (!root)
+        throw new SealError(`a stored value was sealed by the secret ${id}, which is not in KEYWAY_SECRET`)
+      const body = Buffer.from(text, 'base64url')
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', subKey(root, purpose), body.subarray(0, NONCE_BYTES))
+        decipher.setAAD(Buffer.from(context))
+        decipher.setAuthTag(body.subarray(-TAG_BYTES))
+        return Buffer.concat([decipher.update(body.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+      } catch (cause) {
+        throw new SealError('a stored value was changed or belongs to another row', { cause })
+      }
+    },
+    isCurrent(sealed) {
+      return sealed.startsWith(`${first.id}.`)
+    },
+    mac(purpose, message) {
+      return `${first.id}.${hmac(subKey(first, purpose), message).toString('base64url')}`
+    },
+    verifyMac(purpose, message, mac) {
+      const [id = '', text = ''] = mac.split('.')
+      const root = byId.get(id)
+      return root !== undefined && equals(hmac(subKey(root, purpose), message).toString('base64url'), text)
+    },
+  }
+}
+
+function toRootSecret(bytes: Buffer): RootSecret {
+  const id = createHash('sha256')
+    .update('keyway-secret-id\0')
+    .update(bytes)
+    .digest()
+    .subarray(0, SECRET_ID_BYTES)
+  return { id: id.toString('hex'), bytes, subKeys: new Map() }
+}
+
+function subKey(root: RootSecret, purpose: Purpose): Buffer {
+  let key = root.subKeys.get(purpose)
+  if (!key) {
+    key = Buffer.from(hkdfSync('sha256', root.bytes, 'keyway', purpose, 32))
+    root.subKeys.set(purpose, key)
+  }
+  return key
+}
+
+/** HMAC-SHA-256. */
+export function hmac(key: Buffer, message: string | Buffer): Buffer {
+  return createHmac('sha256', key).update(message).digest()
+}
+
+/** SHA-256 as base64url: how every long random secret is remembered. */
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+/** Constant time for texts of equal length; other lengths are unequal. */
+export function equals(left: string, right: string): boolean {
+  const a = Buffer.from(left)
+  const b = Buffer.from(right)
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/** `bytes` random bytes as base64url. */
+export function randomToken(bytes: number): string {
+  return randomBytes(bytes).toString('base64url')
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const BASE62_REJECT_FROM = 256 - (256 % BASE62.length)
+
+/** `length` characters of 0-9A-Za-z, each drawn uniformly: bytes that would favour some are thrown away. */
+export function randomBase62(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length - text.length)) {
+      if (byte < BASE62_REJECT_FROM) text += BASE62[byte % BASE62.length]
+    }
+  }
+  return text
+}
