@@ -1,4 +1,11 @@
-import type { User, UserRole } from './user.ts'
+import type { Clock, Instant } from '../clock.ts'
+import { endingsOf } from '../endings/endings.ts'
+import { KeywayError } from '../errors.ts'
+import { parseId } from '../ids.ts'
+import { securityEvent } from '../security-events/security-events.ts'
+import type { SessionEnd } from '../sessions/session.ts'
+import type { Storage, Transaction } from '../store.ts'
+import { parseEmailAddress, type User, type UserRole } from './user.ts'
 
 export interface Users {
   get(id: string): Promise<User | null>
@@ -13,4 +20,109 @@ export interface Users {
   activate(id: string): Promise<User>
   /** Sessions and keys end, name and address are erased, the ledger stays. Permanent. */
   delete(id: string): Promise<User>
+}
+
+export function createUsers({ storage, clock }: { storage: Storage; clock: Clock }): Users {
+  const { store } = storage
+
+  return {
+    get(id) {
+      return store.users.find(id)
+    },
+
+    async find(who) {
+      const id = parseId(who)
+      const email = parseEmailAddress(who)
+      const user = id ? await store.users.find(id) : email ? await store.users.findByEmail(email) : null
+      return required(user)
+    },
+
+    async rename(id, name) {
+      return required(await store.users.rename(id, name))
+    },
+
+    async setRole(id, role) {
+      return required(await store.users.setRole(id, role))
+    },
+
+    async suspend(id) {
+      const user = await storage.transaction(
+        async tx => {
+          const now = clock.now()
+          const suspended = await tx.users.setStatus(id, ['active'], 'suspended')
+          if (!suspended) return tx.users.find(id)
+          await endSignIns(tx, suspended, 'suspended', now)
+          await tx.endings.insert(endingsOf('user', [id], id, now))
+          await tx.securityEvents.insert(securityEvent('account_suspended', id, now, null))
+          tx.publish({ type: 'user.changed', userId: id })
+          return suspended
+        },
+        whenItHasStatus('suspended', id),
+      )
+      return requireUndeleted(user)
+    },
+
+    async activate(id) {
+      const user = await storage.transaction(
+        async tx => {
+          const activated = await tx.users.setStatus(id, ['suspended'], 'active')
+          if (!activated) return tx.users.find(id)
+          await tx.securityEvents.insert(securityEvent('account_activated', id, clock.now(), null))
+          tx.publish({ type: 'user.changed', userId: id })
+          return activated
+        },
+        whenItHasStatus('active', id),
+      )
+      return requireUndeleted(user)
+    },
+
+    async delete(id) {
+      const user = await storage.transaction(
+        async tx => {
+          const now = clock.now()
+          const standing = await tx.users.lock(id)
+          if (!standing || standing.status === 'deleted') return standing
+          await endSignIns(tx, standing, 'deleted', now)
+          await endKeys(tx, id, now)
+          await tx.endings.insert(endingsOf('user', [id], id, now))
+          await tx.securityEvents.insert(securityEvent('account_deleted', id, now, null))
+          tx.publish({ type: 'user.changed', userId: id })
+          return tx.users.erase(id, now)
+        },
+        whenItHasStatus('deleted', id),
+      )
+      return required(user)
+    },
+  }
+
+  /** Reads a lost COMMIT back: these verbs are idempotent, so the state that was wanted is the answer. */
+  function whenItHasStatus(status: User['status'], id: string) {
+    return async () => {
+      const user = await store.users.find(id)
+      return user?.status === status ? user : undefined
+    }
+  }
+}
+
+/** Ends every way in that the account has without a key: sessions, and links that are still in the mail. */
+async function endSignIns(tx: Transaction, user: User, by: SessionEnd, now: Instant): Promise<void> {
+  const sessionIds = await tx.sessions.endAllOf(user.id, by, now)
+  await tx.endings.insert(endingsOf('session', sessionIds, user.id, now))
+  for (const sessionId of sessionIds) tx.publish({ type: 'session.ended', sessionId, userId: user.id })
+  if (user.email !== null) await tx.magicLinks.consumeAllOf(user.email, now)
+}
+
+async function endKeys(tx: Transaction, userId: string, now: Instant): Promise<void> {
+  const keyIds = await tx.apiKeys.revokeAllOf(userId, now)
+  await tx.endings.insert(endingsOf('api_key', keyIds, userId, now))
+  for (const keyId of keyIds) tx.publish({ type: 'api_key.changed', keyId, userId })
+}
+
+function required(user: User | null): User {
+  if (!user) throw new KeywayError('not_found', 'There is no such account.')
+  return user
+}
+
+function requireUndeleted(user: User | null): User {
+  return required(user?.status === 'deleted' ? null : user)
 }
