@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { Secrets } from '../secrets.ts'
 import type { Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/user.ts'
 import type { MessageContent } from './message.ts'
@@ -63,4 +64,28 @@ export interface Deliverer {
   stop(deadline: number): Promise<void>
   /** Delivers everything that is due now; for tests and commands. Returns how many left. */
   drain(): Promise<number>
+}
+
+/** The content is sealed under `mail` with the message's id as context, so that a dump shows no link and no code. */
+export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
+  return {
+    async enqueue(tx, { id, recipient, userId, content, now, sendBefore }) {
+      const inserted = await tx.outbox.insert({
+        id,
+        kind: content.kind,
+        recipient,
+        userId,
+        sealedContent: secrets.seal('mail', Buffer.from(JSON.stringify(content)), id),
+        state: 'queued',
+        attempts: 0,
+        createdAt: now,
+        nextAttemptAt: now,
+        sendBefore: sendBefore ?? null,
+        leasedUntil: null,
+        settledAt: null,
+        lastError: null,
+      })
+      if (inserted) tx.publish({ type: 'mail.queued' })
+    },
+  }
 }
