@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+// The launcher. Plain JavaScript of Node 14, because it runs on whatever Node the machine has: the service
+// needs a newer one, which came with the dependencies.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const NEEDED = 24
+
+if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
+  // A rejected import ends the process with its stack and status 1, which is what a broken checkout deserves.
+  import('../src/cli.ts').then(cli => cli.main(process.argv.slice(2)))
+} else {
+  startWith(bundledNode())
+}
+
+function startWith(node) {
+  if (!node) {
+    console.error(
+      `Keyway needs Node ${NEEDED} or newer; this is ${process.version}. The right one comes with the dependencies: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
+    )
+    process.exit(1)
+  }
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  child.on('error', error => {
+    console.error(`Keyway could not start ${node}: ${error.message}. Run "npm ci" again.`)
+    process.exit(1)
+  })
+  child.on('exit', (code, signal) => process.exit(signal ? 1 : code))
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+}
+
+/** The `node` dependency's own binary, from here upwards as Node itself looks for packages. */
+function bundledNode() {
+  const name = process.platform === 'win32' ? 'node.exe' : 'node'
+  let folder = dirname(fileURLToPath(import.meta.url))
+  for (;;) {
+    const candidate = join(folder, 'node_modules', 'node', 'bin', name)
+    if (existsSync(candidate)) return candidate
+    if (dirname(folder) === folder) return null
+    folder = dirname(folder)
+  }
+}

@@ -1,5 +1,12 @@
+import { join } from 'node:path'
+import { ConfigError, type Environment, readSettings } from './config-reading.ts'
+import type { Values } from './config-reference.ts'
 import type { LogLevel } from './log.ts'
 import type { SendWindow } from './magic-links/send-limits.ts'
+import { isLoopbackHost } from './network.ts'
+
+export { ConfigError, EXIT_CONFIGURATION } from './config-reading.ts'
+export { loadOrCreateSecret } from './config-secret.ts'
 
 /** Every setting, validated. Only config.ts reads the environment. */
 export interface Config {
@@ -45,4 +52,122 @@ export interface Config {
   journalDir: string | null
   autoMigrate: boolean
   logLevel: LogLevel
+}
+
+/**
+ * The settings of an environment. Touches nothing but the files that `NAME_FILE` names; where no secret is
+ * given and the database is SQLite, `secrets` is empty and `loadOrCreateSecret` finds or makes it.
+ *
+ * @throws ConfigError that lists every mistake, each with an example and never with the value of a secret
+ */
+export function loadConfig(environment: Environment): Config {
+  const { values, mistakes } = readSettings(environment)
+  const config = assemble(values)
+  mistakes.push(...contradictions(config, values))
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  return config
+}
+
+/** This process's own environment: the one place that reads it. */
+export function loadConfigOfProcess(): Config {
+  return loadConfig(process.env)
+}
+
+/** What is allowed and yet deserves a word at start. */
+export function configWarnings(config: Config): string[] {
+  const warnings: string[] = []
+  const { protocol, hostname } = new URL(config.publicUrl)
+  if (protocol === 'http:' && !isLoopbackHost(hostname))
+    warnings.push('KEYWAY_PUBLIC_URL is http: links, keys and tokens travel readable. Put TLS before it.')
+  if (config.mail.kind !== 'inbox' && config.mailFrom.address.endsWith('@localhost'))
+    warnings.push(
+      'KEYWAY_MAIL_FROM is still at localhost: most mail servers refuse it. Set KEYWAY_MAIL_FROM=Keyway <no-reply@example.com>.',
+    )
+  return warnings
+}
+
+function assemble(values: Values): Config {
+  const port = values.KEYWAY_PORT
+  const publicUrl = values.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
+  const database = values.KEYWAY_DATABASE_URL ?? {
+    engine: 'sqlite',
+    file: join(values.KEYWAY_DATA_DIR, 'keyway.db'),
+  }
+  return {
+    publicUrl,
+    host: values.KEYWAY_HOST,
+    port,
+    dataDir: values.KEYWAY_DATA_DIR,
+    database,
+    events: values.KEYWAY_EVENTS_URL ?? eventsOf(database),
+    secrets: values.KEYWAY_SECRET ?? [],
+    mail: values.KEYWAY_MAIL_URL,
+    mailFrom: values.KEYWAY_MAIL_FROM,
+    supportEmail: values.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
+    verifyUrl: values.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
+    magicLinkLimits: values.KEYWAY_MAGIC_LINK_LIMITS,
+    magicLinkNetworkLimits: values.KEYWAY_MAGIC_LINK_NETWORK_LIMITS,
+    failureLimits: values.KEYWAY_FAILURE_LIMITS,
+    accessTokenSeconds: values.KEYWAY_ACCESS_TOKEN_SECONDS,
+    refreshIdleSeconds: values.KEYWAY_REFRESH_IDLE_SECONDS,
+    sessionSeconds: values.KEYWAY_SESSION_SECONDS,
+    refreshGraceSeconds: values.KEYWAY_REFRESH_GRACE_SECONDS,
+    trustedProxies: values.KEYWAY_TRUSTED_PROXIES ?? [],
+    corsOrigins: values.KEYWAY_CORS_ORIGINS ?? [],
+    maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
+    hubMaxConnections: values.KEYWAY_HUB_MAX_CONNECTIONS,
+    metricsPort: values.KEYWAY_METRICS_PORT ?? null,
+    journalDir:
+      values.KEYWAY_JOURNAL_DIR ??
+      (database.engine === 'sqlite' ? join(values.KEYWAY_DATA_DIR, 'journal') : null),
+    autoMigrate: values.KEYWAY_AUTO_MIGRATE,
+    logLevel: values.KEYWAY_LOG_LEVEL,
+  }
+}
+
+function eventsOf(database: Config['database']): Config['events'] {
+  return database.engine === 'postgres' ? { kind: 'postgres', url: database.url } : { kind: 'in-process' }
+}
+
+/** Settings that are each well formed and cannot stand together. */
+function contradictions(config: Config, values: Values): string[] {
+  const mistakes: string[] = []
+  const insecure = values.KEYWAY_INSECURE_HTTP
+  if (isPlainHttp(config.publicUrl) && !insecure)
+    mistakes.push(
+      'KEYWAY_PUBLIC_URL must be https unless its host is loopback, since keys and tokens travel over it. ' +
+        'Example: KEYWAY_PUBLIC_URL=https://keyway.example.com (or KEYWAY_INSECURE_HTTP=true where TLS is truly elsewhere)',
+    )
+  if (values.KEYWAY_VERIFY_URL && isPlainHttp(values.KEYWAY_VERIFY_URL) && !insecure)
+    mistakes.push(
+      'KEYWAY_VERIFY_URL must be https unless its host is loopback, since it receives live tokens. ' +
+        'Example: KEYWAY_VERIFY_URL=https://app.example.com/verify',
+    )
+  if (config.mail.kind === 'inbox' && !isLoopbackHost(new URL(config.publicUrl).hostname))
+    mistakes.push(
+      'KEYWAY_MAIL_URL is inbox:, which shows every mail to whoever reaches it, but KEYWAY_PUBLIC_URL is not loopback. ' +
+        'Example: KEYWAY_MAIL_URL=smtp://user:password@smtp.example.com:587',
+    )
+  if (config.mail.kind !== 'inbox' && values.KEYWAY_SUPPORT_EMAIL === undefined)
+    mistakes.push(
+      'KEYWAY_SUPPORT_EMAIL is missing: every mail names whom to ask. Example: KEYWAY_SUPPORT_EMAIL=support@example.com',
+    )
+  if (config.database.engine === 'postgres' && config.secrets.length === 0)
+    mistakes.push(
+      'KEYWAY_SECRET is missing: with PostgreSQL every node needs the same one. ' +
+        'Example: KEYWAY_SECRET_FILE=/run/secrets/keyway, made with: openssl rand -base64 32',
+    )
+  if (config.database.engine === 'sqlite' && config.events.kind !== 'in-process')
+    mistakes.push(
+      'KEYWAY_EVENTS_URL joins several nodes, but SQLite serves one. Leave it out, or use PostgreSQL. ' +
+        'Example: KEYWAY_DATABASE_URL=postgres://keyway:password@db.example.com/keyway',
+    )
+  if (config.metricsPort && config.metricsPort === config.port)
+    mistakes.push('KEYWAY_METRICS_PORT must differ from KEYWAY_PORT. Example: KEYWAY_METRICS_PORT=9090')
+  return mistakes
+}
+
+function isPlainHttp(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  return protocol === 'http:' && !isLoopbackHost(hostname)
 }

@@ -79,3 +79,9 @@ export function networkMatcher(cidrs: readonly string[]): (address: string) => b
 
 /** 127.0.0.0/8 and ::1. */
 export const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])
+
+/** Whether the host of an address is this machine: `localhost` and below it, 127.0.0.0/8, `[::1]`. */
+export function isLoopbackHost(hostname: string): boolean {
+  const bare = hostname.replace(/^\[(.*)\]$/, '$1')
+  return /^(.+\.)?localhost$/i.test(bare) || isLoopback(bare)
+}

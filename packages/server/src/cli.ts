@@ -1,0 +1,107 @@
+import { parseArgs } from 'node:util'
+import type { Command, CommandContext } from './cli/command.ts'
+import { CommandFailed, EXIT_FAILED, EXIT_USAGE } from './cli/command.ts'
+import { findCommand, loadCommand } from './cli/commands.ts'
+import { helpOf, overview } from './cli/help.ts'
+import { ConfigError, EXIT_CONFIGURATION, loadConfigOfProcess, loadOrCreateSecret } from './config.ts'
+import { KeywayError } from './errors.ts'
+import type { Services } from './services.ts'
+
+/** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
+export async function main(argv: string[]): Promise<void> {
+  process.exitCode = await run(argv)
+  // What a library left open (an idle pool, a timer) must not keep a finished command alive.
+  await flushed(process.stdout)
+  process.exit()
+}
+
+async function run(argv: string[]): Promise<number> {
+  try {
+    return await dispatch(argv)
+  } catch (error) {
+    if (error instanceof ConfigError) return fail(error.message, EXIT_CONFIGURATION)
+    if (error instanceof UsageError) return fail(error.message, EXIT_USAGE)
+    if (error instanceof CommandFailed || error instanceof KeywayError)
+      return fail(error.message, EXIT_FAILED)
+    console.error(error)
+    return EXIT_FAILED
+  }
+}
+
+class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+function fail(message: string, status: number): number {
+  console.error(message)
+  return status
+}
+
+async function dispatch(argv: string[]): Promise<number> {
+  const asksForHelp = argv.includes('--help') || argv.includes('-h') || argv[0] === 'help'
+  const words = argv.filter(word => !['--help', '-h'].includes(word))
+  if (words[0] === 'help') words.shift()
+  const found = findCommand(words)
+  if (asksForHelp && words.length === 0) return say(await overview())
+  if (!found) {
+    if (asksForHelp) return say(await overview(words[0]))
+    throw new UsageError(`There is no command "${words.slice(0, 2).join(' ')}". See: keyway --help`)
+  }
+  const command = await loadCommand(found.name)
+  if (asksForHelp) return say(helpOf(command))
+  return runCommand(command, found.rest)
+}
+
+function say(text: string): number {
+  console.log(text)
+  return 0
+}
+
+async function runCommand(command: Command, rest: string[]): Promise<number> {
+  const { positionals, values } = parse(command, rest)
+  let opened: Services | undefined
+  const context: CommandContext = {
+    args: positionals,
+    options: values,
+    config: () => loadOrCreateSecret(loadConfigOfProcess()),
+    services: async () => {
+      const { openServices } = await import('./services.ts')
+      opened ??= await openServices({ ...context.config(), logLevel: 'error' })
+      return opened
+    },
+    print: (data, text) => console.log(values.json ? JSON.stringify(data, null, 2) : text),
+  }
+  try {
+    return (await command.run(context)) ?? 0
+  } finally {
+    await opened?.close()
+  }
+}
+
+function parse(command: Command, rest: string[]) {
+  const own = Object.keys(command.options ?? {}).map(name => [name, { type: 'string' as const }] as const)
+  const usage = `See: keyway ${command.name} --help`
+  let parsed: { positionals: string[]; values: Record<string, string | boolean | undefined> }
+  try {
+    parsed = parseArgs({
+      args: rest,
+      allowPositionals: true,
+      options: { ...Object.fromEntries(own), json: { type: 'boolean' as const } },
+    })
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message.split('\n')[0]!.split('. To specify')[0]}. ${usage}`)
+  }
+  const { positionals, values } = parsed
+  if (positionals.length !== command.args.length)
+    throw new UsageError(
+      `"keyway ${command.name}" takes ${command.args.join(' ') || 'no arguments'}, and got ${positionals.length}. ${usage}`,
+    )
+  for (const [name, option] of Object.entries(command.options ?? {}))
+    if (option.required && values[name] === undefined)
+      throw new UsageError(`"keyway ${command.name}" needs --${name} ${option.value}. ${usage}`)
+  return { positionals, values }
+}
+
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise(resolve => stream.write('', () => resolve()))
+}

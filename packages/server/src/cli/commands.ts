@@ -1,0 +1,41 @@
+import type { Command } from './command.ts'
+
+/** The file of each command, loaded only when it is asked for: `keyway --help` and `serve` start at once. */
+const files: Record<string, () => Promise<{ commands: Command[] }>> = {
+  serve: () => import('./serve.ts'),
+  migrate: () => import('./migrate.ts'),
+  'check-config': () => import('./check-config.ts'),
+  'apps list': () => import('./apps.ts'),
+  'apps add': () => import('./apps.ts'),
+  'apps secret': () => import('./apps.ts'),
+  'users list': () => import('./users.ts'),
+  'users show': () => import('./users-show.ts'),
+  'users suspend': () => import('./users.ts'),
+  'users activate': () => import('./users.ts'),
+  'users delete': () => import('./users.ts'),
+  'users clear-limits': () => import('./users.ts'),
+  'users set-role': () => import('./users.ts'),
+  'keys revoke': () => import('./keys.ts'),
+  'keys rotate-signing': () => import('./keys.ts'),
+  'keys reseal': () => import('./keys-reseal.ts'),
+  inbox: () => import('./inbox.ts'),
+  'mail test': () => import('./mail-test.ts'),
+  doctor: () => import('./doctor.ts'),
+}
+
+export const commandNames = Object.keys(files)
+
+/** The command that a line begins with, and the words after it. No command at all means `serve`. */
+export function findCommand(words: string[]): { name: string; rest: string[] } | null {
+  if (words.length === 0 || words[0]!.startsWith('-')) return { name: 'serve', rest: words }
+  for (const length of [2, 1]) {
+    const name = words.slice(0, length).join(' ')
+    if (Object.hasOwn(files, name)) return { name, rest: words.slice(length) }
+  }
+  return null
+}
+
+export async function loadCommand(name: string): Promise<Command> {
+  const { commands } = await files[name]!()
+  return commands.find(command => command.name === name)!
+}

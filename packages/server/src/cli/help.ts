@@ -1,0 +1,39 @@
+import { type Command, table } from './command.ts'
+import { commandNames, loadCommand } from './commands.ts'
+
+/** All commands, or those that begin with one word (`users`). */
+export async function overview(word?: string): Promise<string> {
+  const wanted = commandNames.filter(name => !word || name.split(' ')[0] === word)
+  const commands = await Promise.all((wanted.length > 0 ? wanted : commandNames).map(loadCommand))
+  const rows = commands.map(command => [`  ${signature(command)}`, command.summary])
+  return `Keyway: e-mail sign-in, API keys, and a hub whose connections end with their key.
+
+Usage: keyway COMMAND [--json]
+
+${table(['Commands', ''], rows)}
+
+keyway COMMAND --help tells more. Settings are environment variables, the server's own: docs/configuration.md.
+Exit status: 0 done, 1 failed, 64 the command was not understood, 78 a setting is wrong.`
+}
+
+export function helpOf(command: Command): string {
+  const options = Object.entries(command.options ?? {}).map(([name, option]) => [
+    `  --${name} ${option.value}`,
+    option.meaning,
+  ])
+  const rows = [...options, ['  --json', 'answer with JSON'], ['  --help', 'show this']]
+  return `${command.summary}
+
+Usage: keyway ${signature(command)}
+
+${command.help}
+
+${table(['Options', ''], rows)}`
+}
+
+function signature(command: Command): string {
+  const options = Object.entries(command.options ?? {}).map(([name, option]) =>
+    option.required ? `--${name} ${option.value}` : `[--${name} ${option.value}]`,
+  )
+  return [command.name, ...command.args, ...options].join(' ')
+}

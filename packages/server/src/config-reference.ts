@@ -1,0 +1,241 @@
+import * as parse from './config-parsers.ts'
+
+/** One environment variable: all that its parser, its error message and its documentation need. */
+export interface Setting<T> {
+  /** The text that stands where nothing is set; null where the value follows from other settings or is absent. */
+  default: string | null
+  /** What the documentation shows as the default where `default` cannot say it. */
+  defaultMeaning?: string
+  meaning: string
+  example: string
+  /** May come from the file that `NAME_FILE` names, and is never repeated in a message. */
+  secret?: boolean
+  /** Another variable that is read when this one is not set. */
+  alias?: string
+  parse: parse.Parser<T>
+}
+
+const required = <T>(setting: Setting<T> & { default: string }) => setting
+const optional = <T>(setting: Omit<Setting<T>, 'default'>) => ({ ...setting, default: null })
+
+const DAY_SECONDS = 86_400
+const YEAR_SECONDS = 366 * DAY_SECONDS
+
+/** Every setting that there is, in the order of the documentation. docs/configuration.md is made from it. */
+export const settings = {
+  KEYWAY_PUBLIC_URL: optional({
+    defaultMeaning: '`http://localhost:<port>`',
+    meaning:
+      'The origin, without path, at which people and agents reach the service. It begins every link, and is the issuer of every token. https unless the host is loopback or `KEYWAY_INSECURE_HTTP=true`.',
+    example: 'https://keyway.example.com',
+    parse: parse.origin,
+  }),
+  KEYWAY_INSECURE_HTTP: required({
+    default: 'false',
+    meaning: 'Allows plain http where the host is not loopback. The service warns of it at start.',
+    example: 'true',
+    parse: parse.flag,
+  }),
+  KEYWAY_HOST: required({
+    default: '127.0.0.1',
+    meaning: 'The address to listen on.',
+    example: '0.0.0.0',
+    parse: parse.host,
+  }),
+  KEYWAY_PORT: required({
+    default: '8080',
+    meaning: 'The port to listen on; 0 takes a free one. `PORT` is read where this is not set.',
+    example: '8080',
+    alias: 'PORT',
+    parse: parse.port,
+  }),
+  KEYWAY_DATA_DIR: required({
+    default: './data',
+    meaning: 'The directory of the embedded state. It is made with mode 0700.',
+    example: '/var/lib/keyway',
+    parse: parse.directory,
+  }),
+  KEYWAY_DATABASE_URL: optional({
+    defaultMeaning: '`sqlite:<data dir>/keyway.db`',
+    meaning: '`sqlite:PATH` for one node, or `postgres://…` for one or more.',
+    example: 'postgres://keyway:password@db.example.com:5432/keyway',
+    secret: true,
+    parse: parse.database,
+  }),
+  KEYWAY_AUTO_MIGRATE: required({
+    default: 'true',
+    meaning: 'Whether the database is migrated at start (under a lock). With `false`, run `keyway migrate`.',
+    example: 'false',
+    parse: parse.flag,
+  }),
+  KEYWAY_EVENTS_URL: optional({
+    defaultMeaning: 'follows the database',
+    meaning:
+      'How several nodes tell each other. Where a pooler stands before the database, a direct `postgres://…`; or `redis://…` (Redis, Valkey). With SQLite there is one node, and it is left out.',
+    example: 'redis://redis.example.com:6379',
+    secret: true,
+    parse: parse.events,
+  }),
+  KEYWAY_SECRET: optional({
+    defaultMeaning: 'generated in the data dir with SQLite; required with PostgreSQL',
+    meaning:
+      'At least 32 random bytes in base64, as `openssl rand -base64 32` makes them. Several are comma separated: the first seals, all open, so a secret can be changed while serving.',
+    example: '<output of: openssl rand -base64 32>',
+    secret: true,
+    parse: parse.secrets,
+  }),
+  KEYWAY_MAIL_URL: required({
+    default: 'inbox:',
+    meaning:
+      'Where mail goes: `smtp://user:password@host:port` (STARTTLS is required unless the host is loopback or the address ends in `?tls=off`), `smtps://…`, `resend://KEY`, `postmark://TOKEN`. `inbox:` keeps it on this machine and shows it under `/inbox`; it needs a loopback public URL. Percent-encode special characters of user and password.',
+    example: 'smtp://user:password@smtp.example.com:587',
+    secret: true,
+    parse: parse.mail,
+  }),
+  KEYWAY_MAIL_FROM: required({
+    default: 'Keyway <no-reply@localhost>',
+    meaning: "The sender. Its display name is the product's name in mails and pages.",
+    example: 'Example <no-reply@example.com>',
+    parse: parse.sender,
+  }),
+  KEYWAY_SUPPORT_EMAIL: optional({
+    defaultMeaning: '`support@localhost` with `inbox:`; required otherwise',
+    meaning: 'The support contact that every mail names.',
+    example: 'support@example.com',
+    parse: parse.address,
+  }),
+  KEYWAY_VERIFY_URL: optional({
+    defaultMeaning: '`<public url>/verify`',
+    meaning:
+      'The page that mailed links open. https unless the host is loopback; its own query is kept. Whoever hosts it receives live tokens.',
+    example: 'https://app.example.com/verify',
+    parse: parse.verifyUrl,
+  }),
+  KEYWAY_MAGIC_LINK_LIMITS: required({
+    default: '5/minute,20/hour,50/day',
+    meaning: 'How many sign-in mails one address may get, in sliding windows.',
+    example: '5/minute,20/hour,50/day',
+    parse: parse.limits,
+  }),
+  KEYWAY_MAGIC_LINK_NETWORK_LIMITS: required({
+    default: '60/minute,600/hour,5000/day',
+    meaning:
+      'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`.',
+    example: '60/minute,600/hour,5000/day',
+    parse: parse.limitsOrOff,
+  }),
+  KEYWAY_FAILURE_LIMITS: required({
+    default: '60/minute',
+    meaning:
+      'How many failed verifies, exchanges and refreshes one client network may make. Successes never count.',
+    example: '60/minute',
+    parse: parse.limits,
+  }),
+  KEYWAY_ACCESS_TOKEN_SECONDS: required({
+    default: '900',
+    meaning: 'The lifetime of an access token, in seconds.',
+    example: '900',
+    parse: parse.integer(1, DAY_SECONDS),
+  }),
+  KEYWAY_REFRESH_IDLE_SECONDS: required({
+    default: '2592000',
+    meaning: 'A session ends this many seconds after its last refresh (30 days).',
+    example: '2592000',
+    parse: parse.integer(1, YEAR_SECONDS),
+  }),
+  KEYWAY_SESSION_SECONDS: required({
+    default: '7776000',
+    meaning: 'A session ends at the latest this many seconds after sign-in (90 days).',
+    example: '7776000',
+    parse: parse.integer(1, YEAR_SECONDS),
+  }),
+  KEYWAY_REFRESH_GRACE_SECONDS: required({
+    default: '0',
+    meaning:
+      'For clients that send no `Idempotency-Key`: for this many seconds the last refresh token gets the same successor again while that one is unused.',
+    example: '10',
+    parse: parse.integer(0, 300),
+  }),
+  KEYWAY_TRUSTED_PROXIES: optional({
+    defaultMeaning: 'none',
+    meaning: 'CIDRs, comma separated, whose `X-Forwarded-For` is believed.',
+    example: '10.0.0.0/8,192.168.0.0/16',
+    parse: parse.list(parse.cidr),
+  }),
+  KEYWAY_CORS_ORIGINS: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'Other origins, comma separated, that may call the API and open the hub from a browser. Credentials are never allowed.',
+    example: 'https://app.example.com',
+    parse: parse.list(parse.corsOrigin),
+  }),
+  KEYWAY_MAX_ACTIVE_KEYS: required({
+    default: '100',
+    meaning: 'How many active keys one user may have.',
+    example: '100',
+    parse: parse.integer(1, 100_000),
+  }),
+  KEYWAY_HUB_MAX_CONNECTIONS: required({
+    default: '1000',
+    meaning: 'How many live connections one user may have on one node.',
+    example: '1000',
+    parse: parse.integer(1, 1_000_000),
+  }),
+  KEYWAY_METRICS_PORT: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'Where `/metrics` is served. Without it `/metrics` is on the main port, and only while that listens on loopback.',
+    example: '9090',
+    parse: parse.port,
+  }),
+  KEYWAY_JOURNAL_DIR: optional({
+    defaultMeaning: '`<data dir>/journal` with SQLite',
+    meaning: 'The append-only record of what was ended, for restoring a backup.',
+    example: '/var/lib/keyway-journal',
+    parse: parse.directory,
+  }),
+  KEYWAY_LOG_LEVEL: required({
+    default: 'info',
+    meaning: 'JSON lines on standard output. `info` has no line for a successful request, `debug` has.',
+    example: 'debug',
+    parse: parse.oneOf('debug', 'info', 'warn', 'error', 'silent'),
+  }),
+}
+
+export type SettingName = keyof typeof settings
+
+/** What each setting parses to; undefined where nothing is set and nothing stands in for it. */
+export type Values = {
+  [Name in SettingName]:
+    | ReturnType<(typeof settings)[Name]['parse']>
+    | ((typeof settings)[Name]['default'] extends string ? never : undefined)
+}
+
+/** docs/configuration.md, whole. */
+export function configurationDocument(): string {
+  const rows = Object.entries<Setting<unknown>>(settings).map(([name, setting]) => {
+    const names = [
+      name,
+      ...(setting.secret ? [`${name}_FILE`] : []),
+      ...(setting.alias ? [setting.alias] : []),
+    ]
+    const standard = setting.defaultMeaning ?? `\`${setting.default}\``
+    return `| ${names.map(each => `\`${each}\``).join(', ')} | ${standard} | ${setting.meaning} | \`${setting.example}\` |`
+  })
+  return `${INTRODUCTION}\n\n| Variable | Default | Meaning | Example |\n|---|---|---|---|\n${rows.join('\n')}\n`
+}
+
+const INTRODUCTION = `# Configuration
+
+<!-- Made by \`npm run docs\` from packages/server/src/config-reference.ts. Change it there. -->
+
+All settings are environment variables. None is needed to begin with.
+
+- They are checked together at start. Every mistake is listed in one message, each with an example, and the
+  process exits with status 78 before it listens. \`npx keyway check-config\` does only the checking.
+- A variable that begins with \`KEYWAY_\` and is not in this table is a mistake too: a mistyped name would
+  silently leave a default in force. An empty variable counts as not set.
+- What carries a secret can come from a file instead: \`NAME_FILE\` names it. The text of a secret is never
+  repeated in a message.
+- With SQLite and no \`KEYWAY_SECRET\`, a secret is made once in \`<data dir>/secret\` (mode 0600). Back it up apart
+  from the database. When it is lost while the database is there, the service says so and does not make another.`

@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from './config.ts'
+import { Mistake } from './config-mistake.ts'
+import * as parse from './config-parsers.ts'
+import { ConfigError } from './config-reading.ts'
+
+const SECRET_BYTES = 32
+
+/**
+ * The settings with their secret: as given, or the one of the data directory, which is made (mode 0700, the
+ * file 0600) on the first start with SQLite.
+ *
+ * It is never made anew beside a database that is there: what the lost one sealed would be lost with it, and
+ * nobody would know why.
+ *
+ * @throws ConfigError
+ */
+export function loadOrCreateSecret(config: Config): Config {
+  if (config.database.engine === 'postgres') return config
+  makeDataDir(config.dataDir)
+  if (config.secrets.length > 0) return config
+  const file = join(config.dataDir, 'secret')
+  if (!existsSync(file)) {
+    if (existsSync(config.database.file))
+      throw new ConfigError([
+        `The database ${config.database.file} is there but its secret ${file} is gone: put the file back, or give its content in KEYWAY_SECRET.`,
+      ])
+    createSecret(file)
+  }
+  return { ...config, secrets: readSecret(file) }
+}
+
+function makeDataDir(dir: string): void {
+  try {
+    const created = mkdirSync(dir, { recursive: true, mode: 0o700 })
+    // mkdir's mode is cut by the umask, and a directory that was there keeps what its owner chose.
+    if (created) chmodSync(dir, 0o700)
+  } catch (cause) {
+    throw new ConfigError([
+      `KEYWAY_DATA_DIR ${JSON.stringify(dir)} cannot be made (${(cause as NodeJS.ErrnoException).code}). Example: KEYWAY_DATA_DIR=/var/lib/keyway`,
+    ])
+  }
+}
+
+/** Written whole under another name and then linked, so that of two first starts at once both read one secret. */
+function createSecret(file: string): void {
+  const draft = `${file}.${process.pid}`
+  writeFileSync(draft, `${randomBytes(SECRET_BYTES).toString('base64')}\n`, { mode: 0o600, flush: true })
+  try {
+    linkSync(draft, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+function readSecret(file: string): Buffer[] {
+  try {
+    return parse.secrets(readFileSync(file, 'utf8').trim())
+  } catch (error) {
+    const reason =
+      error instanceof Mistake ? error.message : `cannot be read (${(error as NodeJS.ErrnoException).code})`
+    throw new ConfigError([`The secret in ${file} ${reason}: put the right file back.`])
+  }
+}

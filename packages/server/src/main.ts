@@ -1,0 +1,39 @@
+import { type Config, configWarnings } from './config.ts'
+import { startServer } from './server.ts'
+
+/** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
+const SHUTDOWN_DEADLINE_MS = 9_000
+
+/** Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained. */
+export async function serve(config: Config): Promise<number> {
+  for (const warning of configWarnings(config)) console.warn(`Warning: ${warning}`)
+  const stop = untilSignal()
+  const server = await startServer(config)
+  console.log(whereToGoNext(server.url, config))
+  await stop
+  await Promise.race([server.close(), deadline()])
+  return 0
+}
+
+/** A second signal changes nothing: a terminal and npm both send one. */
+function untilSignal(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve())
+  return promise
+}
+
+function deadline(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
+}
+
+function whereToGoNext(url: string, config: Config): string {
+  const lines = [
+    `Keyway is ready on ${url}`,
+    `  Sign in     ${url}/sign-in`,
+    `  API         ${url}/docs`,
+    `  Hub         ${url.replace(/^http/, 'ws')}/hub`,
+  ]
+  if (config.mail.kind === 'inbox')
+    lines.push(`  Inbox       ${url}/inbox   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
+  return lines.join('\n')
+}
