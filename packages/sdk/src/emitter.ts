@@ -1,0 +1,44 @@
+/** A listener of one event. */
+export type Listener<Event> = (event: Event) => void
+
+/** The smallest typed emitter: no wildcard, no ordering promises beyond "in the order of registration". */
+export class Emitter<Events extends object> {
+  #listeners = new Map<keyof Events, Set<Listener<never>>>()
+
+  on<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): this {
+    const listeners = this.#listeners.get(name) ?? new Set()
+    this.#listeners.set(name, listeners.add(listener))
+    return this
+  }
+
+  off<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): this {
+    this.#listeners.get(name)?.delete(listener)
+    return this
+  }
+
+  once<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): this {
+    const first: Listener<Events[Name]> = event => {
+      this.off(name, first)
+      listener(event)
+    }
+    return this.on(name, first)
+  }
+
+  /** @internal How many listen. */
+  protected listening(name: keyof Events): number {
+    return this.#listeners.get(name)?.size ?? 0
+  }
+
+  /** @internal A listener that throws neither stops the others nor the agent; its error surfaces as uncaught. */
+  protected emit<Name extends keyof Events>(name: Name, event: Events[Name]): void {
+    for (const listener of [...(this.#listeners.get(name) ?? [])]) {
+      try {
+        ;(listener as Listener<Events[Name]>)(event)
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error
+        })
+      }
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import type { ErrorCode, FieldError, Problem } from './protocol.ts'
+
+/** Codes that no server sends: what went wrong on this side of the line. */
+export type ClientErrorCode =
+  | 'network_error'
+  | 'timeout'
+  | 'bad_response'
+  | 'invalid_configuration'
+  | 'too_large'
+  | 'queue_full'
+  | 'refused'
+  | 'revoked'
+  | 'closed'
+
+export interface KeywayErrorDetails {
+  /** HTTP status; 0 when there was no answer. */
+  status?: number
+  retryable?: boolean
+  requestId?: string
+  /** Seconds. */
+  retryAfter?: number
+  errors?: FieldError[]
+  cause?: unknown
+}
+
+/** Every error that this package throws. `code` is stable; `message` says what to do. */
+export class KeywayError extends Error {
+  override readonly name = 'KeywayError'
+  readonly code: ErrorCode | ClientErrorCode
+  /** HTTP status; 0 when no answer came or none was asked for. */
+  readonly status: number
+  /** Whether the same call may succeed later without a change. */
+  readonly retryable: boolean
+  /** The server's `X-Request-Id`, for its operator. */
+  readonly requestId: string | undefined
+  /** Seconds to wait before trying again. */
+  readonly retryAfter: number | undefined
+  /** The fields that were refused. */
+  readonly errors: FieldError[]
+
+  constructor(code: ErrorCode | ClientErrorCode, message: string, details: KeywayErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = code
+    this.status = details.status ?? 0
+    this.retryable = details.retryable ?? false
+    this.requestId = details.requestId
+    this.retryAfter = details.retryAfter
+    this.errors = details.errors ?? []
+  }
+}
+
+/** The error that an HTTP answer stands for; an answer that is no problem document becomes `bad_response`. */
+export async function errorFromResponse(response: Response): Promise<KeywayError> {
+  const problem = await readProblem(response)
+  const { status } = response
+  const requestId = problem?.request_id ?? response.headers.get('x-request-id') ?? undefined
+  const retryAfter = problem?.retry_after ?? secondsIn(response.headers.get('retry-after'))
+  const retryable = status === 429 || status >= 500
+  const details = { status, retryable, requestId, retryAfter, errors: problem?.errors }
+  if (problem) return new KeywayError(problem.code, problem.detail, details)
+  const message = `The server answered ${status} without a problem document. Check that the url is Keyway's.`
+  return new KeywayError('bad_response', message, details)
+}
+
+/** What `fetch` throws, in our words. */
+export function errorFromFetch(cause: unknown, url: string): KeywayError {
+  if (cause instanceof KeywayError) return cause
+  const message = `Could not reach ${new URL(url).origin}. Check the url and the network.`
+  return new KeywayError('network_error', message, { retryable: true, cause })
+}
+
+async function readProblem(response: Response): Promise<Problem | undefined> {
+  try {
+    const body = (await response.json()) as Partial<Problem> | null
+    return typeof body?.code === 'string' && typeof body.detail === 'string' ? (body as Problem) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** `Retry-After` as delta-seconds; the date form would need a wall clock that may be wrong here. */
+function secondsIn(header: string | null): number | undefined {
+  return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined
+}

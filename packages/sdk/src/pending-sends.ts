@@ -1,0 +1,90 @@
+import { KeywayError } from './errors.ts'
+import type { HubConnection } from './hub-connection.ts'
+import { type AgentFrame, HUB_MAX_FRAME_BYTES, type Json } from './protocol.ts'
+
+/** What waits for a connection or an acknowledgement at most; more is refused at once. */
+export const PENDING_MAX_MESSAGES = 256
+export const PENDING_MAX_BYTES = 1024 * 1024
+
+/** The hub's acknowledgement: written to so many open connections. */
+export interface Delivery {
+  delivered: number
+}
+
+interface Pending {
+  frame: Extract<AgentFrame, { type: 'send' }>
+  bytes: number
+  sentOn: HubConnection | undefined
+  resolve(delivery: Delivery): void
+  reject(error: unknown): void
+}
+
+/** Sends that are not acknowledged yet, in their order. */
+export class PendingSends {
+  #pending = new Map<string, Pending>()
+  #bytes = 0
+
+  /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
+  add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery> {
+    const frame = { type: 'send', id, to, data } as const
+    const bytes = new TextEncoder().encode(JSON.stringify(frame)).length
+    if (bytes > HUB_MAX_FRAME_BYTES) {
+      const message = `The frame has ${bytes} bytes; the hub takes ${HUB_MAX_FRAME_BYTES}. Split the data.`
+      return Promise.reject(new KeywayError('too_large', message))
+    }
+    if (this.#pending.size >= PENDING_MAX_MESSAGES || this.#bytes + bytes > PENDING_MAX_BYTES) {
+      const message = `${this.#pending.size} messages wait for their acknowledgement. Await send() before sending more.`
+      return Promise.reject(new KeywayError('queue_full', message, { retryable: true }))
+    }
+    return new Promise((resolve, reject) => {
+      const abort = () => this.#take(id)?.reject(signal?.reason)
+      const done = () => signal?.removeEventListener('abort', abort)
+      this.#pending.set(id, {
+        frame,
+        bytes,
+        sentOn: undefined,
+        resolve: delivery => (done(), resolve(delivery)),
+        reject: error => (done(), reject(error)),
+      })
+      this.#bytes += bytes
+      if (signal?.aborted) abort()
+      else signal?.addEventListener('abort', abort, { once: true })
+    })
+  }
+
+  /** Sends over this connection whatever is not under way on another one. */
+  flush(connection: HubConnection): void {
+    for (const pending of this.#pending.values()) {
+      if (pending.sentOn) continue
+      if (!connection.send(pending.frame)) return
+      pending.sentOn = connection
+    }
+  }
+
+  /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
+  lost(connection: HubConnection): void {
+    for (const pending of this.#pending.values()) {
+      if (pending.sentOn === connection) pending.sentOn = undefined
+    }
+  }
+
+  acknowledge(id: string, delivered: number): void {
+    this.#take(id)?.resolve({ delivered })
+  }
+
+  refuse(id: string, error: KeywayError): void {
+    this.#take(id)?.reject(error)
+  }
+
+  refuseAll(error: KeywayError): void {
+    for (const id of [...this.#pending.keys()]) this.refuse(id, error)
+  }
+
+  #take(id: string): Pending | undefined {
+    const pending = this.#pending.get(id)
+    if (!pending) return undefined
+    this.#pending.delete(id)
+    this.#bytes -= pending.bytes
+    return pending
+  }
+}

@@ -1,0 +1,165 @@
+import { decodeBase64url } from './base64url.ts'
+import { KeywayError } from './errors.ts'
+import { Jwks } from './jwks.ts'
+
+/** The claims of an agent token. */
+export interface AgentTokenClaims {
+  type: 'agent_ws'
+  iss: string
+  aud: string
+  sub: string
+  /** The owner's id; equals `sub`. */
+  agent_id: string
+  app_id: string
+  key_id: string
+  /** Space separated; absent when unrestricted. */
+  scope?: string
+  iat: number
+  nbf: number
+  exp: number
+  jti: string
+}
+
+/** The claims of an access token (RFC 9068). */
+export interface AccessTokenClaims {
+  type: 'access'
+  iss: string
+  aud: string
+  sub: string
+  client_id: string
+  sid: string
+  role: 'user' | 'admin'
+  iat: number
+  exp: number
+  jti: string
+}
+
+export interface VerifyOptions {
+  /** Keyway's public URL: must equal the token's `iss`, and its `/.well-known/jwks.json` has the keys. */
+  issuer: string
+  /** Must equal the token's `aud`: `<public url>/hub`, or the one registered for your app. */
+  audience: string
+  fetch?: typeof fetch
+  /** Milliseconds since 1970. Default: the system's clock. */
+  now?: () => number
+}
+
+/** Clocks of two services may differ by this much. */
+const CLOCK_TOLERANCE_SECONDS = 5
+const MAX_TOKEN_LENGTH = 8192
+const SIGNATURE_BYTES = 64
+
+/**
+ * Checks an agent token: signature, algorithm, type, issuer, audience, times. It does not ask whether the key was
+ * revoked since; a service that must know follows `GET /v1/revocations` or asks `/auth/introspect`.
+ *
+ * @throws KeywayError `invalid_token` when it is not good, `unavailable` when the issuer's keys cannot be had
+ */
+export async function verifyAgentToken(token: string, options: VerifyOptions): Promise<AgentTokenClaims> {
+  const claims = await verify(token, options, { typ: 'agent_ws', type: 'agent_ws' })
+  requireStrings(claims, ['agent_id', 'app_id', 'key_id'])
+  if (claims.agent_id !== claims.sub) throw invalid('agent_id is not sub')
+  if (claims.scope !== undefined && typeof claims.scope !== 'string') throw invalid('scope is no string')
+  return claims as unknown as AgentTokenClaims
+}
+
+/**
+ * Checks an access token as `verifyAgentToken` does an agent's.
+ *
+ * @param options `audience` defaults to the issuer
+ * @throws KeywayError `invalid_token` or `unavailable`
+ */
+export async function verifyAccessToken(
+  token: string,
+  options: Omit<VerifyOptions, 'audience'> & { audience?: string },
+): Promise<AccessTokenClaims> {
+  const audience = options.audience ?? options.issuer
+  const claims = await verify(token, { ...options, audience }, { typ: 'at+jwt', type: 'access' })
+  requireStrings(claims, ['client_id', 'sid', 'role'])
+  return claims as unknown as AccessTokenClaims
+}
+
+type Claims = Record<string, unknown>
+
+async function verify(token: string, options: VerifyOptions, kind: { typ: string; type: string }): Promise<Claims> {
+  if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw invalid('it is no token')
+  const parts = token.split('.')
+  if (parts.length !== 3) throw invalid('it has not three parts')
+  const [header, payload, signature] = parts as [string, string, string]
+  await checkSignature(`${header}.${payload}`, signature, checkHeader(header, kind.typ), options)
+  const claims = parseObject(payload)
+  checkClaims(claims, options, kind.type)
+  return claims
+}
+
+/** @returns the key id. Keys named or embedded by the header itself (jku, x5u, jwk) are never looked at. */
+function checkHeader(part: string, typ: string): string {
+  const header = parseObject(part)
+  if (header.alg !== 'EdDSA') throw invalid('alg is not EdDSA')
+  if (header.typ !== typ) throw invalid(`typ is not ${typ}`)
+  if (header.crit !== undefined) throw invalid('it has critical extensions')
+  if (typeof header.kid !== 'string') throw invalid('kid is missing')
+  return header.kid
+}
+
+async function checkSignature(signed: string, part: string, kid: string, options: VerifyOptions): Promise<void> {
+  const signature = decodeBase64url(part)
+  if (signature?.length !== SIGNATURE_BYTES) throw invalid('the signature is malformed')
+  const key = await jwksOf(options).key(kid)
+  if (!key) throw invalid('the issuer has no such key')
+  const good = await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, new TextEncoder().encode(signed))
+  if (!good) throw invalid('the signature is wrong')
+}
+
+function checkClaims(claims: Claims, { issuer, audience, now = Date.now }: VerifyOptions, type: string): void {
+  if (claims.type !== type) throw invalid(`type is not ${type}`)
+  if (claims.iss !== issuer) throw invalid('iss is another issuer')
+  if (claims.aud !== audience) throw invalid('aud is another audience')
+  requireStrings(claims, ['sub', 'jti'])
+  const seconds = now() / 1000
+  const { iat, exp, nbf } = claims
+  if (!isInstant(iat) || iat > seconds + CLOCK_TOLERANCE_SECONDS) throw invalid('iat is missing or in the future')
+  if (!isInstant(exp) || exp <= iat) throw invalid('exp is missing or before iat')
+  if (exp <= seconds - CLOCK_TOLERANCE_SECONDS) throw invalid('it has expired')
+  if (type === 'agent_ws' || nbf !== undefined) {
+    if (!isInstant(nbf) || nbf > seconds + CLOCK_TOLERANCE_SECONDS) throw invalid('nbf is missing or in the future')
+  }
+}
+
+/** One cache per issuer (and fetch, for tests) for the life of the process. */
+const caches = new WeakMap<typeof fetch, Map<string, Jwks>>()
+
+function jwksOf({ issuer, fetch = globalThis.fetch }: VerifyOptions): Jwks {
+  const issuers = caches.get(fetch) ?? new Map<string, Jwks>()
+  caches.set(fetch, issuers)
+  const jwks = issuers.get(issuer) ?? new Jwks(`${issuer.replace(/\/$/, '')}/.well-known/jwks.json`, fetch)
+  issuers.set(issuer, jwks)
+  return jwks
+}
+
+function parseObject(part: string): Claims {
+  const bytes = decodeBase64url(part)
+  if (!bytes) throw invalid('it is not in canonical base64url')
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Claims
+  } catch {
+    // told below
+  }
+  throw invalid('it holds no JSON object')
+}
+
+function requireStrings(claims: Claims, names: string[]): void {
+  for (const name of names) {
+    if (typeof claims[name] !== 'string' || claims[name] === '') throw invalid(`${name} is missing`)
+  }
+}
+
+/** NumericDate (RFC 7519 section 2), whole seconds as Keyway writes it. */
+function isInstant(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function invalid(why: string): KeywayError {
+  return new KeywayError('invalid_token', `The token is not accepted: ${why}.`, { status: 401 })
+}
