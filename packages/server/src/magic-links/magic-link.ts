@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { EmailAddress } from '../users/user.ts'
 
@@ -6,7 +7,7 @@ export const MAGIC_LINK_LIFETIME = 5 * MINUTE
 export const MAGIC_LINK_LIFETIME_SECONDS = MAGIC_LINK_LIFETIME / SECOND
 export const MAGIC_LINK_TOKEN_BYTES = 32
 export const LOGIN_CODE_DIGITS = 8
-/** Wrong codes that one link bears; after them only the link itself works. */
+/** Codes, right or wrong, that may be tried on one link; after them only the link itself works. */
 export const MAX_CODE_TRIES = 5
 
 /** One mailed link. Its id is the `login_id`, the only name under which its code can be redeemed; it is never logged. */
@@ -22,4 +23,23 @@ export interface MagicLink {
   expiresAt: Instant
   usedAt: Instant | null
   codeTries: number
+}
+
+/** Used outranks expired. A link has expired from the very millisecond of its `expiresAt`. */
+export function linkState(
+  link: Pick<MagicLink, 'usedAt' | 'expiresAt'>,
+  now: Instant,
+): 'live' | 'used' | 'expired' {
+  if (link.usedAt !== null) return 'used'
+  return link.expiresAt <= now ? 'expired' : 'live'
+}
+
+/** Eight digits, each of the hundred million texts as likely as any other. */
+export function generateCode(): string {
+  return String(randomInt(10 ** LOGIN_CODE_DIGITS)).padStart(LOGIN_CODE_DIGITS, '0')
+}
+
+/** What the keyed hash of a code covers: a code moved to another link proves nothing. */
+export function codeMessage(linkId: string, code: string): string {
+  return `${linkId}:${code}`
 }

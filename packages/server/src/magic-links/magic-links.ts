@@ -1,7 +1,16 @@
+import type { Clock } from '../clock.ts'
 import type { Caller } from '../network.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Secrets } from '../secrets.ts'
+import { sha256 } from '../secrets.ts'
 import type { SessionKind } from '../sessions/session.ts'
-import type { StartedSession } from '../sessions/sessions.ts'
+import type { Sessions, StartedSession } from '../sessions/sessions.ts'
+import type { Storage } from '../store.ts'
 import type { EmailAddress } from '../users/user.ts'
+import { linkState } from './magic-link.ts'
+import { createSend } from './send.ts'
+import type { SendWindow } from './send-limits.ts'
+import { createVerify } from './verify.ts'
 
 export type MagicLinkProof =
   | { token: string; email: EmailAddress; appId?: string }
@@ -31,4 +40,32 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<StartedSession & { isNewUser: boolean }>
   inspect(token: string, email: EmailAddress): Promise<LinkState>
+}
+
+export interface MagicLinkDeps {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  outbox: Outbox
+  sessions: Sessions
+  /** The page that mailed links lead to, unless the app has one of its own. */
+  verifyUrl: string
+  /** Accepted sends per address. */
+  limits: readonly SendWindow[]
+  /** Accepted sends per client network; null: off. */
+  networkLimits: readonly SendWindow[] | null
+}
+
+export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
+  const { storage, clock } = deps
+
+  return {
+    send: createSend(deps),
+    verify: createVerify(deps),
+
+    async inspect(token, email) {
+      const link = await storage.store.magicLinks.findByTokenHash(sha256(token))
+      return link?.email === email ? linkState(link, clock.now()) : 'invalid'
+    },
+  }
 }

@@ -1,4 +1,6 @@
-import { DAY, HOUR, MINUTE } from '../clock.ts'
+import { DAY, HOUR, type Instant, MINUTE } from '../clock.ts'
+import type { EmailAddress } from '../users/user.ts'
+import type { SendHistory } from './magic-link-store.ts'
 
 export type WindowName = 'minute' | 'hour' | 'day'
 
@@ -17,4 +19,45 @@ export interface SendBucket {
   windows: readonly SendWindow[]
   /** The setting that an operator would change. */
   setting: string
+}
+
+/** That a send is refused, by the window that takes longest to have room again. */
+export interface Refusal {
+  /** Whole seconds, rounded up, at least 1: who waits them is let through. */
+  retryAfter: number
+  window: WindowName
+  setting: string
+}
+
+export function addressBucket(email: EmailAddress, windows: readonly SendWindow[]): SendBucket {
+  return { name: `address:${email}`, windows, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }
+}
+
+/** @param network what `networkOf` made of the client's address */
+export function networkBucket(network: string, windows: readonly SendWindow[]): SendBucket {
+  return { name: `network:${network}`, windows, setting: 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS' }
+}
+
+/**
+ * Whether one more send at `now` is too many for any window of any bucket.
+ *
+ * Windows slide: a send at t counts until just before t + window, so at exactly t + window its place is free
+ * again. A window is full when the send that lies `limit` sends back still counts.
+ */
+export function refusal(
+  buckets: readonly SendBucket[],
+  histories: readonly SendHistory[],
+  now: Instant,
+): Refusal | null {
+  const full = buckets.flatMap(bucket => {
+    const history = histories.find(({ bucket: name }) => name === bucket.name)
+    return bucket.windows.flatMap(({ window, limit }) => {
+      const oldest = history?.nthLast.get(limit) ?? null
+      const wait = oldest === null ? 0 : oldest + WINDOW_LENGTHS[window] - now
+      return wait > 0 ? [{ wait, window, setting: bucket.setting }] : []
+    })
+  })
+  const longest = full.sort((a, b) => b.wait - a.wait)[0]
+  if (!longest) return null
+  return { retryAfter: Math.ceil(longest.wait / 1000), window: longest.window, setting: longest.setting }
 }

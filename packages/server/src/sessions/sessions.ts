@@ -1,8 +1,32 @@
+import { randomBytes } from 'node:crypto'
+import { type Clock, type Instant, MINUTE } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
+import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { Transaction } from '../store.ts'
+import type { Secrets } from '../secrets.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { Storage, Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
-import type { Session, SessionEnd, SessionKind } from './session.ts'
+import { readAccessToken, signAccessToken } from './access-token.ts'
+import { createRefresh } from './refresh.ts'
+import {
+  pageCookie,
+  parsePageCookie,
+  parseRefreshToken,
+  refreshToken,
+  SESSION_SECRET_BYTES,
+} from './refresh-token.ts'
+import {
+  idleEnd,
+  isLive,
+  type Session,
+  type SessionEnd,
+  type SessionKind,
+  type SessionLifetimes,
+} from './session.ts'
+import { recordEnd } from './session-end.ts'
 
 export interface SessionTokens {
   accessToken: string
@@ -63,4 +87,145 @@ export interface PreparedSession {
   caller: Caller
   secret: Buffer
   sealedSecret: string
+}
+
+export interface SessionDeps {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  jwt: Jwt
+  outbox: Outbox
+  publicUrl: string
+  lifetimes: SessionLifetimes
+}
+
+/** A page's cookie is used with every click; its session's row is written at most this often. */
+const TOUCH_INTERVAL = MINUTE
+
+export function createSessions(deps: SessionDeps): Sessions {
+  const { storage, clock, secrets, lifetimes } = deps
+  const { store } = storage
+  const secretOf = (session: Session) => secrets.open('session-secret', session.sealedSecret, session.id)
+  const refresh = createRefresh({ ...deps, secretOf })
+
+  return {
+    prepare(appId, kind, caller) {
+      const id = newId(clock.now())
+      const secret = randomBytes(SESSION_SECRET_BYTES)
+      return { id, appId, kind, caller, secret, sealedSecret: secrets.seal('session-secret', secret, id) }
+    },
+
+    async open(tx, user, wanted) {
+      const session = firstState(user, wanted, lifetimes, clock.now())
+      await tx.sessions.insert(session)
+      return session
+    },
+
+    credentials(user, session) {
+      if (session.kind === 'page') {
+        return { user, session, tokens: null, cookie: pageCookie(session.id, secretOf(session)) }
+      }
+      return { user, session, tokens: tokensOf(user, session), cookie: null }
+    },
+
+    async refresh(token, retryKey, caller) {
+      const { user, session } = await refresh(token, retryKey, caller)
+      return { user, session, tokens: tokensOf(user, session), cookie: null }
+    },
+
+    async authenticate(accessToken) {
+      const claimed = await readAccessToken(deps, accessToken)
+      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
+      if (!found || found.user.id !== claimed.userId || !stands(found, 'api')) {
+        throw new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.')
+      }
+      return found
+    },
+
+    async authenticateCookie(cookie) {
+      const claimed = parsePageCookie(cookie)
+      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
+      if (!found || !claimed.provenBy(secretOf(found.session)) || !stands(found, 'page')) return null
+      const now = clock.now()
+      if (now >= found.session.lastUsedAt + TOUCH_INTERVAL) await store.sessions.touch(found.session.id, now)
+      return found
+    },
+
+    async endByToken(token, by, caller) {
+      const claimed = parseRefreshToken(token)
+      const session = claimed && (await store.sessions.find(claimed.sessionId))
+      if (session?.kind !== 'api' || !claimed?.provenBy(secretOf(session))) return false
+      await end(session, by, caller)
+      return true
+    },
+
+    list(userId, page) {
+      const now = clock.now()
+      return store.sessions.listLive(userId, now, idleSince(now), page)
+    },
+
+    async end(userId, sessionId, caller) {
+      const session = await store.sessions.find(sessionId)
+      if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
+      await end(session, 'revoked', caller)
+    },
+
+    async endOthers(userId, exceptSessionId, caller) {
+      await storage.transaction(async tx => {
+        const now = clock.now()
+        const ended = await tx.sessions.endAllOf(userId, 'revoked', now, exceptSessionId)
+        for (const id of ended) await recordEnd(tx, 'session_ended', { id, userId }, caller, now)
+      })
+    },
+  }
+
+  function tokensOf(user: User, session: Session): SessionTokens {
+    const now = clock.now()
+    return {
+      ...signAccessToken(deps, user, session, lifetimes.accessTokenSeconds, now),
+      refreshToken: refreshToken(session.id, session.counter, secretOf(session)),
+      // Rounded up, so that an answer given some milliseconds after its commit still says the whole figure.
+      refreshExpiresIn: Math.max(0, Math.ceil((idleEnd(session, lifetimes) - now) / 1000)),
+    }
+  }
+
+  function stands({ session, user }: SignedIn, kind: SessionKind): boolean {
+    return session.kind === kind && user.status === 'active' && isLive(session, lifetimes, clock.now())
+  }
+
+  function idleSince(now: Instant): Instant {
+    return now - lifetimes.refreshIdleSeconds * 1000
+  }
+
+  /** Ends one session, once: whoever comes second changes nothing. */
+  async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
+    await storage.transaction(
+      async tx => {
+        const now = clock.now()
+        const ended = await tx.sessions.end(session.id, by, now)
+        if (ended) await recordEnd(tx, 'session_ended', ended, caller, now)
+        return true
+      },
+      async () => (await store.sessions.find(session.id))?.endedAt !== null || undefined,
+    )
+  }
+}
+
+function firstState(user: User, wanted: PreparedSession, lifetimes: SessionLifetimes, now: Instant): Session {
+  return {
+    id: wanted.id,
+    userId: user.id,
+    appId: wanted.appId,
+    kind: wanted.kind,
+    createdAt: now,
+    lastUsedAt: now,
+    expiresAt: now + lifetimes.sessionSeconds * 1000,
+    counter: 0,
+    sealedSecret: wanted.sealedSecret,
+    retryKeys: [],
+    endedAt: null,
+    endedBy: null,
+    network: wanted.caller.network,
+    client: wanted.caller.client,
+  }
 }

@@ -1,0 +1,29 @@
+import { DEFAULT_APP_ID } from '../apps/app.ts'
+import type { EmailAddress } from '../users/user.ts'
+
+/**
+ * The link that is mailed: the verification page with the token, the address and, unless it is the default,
+ * the app. The page's own query stays. Nothing of it ever comes from a request's headers.
+ */
+export function mailedLink(
+  verifyUrl: string,
+  { token, email, appId }: { token: string; email: EmailAddress; appId: string },
+): string {
+  const [page = '', ...fragment] = verifyUrl.split('#')
+  const values = [
+    ['token', token],
+    ['email', email],
+    ...(appId === DEFAULT_APP_ID ? [] : [['app_id', appId]]),
+  ]
+  const query = values.map(([name, value]) => `${name}=${percentEncode(value!)}`).join('&')
+  const joint = !page.includes('?') ? '?' : /[?&]$/.test(page) ? '' : '&'
+  return [`${page}${joint}${query}`, ...fragment].join('#')
+}
+
+/** Everything but RFC 3986's unreserved characters: mail programs cut links at `'`, `(`, `*` and `!` too. */
+function percentEncode(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}

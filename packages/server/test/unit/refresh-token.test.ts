@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { newId } from '../../src/ids.ts'
+import {
+  pageCookie,
+  parsePageCookie,
+  parseRefreshToken,
+  refreshToken,
+  retryKeyHash,
+} from '../../src/sessions/refresh-token.ts'
+
+const id = newId(Date.UTC(2026, 10, 20))
+const secret = randomBytes(32)
+
+test('a refresh token names its session and number, and its secret proves it', () => {
+  fc.assert(
+    fc.property(fc.uuid(), fc.integer({ min: 0, max: 2 ** 48 - 1 }), (sessionId, counter) => {
+      const claimed = parseRefreshToken(refreshToken(sessionId, counter, secret))
+      assert.equal(claimed?.sessionId, sessionId)
+      assert.equal(claimed?.counter, counter)
+      assert.equal(claimed?.provenBy(secret), true)
+    }),
+  )
+})
+
+test('it looks like svr_ and base64url, and another secret does not prove it', () => {
+  const token = refreshToken(id, 0, secret)
+  assert.match(token, /^svr_[A-Za-z0-9_-]{72}$/)
+  assert.equal(parseRefreshToken(token)?.provenBy(randomBytes(32)), false)
+})
+
+test('the same number makes the same token, the next another', () => {
+  assert.equal(refreshToken(id, 3, secret), refreshToken(id, 3, secret))
+  assert.notEqual(refreshToken(id, 3, secret), refreshToken(id, 4, secret))
+})
+
+test('every changed character makes it no token or a forgery', () => {
+  const token = refreshToken(id, 1, secret)
+  const anywhere = fc.record({
+    at: fc.nat(token.length - 1),
+    with: fc.string({ minLength: 1, maxLength: 1 }),
+  })
+  fc.assert(
+    fc.property(anywhere, change => {
+      fc.pre(token[change.at] !== change.with)
+      const changed = token.slice(0, change.at) + change.with + token.slice(change.at + 1)
+      assert.notEqual(parseRefreshToken(changed)?.provenBy(secret) ?? false, true)
+    }),
+  )
+})
+
+test('cut, lengthened, padded and differently spelled tokens are none', () => {
+  const token = refreshToken(id, 1, secret)
+  const spellings = [
+    ...Array.from({ length: 10 }, (_, cut) => token.slice(0, -1 - cut)),
+    `${token}A`,
+    `${token}=`,
+    `${token}\n`,
+    ` ${token}`,
+    token.replace('svr_', 'SVR_'),
+    token.replace('svr_', 'svp_'),
+    token.slice(4),
+    `svr_${Buffer.from(token.slice(4), 'base64url').toString('hex')}`,
+    '',
+  ]
+  for (const text of spellings) assert.equal(parseRefreshToken(text), null, text)
+})
+
+test('a page cookie is no refresh token and a refresh token is no page cookie', () => {
+  const cookie = pageCookie(id, secret)
+  const token = refreshToken(id, 0, secret)
+  assert.equal(parsePageCookie(cookie)?.provenBy(secret), true)
+  assert.equal(parsePageCookie(cookie)?.sessionId, id)
+  assert.equal(parseRefreshToken(cookie), null)
+  assert.equal(parsePageCookie(token), null)
+  assert.equal(parseRefreshToken(`svr_${cookie.slice(4)}`), null)
+  // Neither does the MAC of the one, put into the shape of the other, prove anything.
+  const cookieMac = Buffer.from(cookie.slice(4), 'base64url').subarray(16)
+  const head = Buffer.from(token.slice(4), 'base64url').subarray(0, 22)
+  const forged = parseRefreshToken(`svr_${Buffer.concat([head, cookieMac]).toString('base64url')}`)
+  assert.equal(forged?.provenBy(secret), false)
+})
+
+test('an Idempotency-Key is remembered as 16 bytes of its hash', () => {
+  assert.match(retryKeyHash('0123456789abcdef'), /^[A-Za-z0-9_-]{22}$/)
+  assert.notEqual(retryKeyHash('0123456789abcdef'), retryKeyHash('0123456789abcdeF'))
+})
