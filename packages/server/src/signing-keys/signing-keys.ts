@@ -1,3 +1,12 @@
+import { randomBytes } from 'node:crypto'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import { SealError, type Secrets } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import { keyPairOf, SEED_BYTES } from './ed25519.ts'
+import type { SigningKey } from './signing-key.ts'
+
 export interface PublicJwk {
   kty: 'OKP'
   crv: 'Ed25519'
@@ -17,6 +26,10 @@ export interface ActiveSigningKey {
 export interface SigningKeys {
   /** Makes the first key where there is none, and opens what is stored. @throws SealError */
   load(): Promise<void>
+  /** Reads the stored keys anew: on `signing_keys.changed`, and every `RELOAD_INTERVAL` in case that was lost. */
+  reload(): Promise<void>
+  /** Follows the events and the timer until the returned function is called. */
+  start(): () => void
   /** Cheap and synchronous: the hot path asks it for every token. */
   current(): ActiveSigningKey
   /** 32 public bytes by `kid`, for verification; null for an unknown or retired one. Re-reads the store once for an unknown one. */
@@ -25,4 +38,152 @@ export interface SigningKeys {
   jwks(): { keys: PublicJwk[] }
   /** Makes a new key, published now and signing once every node and verifier can know it. */
   rotate(): Promise<{ kid: string; signsFrom: number }>
+}
+
+/** How long verifiers may keep the published keys, in seconds. With a reload it must stay below `PUBLISHED_BEFORE_USE`. */
+export const JWKS_MAX_AGE_SECONDS = 30
+/** A node that missed the event of a rotation knows the new key after this. */
+export const RELOAD_INTERVAL = 10 * SECOND
+/** A new key waits this long before it signs: a node reloads and a verifier's copy runs out, one after the other, with room. */
+export const PUBLISHED_BEFORE_USE = 60 * SECOND
+/** An old key stays this much longer than the last token that it can have signed: a node's clock may lag a little. */
+export const RETIREMENT_LEEWAY = 60 * SECOND
+/** Unknown key ids cost a stranger nothing to make up, so they cause one read in this time. */
+const UNKNOWN_KID_INTERVAL = SECOND
+
+interface OpenedKey extends SigningKey {
+  publicBytes: Buffer
+  active: ActiveSigningKey
+}
+
+/** @param longestTokenSeconds the lifetime of the longest-lived token that these keys sign */
+export function createSigningKeys(deps: {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  log: Log
+  longestTokenSeconds: number
+}): SigningKeys {
+  const { storage, clock, secrets, log, longestTokenSeconds } = deps
+  const { signingKeys } = storage.store
+  /** Oldest `signsFrom` first. */
+  let keys: OpenedKey[] = []
+  let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
+  let unknownRead: Promise<void> | null = null
+
+  return {
+    async load() {
+      const stored = await signingKeys.list(clock.now())
+      if (stored.length === 0) await signingKeys.insertFirst(newSigningKey(clock.now()))
+      await reload()
+    },
+
+    reload,
+
+    start() {
+      const refresh = () => {
+        reload().catch(error => log.error({ error: String(error) }, 'signing keys could not be read'))
+      }
+      const unsubscribe = storage.events.subscribe(event => {
+        if (event.type === 'signing_keys.changed') refresh()
+      })
+      const timer = setInterval(refresh, RELOAD_INTERVAL).unref()
+      return () => {
+        unsubscribe()
+        clearInterval(timer)
+      }
+    },
+
+    current() {
+      const now = clock.now()
+      for (let index = keys.length - 1; index >= 0; index--) {
+        if (keys[index]!.signsFrom <= now) return keys[index]!.active
+      }
+      // Another node made the very first key by a clock some milliseconds ahead of this one's.
+      if (!keys[0]) throw new Error('signing keys are used before load()')
+      return keys[0].active
+    },
+
+    async publicKey(kid) {
+      const known = find(kid)
+      if (known) return known
+      await readForUnknown()
+      return find(kid)
+    },
+
+    jwks() {
+      return { keys: published().map(toJwk) }
+    },
+
+    async rotate() {
+      const now = clock.now()
+      const key = newSigningKey(now, now + PUBLISHED_BEFORE_USE)
+      const othersRetireAt = key.signsFrom + longestTokenSeconds * SECOND + RETIREMENT_LEEWAY
+      await storage.transaction(
+        async tx => {
+          await tx.signingKeys.insertNext(key, othersRetireAt)
+          tx.publish({ type: 'signing_keys.changed' })
+          return true
+        },
+        async store => (await store.signingKeys.list(now)).some(({ id }) => id === key.id) || undefined,
+      )
+      await reload()
+      return { kid: key.id, signsFrom: key.signsFrom }
+    },
+  }
+
+  async function reload(): Promise<void> {
+    const stored = await signingKeys.list(clock.now())
+    const held = new Map(keys.map(key => [key.id, key]))
+    // What is opened already keeps its buffers, by which the signer and the verifier remember their key objects.
+    keys = stored.map(key => ({ ...(held.get(key.id) ?? openKey(key)), ...key }))
+  }
+
+  /** One read at a time and one a second, whoever asks for whatever. */
+  async function readForUnknown(): Promise<void> {
+    const now = clock.now()
+    if (!unknownRead) {
+      if (now - unknownReadAt < UNKNOWN_KID_INTERVAL) return
+      unknownReadAt = now
+      unknownRead = reload().finally(() => {
+        unknownRead = null
+      })
+    }
+    await unknownRead
+  }
+
+  function find(kid: string): Buffer | null {
+    return published().find(({ id }) => id === kid)?.publicBytes ?? null
+  }
+
+  function published(): OpenedKey[] {
+    const now = clock.now()
+    return keys.filter(key => key.retiresAt === null || key.retiresAt > now)
+  }
+
+  function newSigningKey(createdAt: Instant, signsFrom = createdAt): SigningKey {
+    const id = newId(createdAt)
+    const seed = randomBytes(SEED_BYTES)
+    return {
+      id,
+      publicKey: keyPairOf(seed).publicKey.toString('base64url'),
+      sealedSeed: secrets.seal('signing-key', seed, id),
+      createdAt,
+      signsFrom,
+      retiresAt: null,
+    }
+  }
+
+  /** @throws SealError also where the public half is not that of the sealed seed: somebody wrote into the table. */
+  function openKey(key: SigningKey): OpenedKey {
+    const { publicKey, secretKey } = keyPairOf(secrets.open('signing-key', key.sealedSeed, key.id))
+    if (publicKey.toString('base64url') !== key.publicKey) {
+      throw new SealError(`the public half of signing key ${key.id} is not that of its sealed seed`)
+    }
+    return { ...key, publicBytes: publicKey, active: { kid: key.id, secretKey } }
+  }
+}
+
+function toJwk({ id, publicKey }: SigningKey): PublicJwk {
+  return { kty: 'OKP', crv: 'Ed25519', x: publicKey, kid: id, alg: 'EdDSA', use: 'sig' }
 }
