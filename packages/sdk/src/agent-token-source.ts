@@ -1,7 +1,7 @@
 import type { SdkClock } from './clock.ts'
 import { KeywayError } from './errors.ts'
 import { requestJson } from './http.ts'
-import { API_KEY_PATTERN, type AgentTokenAnswer } from './protocol.ts'
+import { type AgentTokenAnswer, API_KEY_PATTERN } from './protocol.ts'
 
 /** What `getToken` may return: the exchange's answer as it is, or the bare token. */
 export type ProvidedToken = string | { token: string; expires_in?: number }
@@ -81,7 +81,11 @@ export class AgentTokenSource {
       return typeof provided === 'string' ? { token: provided } : provided
     }
     const body = { api_key: apiKey }
-    return requestJson<AgentTokenAnswer>(fetch, `${origin}/auth/agent-token`, { method: 'POST', body, signal })
+    return requestJson<AgentTokenAnswer>(fetch, `${origin}/auth/agent-token`, {
+      method: 'POST',
+      body,
+      signal,
+    })
   }
 }
 

@@ -1,11 +1,22 @@
-import type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady } from './agent-options.ts'
+import type {
+  AgentDisconnected,
+  AgentEvents,
+  AgentMessage,
+  AgentOptions,
+  AgentReady,
+} from './agent-options.ts'
 import { AgentTokenSource } from './agent-token-source.ts'
 import { fullJitter } from './backoff.ts'
 import { systemClock } from './clock.ts'
 import { Emitter } from './emitter.ts'
 import { environment, randomId, serviceOrigin } from './environment.ts'
 import { KeywayError } from './errors.ts'
-import { type HubClosed, HubConnection, type ReadyFrame, type WebSocketConstructor } from './hub-connection.ts'
+import {
+  type HubClosed,
+  HubConnection,
+  type ReadyFrame,
+  type WebSocketConstructor,
+} from './hub-connection.ts'
 import { MessageStream } from './message-stream.ts'
 import { type Delivery, PendingSends } from './pending-sends.ts'
 import type { Json, ServerFrame } from './protocol.ts'
@@ -342,7 +353,9 @@ function readyEvent(frame: ReadyFrame): AgentReady {
 }
 
 function isClosed(why: unknown): why is HubClosed {
-  return !(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why
+  return (
+    !(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why
+  )
 }
 
 function describe(why: unknown): HubClosed {

@@ -1,6 +1,6 @@
-import { type SdkClock, pause, systemClock } from './clock.ts'
 import { fullJitter } from './backoff.ts'
-import { KeywayError, errorFromFetch, errorFromResponse } from './errors.ts'
+import { pause, type SdkClock, systemClock } from './clock.ts'
+import { errorFromFetch, errorFromResponse, KeywayError } from './errors.ts'
 
 export interface JsonRequest {
   method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'

@@ -277,3 +277,17 @@ export interface Page<Item> {
   has_more: boolean
   next_cursor: string | null
 }
+
+/** One entry of `GET /v1/revocations`: what ended before its time. */
+export interface RevocationObject {
+  id: string
+  kind: 'api_key' | 'session' | 'user'
+  /** The id of the key, session or user. */
+  subject_id: string
+  /** Its owner. */
+  user_id: string
+  at: string
+}
+
+/** `POST /auth/introspect` (RFC 7662 section 2.2). */
+export type IntrospectionAnswer = { active: false } | ({ active: true } & Record<string, Json>)

@@ -37,7 +37,8 @@ const ADVICE: Record<string, string> = {
   account_suspended: "The key's owner is suspended. Ask the operator of the service.",
   network_not_allowed: "The API key may not be used from this network. Add it to the key's allowed_networks.",
   session_required: 'This credential cannot be exchanged. Use an API key (svc_…).',
-  revoked: 'The API key or session behind this agent was revoked. Make a new key and start the agent with it.',
+  revoked:
+    'The API key or session behind this agent was revoked. Make a new key and start the agent with it.',
   bad_message: 'The hub could not read a frame. Update @keyway/sdk, or report this.',
   too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 }

@@ -81,7 +81,11 @@ export async function verifyAccessToken(
 
 type Claims = Record<string, unknown>
 
-async function verify(token: string, options: VerifyOptions, kind: { typ: string; type: string }): Promise<Claims> {
+async function verify(
+  token: string,
+  options: VerifyOptions,
+  kind: { typ: string; type: string },
+): Promise<Claims> {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw invalid('it is no token')
   const parts = token.split('.')
   if (parts.length !== 3) throw invalid('it has not three parts')
@@ -102,27 +106,43 @@ function checkHeader(part: string, typ: string): string {
   return header.kid
 }
 
-async function checkSignature(signed: string, part: string, kid: string, options: VerifyOptions): Promise<void> {
+async function checkSignature(
+  signed: string,
+  part: string,
+  kid: string,
+  options: VerifyOptions,
+): Promise<void> {
   const signature = decodeBase64url(part)
   if (signature?.length !== SIGNATURE_BYTES) throw invalid('the signature is malformed')
   const key = await jwksOf(options).key(kid)
   if (!key) throw invalid('the issuer has no such key')
-  const good = await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, new TextEncoder().encode(signed))
+  const good = await crypto.subtle.verify(
+    { name: 'Ed25519' },
+    key,
+    signature,
+    new TextEncoder().encode(signed),
+  )
   if (!good) throw invalid('the signature is wrong')
 }
 
-function checkClaims(claims: Claims, { issuer, audience, now = Date.now }: VerifyOptions, type: string): void {
+function checkClaims(
+  claims: Claims,
+  { issuer, audience, now = Date.now }: VerifyOptions,
+  type: string,
+): void {
   if (claims.type !== type) throw invalid(`type is not ${type}`)
   if (claims.iss !== issuer) throw invalid('iss is another issuer')
   if (claims.aud !== audience) throw invalid('aud is another audience')
   requireStrings(claims, ['sub', 'jti'])
   const seconds = now() / 1000
   const { iat, exp, nbf } = claims
-  if (!isInstant(iat) || iat > seconds + CLOCK_TOLERANCE_SECONDS) throw invalid('iat is missing or in the future')
+  if (!isInstant(iat) || iat > seconds + CLOCK_TOLERANCE_SECONDS)
+    throw invalid('iat is missing or in the future')
   if (!isInstant(exp) || exp <= iat) throw invalid('exp is missing or before iat')
   if (exp <= seconds - CLOCK_TOLERANCE_SECONDS) throw invalid('it has expired')
   if (type === 'agent_ws' || nbf !== undefined) {
-    if (!isInstant(nbf) || nbf > seconds + CLOCK_TOLERANCE_SECONDS) throw invalid('nbf is missing or in the future')
+    if (!isInstant(nbf) || nbf > seconds + CLOCK_TOLERANCE_SECONDS)
+      throw invalid('nbf is missing or in the future')
   }
 }
 

@@ -1,0 +1,43 @@
+import type {
+  AccountObject,
+  ChargeAuthorizationObject,
+  LedgerEntryObject,
+  Page,
+  SecurityEventObject,
+} from '../protocol.ts'
+import { segment, type Transport } from '../transport.ts'
+import type { PageOptions } from './paging.ts'
+
+/** Profile, balance and what happened to the account. */
+export class AccountCalls {
+  #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  get(): Promise<AccountObject> {
+    return this.#transport.call('GET', '/v1/me')
+  }
+
+  update(body: { name: string }): Promise<AccountObject> {
+    return this.#transport.call('PATCH', '/v1/me', { body })
+  }
+
+  ledger({ limit, cursor }: PageOptions = {}): Promise<Page<LedgerEntryObject>> {
+    return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } })
+  }
+
+  securityEvents({ limit, cursor }: PageOptions = {}): Promise<Page<SecurityEventObject>> {
+    return this.#transport.call('GET', '/v1/security-events', { query: { limit, cursor } })
+  }
+
+  /** Lets an app charge the balance. */
+  authorizeCharges(appId: string): Promise<ChargeAuthorizationObject> {
+    return this.#transport.call('PUT', `/v1/me/charge-authorizations/${segment(appId)}`)
+  }
+
+  withdrawCharges(appId: string): Promise<ChargeAuthorizationObject> {
+    return this.#transport.call('DELETE', `/v1/me/charge-authorizations/${segment(appId)}`)
+  }
+}

@@ -1,0 +1,36 @@
+import type { Delivery } from '../pending-sends.ts'
+import type { AgentConnectionObject, Json, Page } from '../protocol.ts'
+import { segment, type Transport } from '../transport.ts'
+import { everyItem, type PageOptions } from './paging.ts'
+
+/** The caller's live connections, on all nodes. */
+export class AgentCalls {
+  #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  list({ limit, cursor }: PageOptions = {}): Promise<Page<AgentConnectionObject>> {
+    return this.#transport.call('GET', '/v1/agents', { query: { limit, cursor } })
+  }
+
+  all({ limit }: Omit<PageOptions, 'cursor'> = {}): AsyncGenerator<AgentConnectionObject, void> {
+    return everyItem(cursor => this.list({ limit, cursor }))
+  }
+
+  /**
+   * Sends to one connection, or to all of a key. Not repeated by itself: it would arrive twice.
+   *
+   * @throws KeywayError `not_found` when it is not connected
+   */
+  send(connectionOrKeyId: string, data: Json): Promise<Delivery> {
+    const path = `/v1/agents/${segment(connectionOrKeyId)}/messages`
+    return this.#transport.call('POST', path, { body: { data } })
+  }
+
+  /** Closes a connection; its agent may come back as long as its key stands. */
+  disconnect(connectionId: string): Promise<void> {
+    return this.#transport.call('DELETE', `/v1/agents/${segment(connectionId)}`)
+  }
+}

@@ -1,0 +1,57 @@
+import type { ApiKeyObject, CreatedApiKey, Page } from '../protocol.ts'
+import { segment, type Transport } from '../transport.ts'
+import { everyItem, type PageOptions } from './paging.ts'
+
+export interface CreateApiKey {
+  name?: string
+  /** Omitted or empty: everything that the owner may do with a key. */
+  scopes?: string[]
+  /** RFC 3339 with a zone. Omitted: never expires. */
+  expires_at?: string
+  app_id?: string
+  /** CIDRs. Omitted or empty: from anywhere. */
+  allowed_networks?: string[]
+}
+
+export type ApiKeyList = PageOptions & { status?: ApiKeyObject['status'] }
+
+/** API keys. Making, changing and ending them needs a session. */
+export class ApiKeyCalls {
+  #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** The one answer that holds the whole key. Not repeated by itself: it would make two. */
+  create(body: CreateApiKey = {}): Promise<CreatedApiKey> {
+    return this.#transport.call('POST', '/v1/api-keys', { body })
+  }
+
+  list({ limit, cursor, status }: ApiKeyList = {}): Promise<Page<ApiKeyObject>> {
+    return this.#transport.call('GET', '/v1/api-keys', { query: { limit, cursor, status } })
+  }
+
+  /** All of them, newest first, over as many pages as there are. */
+  all(options: Omit<ApiKeyList, 'cursor'> = {}): AsyncGenerator<ApiKeyObject, void> {
+    return everyItem(cursor => this.list({ ...options, cursor }))
+  }
+
+  get(keyId: string): Promise<ApiKeyObject> {
+    return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}`)
+  }
+
+  update(keyId: string, body: { name?: string; allowed_networks?: string[] }): Promise<ApiKeyObject> {
+    return this.#transport.call('PATCH', `/v1/api-keys/${segment(keyId)}`, { body })
+  }
+
+  /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
+  rotate(keyId: string, body: { overlap_seconds?: number } = {}): Promise<CreatedApiKey> {
+    return this.#transport.call('POST', `/v1/api-keys/${segment(keyId)}/rotate`, { body })
+  }
+
+  /** For good, at once and everywhere; repeating it changes nothing. */
+  revoke(keyId: string): Promise<ApiKeyObject> {
+    return this.#transport.call('DELETE', `/v1/api-keys/${segment(keyId)}`)
+  }
+}

@@ -1,0 +1,61 @@
+import { pause, systemClock } from '../clock.ts'
+import { randomId } from '../environment.ts'
+import type { IntrospectionAnswer, LedgerEntryObject, Page, RevocationObject } from '../protocol.ts'
+import type { Transport } from '../transport.ts'
+
+export interface Charge {
+  user_id: string
+  /** A positive decimal with at most 6 places. */
+  amount: string
+  description: string
+  /** Names this charge: repeated with the same key it is made once. Default: a random one for each call. */
+  idempotencyKey?: string
+}
+
+/** How often `followRevocations` looks, when nothing else is said. */
+const LOOK_EVERY_MS = 1_000
+
+/** What registered apps call, with their id and secret. */
+export class AppCalls {
+  #transport: Transport
+
+  constructor(transport: Transport) {
+    this.#transport = transport
+  }
+
+  /** Takes money from a user who authorised it. Safe to repeat with the same `idempotencyKey`. */
+  charge({ idempotencyKey = randomId(), ...body }: Charge): Promise<LedgerEntryObject> {
+    const headers = { 'idempotency-key': idempotencyKey }
+    return this.#transport.call('POST', '/v1/charges', { body, headers, as: 'app', repeatable: true })
+  }
+
+  /** What a key, access token or agent token is worth now (RFC 7662). */
+  introspect(token: string): Promise<IntrospectionAnswer> {
+    return this.#transport.call('POST', '/auth/introspect', { body: { token }, as: 'app', repeatable: true })
+  }
+
+  /** What ended in the last 20 minutes, or since `cursor`. */
+  revocations({
+    cursor,
+    signal,
+  }: {
+    cursor?: string
+    signal?: AbortSignal
+  } = {}): Promise<Page<RevocationObject>> {
+    return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal })
+  }
+
+  /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
+  async *followRevocations(
+    options: { cursor?: string; everyMs?: number; signal?: AbortSignal } = {},
+  ): AsyncGenerator<RevocationObject, void> {
+    const { everyMs = LOOK_EVERY_MS, signal } = options
+    let { cursor } = options
+    while (!signal?.aborted) {
+      const page = await this.revocations({ cursor, signal })
+      yield* page.data
+      cursor = page.next_cursor ?? cursor
+      if (!page.has_more) await pause(systemClock, everyMs, signal).catch(() => {})
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import { AccountCalls } from './calls/account.ts'
+import { AgentCalls } from './calls/agents.ts'
+import { ApiKeyCalls } from './calls/api-keys.ts'
+import { AppCalls } from './calls/apps.ts'
+import { SessionCalls } from './calls/sessions.ts'
+import type { SdkClock } from './clock.ts'
+import { systemClock } from './clock.ts'
+import { environment, serviceOrigin } from './environment.ts'
+import type {
+  AgentTokenAnswer,
+  SendMagicLinkAnswer,
+  SessionAnswer,
+  SignInAnswer,
+  UserObject,
+} from './protocol.ts'
+import { SessionTokens } from './session-tokens.ts'
+import { memoryTokenStore, type TokenStore } from './token-store.ts'
+import { Transport } from './transport.ts'
+
+export interface KeywayOptions {
+  /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
+  url?: string
+  /** Calls with this key instead of a session. Default: `KEYWAY_API_KEY`, unless `tokens` or `app` is given. */
+  apiKey?: string
+  /** Where a session's tokens are kept. Default: in memory. */
+  tokens?: TokenStore
+  /** For the calls that apps make (`apps`): id and secret. */
+  app?: { id: string; secret: string }
+  /** How often a call that may safely be repeated is repeated. Default 4. */
+  maxRetries?: number
+  /** A longer `Retry-After` is thrown instead of waited for. Seconds, default 30. */
+  longestWaitSeconds?: number
+  /** For each try. Milliseconds, default 15000. */
+  timeoutMs?: number
+  fetch?: typeof fetch
+  /** @internal For tests. */
+  clock?: SdkClock
+}
+
+/** How a magic link is redeemed: the link's token, or the code from the mail with the `login_id` of the request. */
+export type VerifyMagicLink =
+  | { token: string; email: string; app_id?: string }
+  | { login_id: string; code: string; email: string; app_id?: string }
+
+/**
+ * The whole HTTP API. Errors are `KeywayError`; calls without a second effect are repeated, honouring `Retry-After`;
+ * an expired access token is renewed by itself.
+ *
+ *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
+ *     const { login_id } = await keyway.sendMagicLink({ email })
+ *     await keyway.verifyMagicLink({ login_id, code, email })
+ *     const { key } = await keyway.apiKeys.create({ name: 'build robot' })
+ */
+export class Keyway {
+  readonly apiKeys: ApiKeyCalls
+  readonly sessions: SessionCalls
+  readonly account: AccountCalls
+  readonly agents: AgentCalls
+  /** Needs `app`. */
+  readonly apps: AppCalls
+  #transport: Transport
+  #tokens: SessionTokens
+
+  constructor(options: KeywayOptions = {}) {
+    const { maxRetries = 4, longestWaitSeconds = 30, timeoutMs = 15_000, clock = systemClock } = options
+    const origin = serviceOrigin(options.url)
+    const ownKey = options.tokens || options.app ? undefined : environment('KEYWAY_API_KEY')
+    this.#tokens = new SessionTokens({
+      origin,
+      store: options.tokens ?? memoryTokenStore(),
+      refresh: (refresh_token, key) => this.#refresh(refresh_token, key),
+    })
+    this.#transport = new Transport({
+      origin,
+      apiKey: options.apiKey ?? ownKey,
+      app: options.app,
+      tokens: this.#tokens,
+      fetch: options.fetch ?? fetch,
+      retry: { maxRetries, longestWaitSeconds, timeoutMs, clock },
+    })
+    this.apiKeys = new ApiKeyCalls(this.#transport)
+    this.sessions = new SessionCalls(this.#transport)
+    this.account = new AccountCalls(this.#transport)
+    this.agents = new AgentCalls(this.#transport)
+    this.apps = new AppCalls(this.#transport)
+  }
+
+  /** Sends a sign-in mail; the answer is the same whether or not the address has an account. */
+  sendMagicLink(body: { email: string; app_id?: string }): Promise<SendMagicLinkAnswer> {
+    return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'nobody' })
+  }
+
+  /** Signs in and keeps the tokens. Not repeated by itself: a link works once. */
+  async verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer> {
+    const path = '/auth/verify-magic-link'
+    const answer = await this.#transport.call<SignInAnswer>('POST', path, { body, as: 'nobody' })
+    await this.#tokens.keep(answer)
+    return answer
+  }
+
+  /** Renews the session's tokens now; calls do it by themselves when needed. Returns whose session it is. */
+  async refresh(): Promise<UserObject | undefined> {
+    return (await this.#tokens.refresh())?.user
+  }
+
+  /** Ends the session here and on the server. */
+  async logout(): Promise<void> {
+    const refresh_token = await this.#tokens.refreshToken()
+    if (refresh_token === undefined) return
+    const body = { refresh_token }
+    await this.#transport.call('POST', '/auth/logout', { body, as: 'nobody', repeatable: true })
+    await this.#tokens.forget()
+  }
+
+  /** Ends an API key or a session by the secret itself (RFC 7009): for whoever found one. */
+  revoke(token: string): Promise<void> {
+    const body = { token }
+    return this.#transport.call('POST', '/auth/revoke', { body, as: 'nobody', repeatable: true })
+  }
+
+  /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
+  exchange(body: { api_key: string; audience?: string }): Promise<AgentTokenAnswer> {
+    return this.#transport.call('POST', '/auth/agent-token', { body, as: 'nobody', repeatable: true })
+  }
+
+  #refresh(refresh_token: string, key: string): Promise<SessionAnswer> {
+    return this.#transport.call('POST', '/auth/refresh', {
+      body: { refresh_token },
+      headers: { 'idempotency-key': key },
+      as: 'nobody',
+      repeatable: true,
+    })
+  }
+}

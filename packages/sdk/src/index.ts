@@ -1,0 +1,23 @@
+export { Agent } from './agent.ts'
+export type {
+  AgentDisconnected,
+  AgentEvents,
+  AgentMessage,
+  AgentOptions,
+  AgentReady,
+} from './agent-options.ts'
+export type { ProvidedToken } from './agent-token-source.ts'
+export type { ApiKeyList, CreateApiKey } from './calls/api-keys.ts'
+export type { Charge } from './calls/apps.ts'
+export type { PageOptions } from './calls/paging.ts'
+export type { KeywayOptions, VerifyMagicLink } from './client.ts'
+export { Keyway } from './client.ts'
+export type { ClientErrorCode } from './errors.ts'
+export { KeywayError } from './errors.ts'
+export type { WebSocketConstructor, WebSocketLike } from './hub-connection.ts'
+export type { Delivery } from './pending-sends.ts'
+export * from './protocol.ts'
+export type { StoredTokens, TokenStore } from './token-store.ts'
+export { memoryTokenStore } from './token-store.ts'
+export type { AccessTokenClaims, AgentTokenClaims, VerifyOptions } from './verify.ts'
+export { verifyAccessToken, verifyAgentToken } from './verify.ts'
