@@ -1,0 +1,126 @@
+import { SECOND } from '../clock.ts'
+import { type Mail, type Mailer, MailRejected } from '../outbox/outbox.ts'
+import { AUTOMATIC_HEADERS, domainOf, formatSender, type Sender } from './sender.ts'
+
+const RESEND = 'https://api.resend.com'
+const POSTMARK = 'https://api.postmarkapp.com'
+const CHECK_TIMEOUT = 10 * SECOND
+const LONGEST_ANSWER = 2000
+
+export interface HttpApiDeps {
+  from: Sender
+  /** Another address of the provider: a region, a proxy, a test. */
+  baseUrl?: string
+}
+
+/** Mail through api.resend.com. The message's id is the idempotency key, so a repeated attempt is one mail. */
+export function createResendMailer(key: string, { from, baseUrl = RESEND }: HttpApiDeps): Mailer {
+  const headers = { authorization: `Bearer ${key}` }
+  return {
+    async deliver(mail, signal) {
+      await post(
+        `${baseUrl}/emails`,
+        { ...headers, 'idempotency-key': mail.messageId },
+        {
+          from: formatSender(from),
+          to: [mail.to],
+          subject: mail.subject,
+          text: mail.text,
+          html: mail.html,
+          headers: AUTOMATIC_HEADERS,
+        },
+        signal,
+      )
+    },
+    async check() {
+      // A key that may only send is refused here by name, and that is an answer too.
+      const answer = await get(`${baseUrl}/domains`, headers)
+      if (answer.status !== 200 && !answer.text.includes('restricted_api_key')) throw answerError(answer)
+    },
+    close() {},
+  }
+}
+
+/** Mail through api.postmarkapp.com, with its tracking off and our Message-ID kept. */
+export function createPostmarkMailer(token: string, { from, baseUrl = POSTMARK }: HttpApiDeps): Mailer {
+  const headers = { 'x-postmark-server-token': token, accept: 'application/json' }
+  return {
+    async deliver(mail, signal) {
+      await post(`${baseUrl}/email`, headers, toPostmarkMessage(mail, from), signal)
+    },
+    async check() {
+      const answer = await get(`${baseUrl}/server`, headers)
+      if (answer.status !== 200) throw answerError(answer)
+    },
+    close() {},
+  }
+}
+
+function toPostmarkMessage(mail: Mail, from: Sender) {
+  const headers = {
+    ...AUTOMATIC_HEADERS,
+    'Message-ID': `<${mail.messageId}@${domainOf(from)}>`,
+    'X-PM-KeepID': 'true',
+  }
+  return {
+    From: formatSender(from),
+    To: mail.to,
+    Subject: mail.subject,
+    TextBody: mail.text,
+    HtmlBody: mail.html,
+    MessageStream: 'outbound',
+    TrackOpens: false,
+    TrackLinks: 'None',
+    Headers: Object.entries(headers).map(([Name, Value]) => ({ Name, Value })),
+  }
+}
+
+interface Answer {
+  status: number
+  text: string
+}
+
+async function post(
+  url: string,
+  headers: Record<string, string>,
+  body: object,
+  signal: AbortSignal,
+): Promise<void> {
+  const answer = await call(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal,
+  })
+  if (answer.status < 200 || answer.status > 299) throw answerError(answer)
+}
+
+function get(url: string, headers: Record<string, string>): Promise<Answer> {
+  return call(url, { headers, signal: AbortSignal.timeout(CHECK_TIMEOUT) })
+}
+
+/** A redirect would carry the provider's credential elsewhere, so there is none. */
+async function call(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { ...init, redirect: 'error' })
+  return { status: response.status, text: await readStart(response) }
+}
+
+/** The first characters of the answer; a provider gone mad shall not fill the memory. */
+async function readStart(response: Response): Promise<string> {
+  let text = ''
+  if (!response.body) return text
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    text += chunk
+    if (text.length >= LONGEST_ANSWER) break
+  }
+  return text.slice(0, LONGEST_ANSWER)
+}
+
+/** These speak of our credential, our haste or a request still under way; the mail itself was not refused. */
+const LATER = [401, 403, 408, 409, 425, 429]
+
+function answerError({ status, text }: Answer): Error {
+  const reason = `the mail provider answered ${status}: ${text}`
+  const forGood = status >= 400 && status < 500 && !LATER.includes(status)
+  return forGood ? new MailRejected(reason) : new Error(reason)
+}

@@ -1,0 +1,82 @@
+import { type Clock, DAY, type Instant } from '../clock.ts'
+import type { Mail, Mailer } from '../outbox/outbox.ts'
+import type { InboxMail } from '../outbox/outbox-store.ts'
+import { SealError, type Secrets } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import type { EmailAddress } from '../users/user.ts'
+
+/** How long the local inbox shows a mail, and how many at most. */
+export const INBOX_KEPT_FOR = DAY
+export const INBOX_LENGTH = 200
+
+export interface InboxDeps {
+  storage: Storage
+  secrets: Secrets
+  clock: Clock
+}
+
+/** Told once of every link that came in; `serve` prints it. */
+export type Announce = (mail: { to: EmailAddress; subject: string; link: string; code: string | null }) => void
+
+/** Keeps mail in this service's own database, sealed, instead of sending it: for development. */
+export function createInboxMailer(deps: InboxDeps & { announce?: Announce }): Mailer {
+  const { storage, secrets, clock, announce } = deps
+  return {
+    async deliver(mail) {
+      const id = mail.messageId
+      const known = await storage.store.inbox.find(id)
+      if (known) return
+      const now = clock.now()
+      await storage.store.inbox.prune(now - INBOX_KEPT_FOR)
+      await storage.store.inbox.insert({
+        id,
+        recipient: mail.to,
+        sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(mail)), id),
+        createdAt: now,
+      })
+      if (mail.link) announce?.({ to: mail.to, subject: mail.subject, link: mail.link, code: mail.code })
+    },
+    async check() {},
+    close() {},
+  }
+}
+
+/** One mail as the inbox shows it. */
+export interface InboxItem {
+  id: string
+  to: EmailAddress
+  subject: string
+  template: string
+  link: string | null
+  code: string | null
+  text: string
+  html: string
+  createdAt: Instant
+}
+
+export interface Inbox {
+  /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
+  list(recipient: EmailAddress | null): Promise<InboxItem[]>
+}
+
+export function createInbox({ storage, secrets, clock }: InboxDeps): Inbox {
+  return {
+    async list(recipient) {
+      const since = clock.now() - INBOX_KEPT_FOR
+      const mails = await storage.store.inbox.list(recipient, INBOX_LENGTH)
+      return mails.filter(mail => mail.createdAt > since).flatMap(mail => openMail(secrets, mail))
+    },
+  }
+}
+
+/** Nothing for a mail whose secret is gone: an inbox that lost one shows the others. */
+function openMail(secrets: Secrets, { id, sealedMail, createdAt }: InboxMail): InboxItem[] {
+  try {
+    const mail: Mail = JSON.parse(secrets.open('inbox', sealedMail, id).toString())
+    const { to, subject, template, link, code, text, html } = mail
+    return [{ id, to, subject, template, link, code, text, html, createdAt }]
+  } catch (error) {
+    if (error instanceof SealError) return []
+    throw error
+  }
+}

@@ -1,0 +1,26 @@
+import type { Config } from '../config.ts'
+import type { Mailer } from '../outbox/outbox.ts'
+import { createPostmarkMailer, createResendMailer } from './http-api.ts'
+import { type Announce, createInboxMailer, type InboxDeps } from './inbox.ts'
+import type { Sender } from './sender.ts'
+import { createSmtpMailer } from './smtp.ts'
+
+export interface MailerDeps extends InboxDeps {
+  from: Sender
+  /** With `inbox:`, told of every link once. */
+  announce?: Announce
+}
+
+/** The way out that `KEYWAY_MAIL_URL` names. */
+export function createMailer(settings: Config['mail'], deps: MailerDeps): Mailer {
+  switch (settings.kind) {
+    case 'inbox':
+      return createInboxMailer(deps)
+    case 'smtp':
+      return createSmtpMailer(settings, deps)
+    case 'resend':
+      return createResendMailer(settings.key, deps)
+    case 'postmark':
+      return createPostmarkMailer(settings.token, deps)
+  }
+}

@@ -1,0 +1,145 @@
+import type { Block, Letter } from './letter.ts'
+import { LOOK } from './look.ts'
+
+class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+type Part = string | number | Html | Html[]
+
+const ESCAPES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** A template whose every value is escaped, unless it is HTML already. */
+function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
+  return new Html(strings.reduce((text, string, index) => text + toHtml(parts[index - 1]!) + string))
+}
+
+function toHtml(part: Part): string {
+  if (part instanceof Html) return part.text
+  if (Array.isArray(part)) return part.map(one => one.text).join('')
+  return String(part).replace(/[&<>"']/g, character => ESCAPES[character]!)
+}
+
+const { light, dark, font, mono, width } = LOOK
+
+/**
+ * Tables and inline styles, because mail programs keep little else; the style sheet only turns colours for the
+ * dark and margins for phones. Nothing is loaded from anywhere.
+ */
+export function renderHtml(letter: Letter, product: { name: string; supportEmail: string }): string {
+  return html`<!doctype html>
+<html lang="en" dir="ltr">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="supported-color-schemes" content="light dark">
+<meta name="format-detection" content="telephone=no, date=no, address=no, email=no, url=no">
+<title>${letter.subject}</title>
+<style>${new Html(STYLE_SHEET)}</style>
+</head>
+<body class="page" style="margin:0;padding:0;background-color:${light.page};-webkit-text-size-adjust:100%">
+<div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${letter.preheader}${PADDING}</div>
+<table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" border="0" style="background-color:${light.page}">
+<tr><td class="around" align="center" style="padding:32px 16px">
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
+<tr><td style="padding:0 4px 20px">${mark(product.name)}</td></tr>
+<tr><td class="card" style="padding:40px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
+<h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${letter.heading}</h1>
+${letter.body.map(renderBlock)}
+${letter.notes.map(renderNote)}
+</td></tr>
+<tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
+${letter.support} <a class="link" href="mailto:${product.supportEmail}" style="color:${light.accent}">${product.supportEmail}</a>
+</td></tr>
+</table>
+</td></tr>
+</table>
+</body>
+</html>
+`.text
+}
+
+/** The first letter in a square, and the name: the whole brand, without an image. */
+function mark(name: string): Html {
+  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
+<td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${light.accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${light.onAccent}">${[...name][0]?.toUpperCase() ?? ''}</td>
+<td class="text" style="padding-left:10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${name}</td>
+</tr></table>`
+}
+
+function renderBlock(block: Block): Html {
+  switch (block.kind) {
+    case 'paragraph':
+      return html`<p class="text" style="margin:0 0 24px;font-size:16px;line-height:1.55;color:${light.text}">${block.text}</p>`
+    case 'button':
+      return renderButton(block)
+    case 'code':
+      return renderCode(block)
+    case 'facts':
+      return renderFacts(block.rows)
+  }
+}
+
+function renderButton({ label, url, urlLabel }: Extract<Block, { kind: 'button' }>): Html {
+  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px"><tr>
+<td class="accent" align="center" bgcolor="${light.accent}" style="background-color:${light.accent};border-radius:8px">
+<a class="accent" href="${url}" style="display:inline-block;padding:14px 28px;border-radius:8px;background-color:${light.accent};font-family:${font};font-size:16px;line-height:20px;font-weight:600;color:${light.onAccent};text-decoration:none">${label}</a>
+</td></tr></table>
+<p class="muted" style="margin:0 0 4px;font-size:13px;line-height:1.5;color:${light.muted}">${urlLabel}</p>
+<p class="muted" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
+}
+
+/** Two groups by padding, not by a space, so that what is copied is the code and nothing else. */
+function renderCode({ label, code }: Extract<Block, { kind: 'code' }>): Html {
+  const half = Math.ceil(code.length / 2)
+  return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 28px"><tr>
+<td class="panel" align="center" style="padding:18px 16px 20px;background-color:${light.panel};border-radius:8px">
+<p class="muted" style="margin:0 0 8px;font-size:13px;line-height:1.5;color:${light.muted}">${label}</p>
+<p class="text" style="margin:0;font-family:${mono};font-size:28px;line-height:1.2;font-weight:600;letter-spacing:3px;white-space:nowrap;color:${light.text}"><span>${code.slice(0, half)}</span><span style="padding-left:14px">${code.slice(half)}</span></p>
+</td></tr></table>`
+}
+
+function renderFacts(rows: [string, string][]): Html {
+  return html`<table class="panel" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px;background-color:${light.panel};border-radius:8px">
+${rows.map(
+  ([label, value]) => html`<tr>
+<th class="muted" scope="row" align="left" valign="top" style="padding:10px 16px;font-size:14px;line-height:1.5;font-weight:400;white-space:nowrap;color:${light.muted}">${label}</th>
+<td class="text" width="100%" valign="top" style="padding:10px 16px 10px 0;font-size:14px;line-height:1.5;word-break:break-word;color:${light.text}">${value}</td>
+</tr>`,
+)}</table>`
+}
+
+function renderNote(text: string): Html {
+  return html`<p class="muted" style="margin:0 0 8px;font-size:14px;line-height:1.55;color:${light.muted}">${text}</p>
+`
+}
+
+/** Keeps mail programs from drawing the body's first words into the preview. */
+const PADDING = new Html('&#847;&zwnj;&nbsp;'.repeat(60))
+
+const STYLE_SHEET = `
+:root { color-scheme: light dark; supported-color-schemes: light dark }
+@media (max-width: 480px) {
+  .card { padding: 28px 22px !important }
+  .around { padding: 20px 10px !important }
+}
+@media (prefers-color-scheme: dark) {
+  .page { background-color: ${dark.page} !important }
+  .card { background-color: ${dark.card} !important; border-color: ${dark.border} !important }
+  .panel { background-color: ${dark.panel} !important }
+  .text { color: ${dark.text} !important }
+  .muted { color: ${dark.muted} !important }
+  .link { color: ${dark.accent} !important }
+  .accent { background-color: ${dark.accent} !important; color: ${dark.onAccent} !important }
+}
+`

@@ -1,0 +1,40 @@
+import type { Block, Letter } from './letter.ts'
+
+/** RFC 5322 section 2.1.1 recommends 78 at most; replies quote with two more. */
+const LINE_LENGTH = 72
+
+/** The same letter for programs and people without HTML. A URL has a line of its own and is never broken. */
+export function renderText(letter: Letter, product: { name: string; supportEmail: string }): string {
+  const parts = [
+    wrap(letter.heading),
+    ...letter.body.map(renderBlock),
+    ...letter.notes.map(wrap),
+    `-- \n${wrap(product.name)}\n${wrap(`${letter.support} ${product.supportEmail}`)}`,
+  ]
+  return `${parts.join('\n\n')}\n`
+}
+
+function renderBlock(block: Block): string {
+  switch (block.kind) {
+    case 'paragraph':
+      return wrap(block.text)
+    case 'button':
+      return `${block.label}:\n${block.url}`
+    case 'code':
+      return `${wrap(block.label)}\n\n    ${block.code}`
+    case 'facts':
+      return block.rows.map(([label, value]) => wrap(`${label}: ${value}`)).join('\n')
+  }
+}
+
+function wrap(text: string): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(/\s+/)) {
+    if (line && line.length + 1 + word.length > LINE_LENGTH) {
+      lines.push(line)
+      line = word
+    } else line = line ? `${line} ${word}` : word
+  }
+  return [...lines, line].join('\n')
+}

@@ -1,0 +1,212 @@
+import { type Instant, MINUTE, toRfc3339 } from '../../clock.ts'
+import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
+import type { MessageContent } from '../../outbox/message.ts'
+import type { Letter } from './letter.ts'
+
+/** Everything that mails say, in one place: another language is another file like this one. */
+export interface Words {
+  signup(content: Content<'sign_in'>): Letter
+  login(content: Content<'sign_in'>): Letter
+  welcome(content: Content<'welcome'>): Letter
+  refreshTokenReused(content: Content<'refresh_token_reused'>): Letter
+  apiKeyRevokedByHolder(content: Content<'api_key_revoked_by_holder'>): Letter
+  apiKeyExpiring(content: Content<'api_key_expiring'>): Letter
+  apiKeyUsedAgain(content: Content<'api_key_used_again'>): Letter
+  test(): Letter
+}
+
+type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { kind: Kind }>
+
+const MINUTES = MAGIC_LINK_LIFETIME / MINUTE
+const PASTE = 'If the button does not work, open this address in your browser:'
+
+export function createEnglishWords(product: string, pages: { keys: string; sessions: string }): Words {
+  const plain = { support: 'Questions? Write to', link: null, code: null, notes: [] as string[] }
+  const keysButton = { kind: 'button', label: 'Look at your keys', url: pages.keys, urlLabel: PASTE } as const
+
+  return {
+    signup: ({ link, code, expiresAt }) => ({
+      template: 'signup',
+      subject: `Create your ${product} account (${timeOfRequest(expiresAt)})`,
+      preheader: `One click makes your account. The link and the code expire in ${MINUTES} minutes.`,
+      heading: `Create your ${product} account`,
+      body: [
+        {
+          kind: 'paragraph',
+          text: `There is no ${product} account for this address yet. Confirm that the address is yours, and your account is ready.`,
+        },
+        { kind: 'button', label: 'Create account', url: link, urlLabel: PASTE },
+        { kind: 'code', label: 'Or enter this code where you asked for it:', code },
+      ],
+      notes: [
+        `The link and the code expire in ${MINUTES} minutes and work once. Give them to nobody.`,
+        'If you did not request this, you can ignore this email: without the link or the code no account is made.',
+      ],
+      support: plain.support,
+      link,
+      code,
+    }),
+
+    login: ({ link, code, expiresAt }) => ({
+      template: 'login',
+      subject: `Sign in to ${product} (${timeOfRequest(expiresAt)})`,
+      preheader: `Your link to sign in. The link and the code expire in ${MINUTES} minutes.`,
+      heading: `Sign in to ${product}`,
+      body: [
+        { kind: 'paragraph', text: 'Welcome back. Use the button to sign in; no password is needed.' },
+        { kind: 'button', label: 'Sign in', url: link, urlLabel: PASTE },
+        { kind: 'code', label: 'Or enter this code where you asked for it:', code },
+      ],
+      notes: [
+        `The link and the code expire in ${MINUTES} minutes and work once. Give them to nobody.`,
+        'If you did not request this, you can ignore this email: nobody can sign in without the link or the code.',
+      ],
+      support: plain.support,
+      link,
+      code,
+    }),
+
+    welcome: ({ trialCredit }) => ({
+      ...plain,
+      template: 'welcome',
+      subject: `Welcome to ${product}`,
+      preheader: 'Your account is ready. Next: your first API key.',
+      heading: `Welcome to ${product}`,
+      body: [
+        { kind: 'paragraph', text: `Your account is ready, on the free plan.${credit(trialCredit)}` },
+        {
+          kind: 'paragraph',
+          text: 'The next step is an API key: give it to your agent, and it connects by itself. You see every live connection, and ending a key ends its connections at once.',
+        },
+        { kind: 'button', label: 'Create your first key', url: pages.keys, urlLabel: PASTE },
+      ],
+    }),
+
+    refreshTokenReused: ({ at, network, client }) => ({
+      ...plain,
+      template: 'refresh_token_reused',
+      subject: `${product} security: a session was ended (${dateAndTime(at)})`,
+      preheader: 'Someone presented a sign-in token that had been used before.',
+      heading: 'We ended one of your sessions',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'A token of this session was used a second time. That happens when a copy of it is in other hands, so the session was ended. Your other sessions go on.',
+        },
+        {
+          kind: 'facts',
+          rows: [
+            ['When', dateAndTime(at)],
+            ['Network', network],
+            ['Program', client ? inert(client) : 'unknown'],
+          ],
+        },
+        { kind: 'button', label: 'Look at your sessions', url: pages.sessions, urlLabel: PASTE },
+      ],
+      notes: ['If you do not recognise this, end the sessions and keys that are not yours.'],
+    }),
+
+    apiKeyRevokedByHolder: ({ at, keyPrefix, keyName }) => ({
+      ...plain,
+      template: 'api_key_revoked_by_holder',
+      subject: `${product} security: an API key was revoked (${dateAndTime(at)})`,
+      preheader: 'Someone who holds the key reported it.',
+      heading: 'One of your API keys was revoked',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'Someone who holds this key ended it, as is done with a key that was found where it should not be. It no longer works, and its connections are closed. If it was in use, create a new one.',
+        },
+        { kind: 'facts', rows: [...keyFacts(keyPrefix, keyName), ['Revoked', dateAndTime(at)]] },
+        keysButton,
+      ],
+    }),
+
+    apiKeyExpiring: ({ expiresAt, keyPrefix, keyName, days }) => ({
+      ...plain,
+      template: 'api_key_expiring',
+      subject: `${product}: the API key ${keyPrefix} expires ${inDays(days)}`,
+      preheader: 'Rotate it in time, and nothing stops.',
+      heading: `An API key expires ${inDays(days)}`,
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'After that it is refused and its connections are closed. Rotate it before: the new key has the same rights, and both work while you change over.',
+        },
+        { kind: 'facts', rows: [...keyFacts(keyPrefix, keyName), ['Expires', dateAndTime(expiresAt)]] },
+        keysButton,
+      ],
+    }),
+
+    apiKeyUsedAgain: ({ at, keyPrefix, keyName, network }) => ({
+      ...plain,
+      template: 'api_key_used_again',
+      subject: `${product} security: a resting API key is in use again (${dateAndTime(at)})`,
+      preheader: 'It had not been used for a long time.',
+      heading: 'A resting API key is in use again',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'This key had not been used for a long time. If that was you, all is well. If not, revoke it: its connections end at once.',
+        },
+        {
+          kind: 'facts',
+          rows: [...keyFacts(keyPrefix, keyName), ['Used', dateAndTime(at)], ['Network', network]],
+        },
+        keysButton,
+      ],
+    }),
+
+    test: () => ({
+      ...plain,
+      template: 'test',
+      subject: `${product}: test mail`,
+      preheader: 'Mail from this service arrives.',
+      heading: 'Mail works',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'Someone who runs this service asked for this test. There is nothing to do.',
+        },
+      ],
+    }),
+  }
+}
+
+function credit(amount: string): string {
+  return Number(amount) > 0 ? ` We put $${amount} of trial credit on it.` : ''
+}
+
+function keyFacts(prefix: string, name: string | null): [string, string][] {
+  const key: [string, string] = ['Key', `${prefix}…`]
+  return name ? [['Name', name], key] : [key]
+}
+
+function inDays(days: number): string {
+  if (days < 1) return 'today'
+  return days === 1 ? 'in 1 day' : `in ${days} days`
+}
+
+/**
+ * When the link was asked for, to the second. It stands in the subject so that mail programs show a second
+ * request as a mail of its own, and the newest link is easily found.
+ */
+function timeOfRequest(expiresAt: Instant): string {
+  return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 19)} UTC`
+}
+
+function dateAndTime(instant: Instant): string {
+  const text = toRfc3339(instant)
+  return `${text.slice(0, 10)} ${text.slice(11, 16)} UTC`
+}
+
+const LONGEST_CLIENT = 80
+
+/** A stranger chose this text: mail programs shall find nothing in it to make a link of. */
+function inert(text: string): string {
+  return text
+    .replace(/[^\x20-\x7e]+/g, ' ')
+    .replace(/:\/\/|@|www\./gi, ' ')
+    .replace(/\.(?=[a-z])/gi, ' ')
+    .slice(0, LONGEST_CLIENT)
+}
