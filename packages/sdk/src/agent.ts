@@ -119,21 +119,17 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
-  [Symbol.asyncIterator](): MessageStream<AgentMessage> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage> {
     const stream = new MessageStream<AgentMessage>(ended => this.#streams.delete(ended))
     if (this.#stopped) stream.end(this.#stopped.error)
     else this.#streams.add(stream)
     return stream
   }
 
-  [Symbol.dispose](): void {
-    this.close()
-  }
-
   #obey(signal: AbortSignal | undefined): void {
     if (!signal) return
     const close = () => this.close()
-    if (signal.aborted) return queueMicrotask(close)
+    if (signal.aborted) queueMicrotask(close)
     signal.addEventListener('abort', close, { once: true })
     this.#forgetSignal = () => signal.removeEventListener('abort', close)
   }
@@ -194,16 +190,10 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
-    switch (frame.type) {
-      case 'message':
-        return this.#message(frame)
-      case 'sent':
-        return this.#sends.acknowledge(frame.id, frame.delivered)
-      case 'error':
-        return this.#refused(connection, frame)
-      case 'draining':
-        return this.#drain(connection, frame.close_in_seconds)
-    }
+    if (frame.type === 'message') this.#message(frame)
+    if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
+    if (frame.type === 'error') this.#refused(connection, frame)
+    if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
     if (this.#current?.connection !== connection) return
     if (frame.type === 'token_expiring') this.#current.renewal.expiring()
     if (frame.type === 'token_accepted') {
@@ -247,11 +237,11 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#drained.get(connection)?.()
     this.#drained.delete(connection)
     this.#sends.lost(connection)
-    if (this.#dialing?.connection === connection) return this.#dialFailed(this.#dialing, closed)
-    if (this.#current?.connection === connection) return this.#lost(closed)
+    if (this.#dialing?.connection === connection) this.#dialFailed(this.#dialing, closed)
+    else if (this.#current?.connection === connection) this.#lost(closed)
+    else if (reconnectAfter(closed.code) === 'never') this.#stop(stopErrorFromClose(closed))
     // A drained one whose successor is up: what it left unacknowledged goes over the successor.
-    if (reconnectAfter(closed.code) === 'never') return this.#stop(stopErrorFromClose(closed))
-    if (this.#current) this.#sends.flush(this.#current.connection)
+    else if (this.#current) this.#sends.flush(this.#current.connection)
   }
 
   #lost(closed: HubClosed): void {
@@ -269,7 +259,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     const reconnect = closed ? reconnectAfter(closed.code) : 'backoff'
     if (closed && reconnect === 'never') {
       this.#disconnected({ ...closed, willReconnect: false })
-      return this.#stop(stopErrorFromClose(closed))
+      this.#stop(stopErrorFromClose(closed))
+      return
     }
     if (reconnect === 'exchange') this.#tokens.forget()
     const wait = this.#waitBefore(reconnect, why)

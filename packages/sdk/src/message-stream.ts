@@ -17,8 +17,8 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
   push(message: Message): void {
     if (this.#ended) return
     const waiting = this.#waiting.shift()
-    if (waiting) return waiting.resolve({ value: message, done: false })
-    this.#buffer.push(message)
+    if (waiting) waiting.resolve({ value: message, done: false })
+    else this.#buffer.push(message)
     if (this.#buffer.length <= MAX_BUFFERED) return
     this.#buffer.length = 0
     const advice = `More than ${MAX_BUFFERED} messages waited to be read. Read faster, or listen to "message".`

@@ -15,6 +15,7 @@ interface Pending {
   frame: Extract<AgentFrame, { type: 'send' }>
   bytes: number
   sentOn: HubConnection | undefined
+  settle(): void
   resolve(delivery: Delivery): void
   reject(error: unknown): void
 }
@@ -38,14 +39,8 @@ export class PendingSends {
     }
     return new Promise((resolve, reject) => {
       const abort = () => this.#take(id)?.reject(signal?.reason)
-      const done = () => signal?.removeEventListener('abort', abort)
-      this.#pending.set(id, {
-        frame,
-        bytes,
-        sentOn: undefined,
-        resolve: delivery => (done(), resolve(delivery)),
-        reject: error => (done(), reject(error)),
-      })
+      const settle = () => signal?.removeEventListener('abort', abort)
+      this.#pending.set(id, { frame, bytes, sentOn: undefined, settle, resolve, reject })
       this.#bytes += bytes
       if (signal?.aborted) abort()
       else signal?.addEventListener('abort', abort, { once: true })
@@ -85,6 +80,7 @@ export class PendingSends {
     if (!pending) return undefined
     this.#pending.delete(id)
     this.#bytes -= pending.bytes
+    pending.settle()
     return pending
   }
 }

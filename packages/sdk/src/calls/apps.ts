@@ -52,7 +52,10 @@ export class AppCalls {
     const { everyMs = LOOK_EVERY_MS, signal } = options
     let { cursor } = options
     while (!signal?.aborted) {
-      const page = await this.revocations({ cursor, signal })
+      const page = await this.revocations({ cursor, signal }).catch(error => {
+        if (!signal?.aborted) throw error
+      })
+      if (!page) return
       yield* page.data
       cursor = page.next_cursor ?? cursor
       if (!page.has_more) await pause(systemClock, everyMs, signal).catch(() => {})

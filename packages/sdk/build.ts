@@ -1,0 +1,26 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+/**
+ * Compiles `src` into `dist` with plain `tsc`. `dist` is committed, because every instance serves the package from a
+ * checkout in which no compiler is installed; a test says when it is stale.
+ */
+export function buildSdk(outDir: string = join(import.meta.dirname, 'dist')): void {
+  rmSync(outDir, { recursive: true, force: true })
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+  const project = join(import.meta.dirname, 'tsconfig.build.json')
+  execFileSync(process.execPath, [tsc, '-p', project, '--outDir', outDir], { stdio: 'inherit' })
+  for (const file of readdirSync(outDir, { recursive: true, encoding: 'utf8' })) {
+    if (file.endsWith('.d.ts')) pointToJavaScript(join(outDir, file))
+  }
+}
+
+/** The compiler rewrites `./x.ts` to `./x.js` in code only; declarations need it as well. */
+function pointToJavaScript(path: string): void {
+  const text = readFileSync(path, 'utf8')
+  writeFileSync(path, text.replaceAll(/((?:from |import\()'\.{1,2}\/[^']*)\.ts'/g, "$1.js'"))
+}
+
+if (import.meta.main) buildSdk()

@@ -1,0 +1,91 @@
+import { KeywayError } from './errors.js';
+import { requestJson } from './http.js';
+import { API_KEY_PATTERN } from './protocol.js';
+/** Share of a lifetime after which a token is no longer used for a new connection. */
+const USABLE_SHARE = 0.8;
+/** An exchange that hangs longer is given up. */
+const EXCHANGE_TIMEOUT_MS = 10_000;
+/** A lifetime that makes no sense (missing, negative, no number) is taken as this; the hub's own notices correct it. */
+const FALLBACK_LIFETIME_SECONDS = 60;
+const LONGEST_LIFETIME_SECONDS = 86_400;
+/**
+ * Where agent tokens come from: the exchange of an API key, or the caller's `getToken`. Callers that ask at the same
+ * time share one exchange; a token is reused for 80 % of its lifetime, by the monotonic clock.
+ */
+export class AgentTokenSource {
+    #options;
+    #flight;
+    #held;
+    constructor(options) {
+        this.#options = options;
+        if (options.getToken)
+            return;
+        if (options.apiKey === undefined) {
+            throw new KeywayError('invalid_configuration', 'Pass apiKey (or set KEYWAY_API_KEY), or getToken.');
+        }
+        if (!API_KEY_PATTERN.test(options.apiKey)) {
+            const message = 'The API key is malformed: it is svc_ and 32 letters or digits, without spaces.';
+            throw new KeywayError('invalid_api_key', message);
+        }
+    }
+    /** A token that is good for a new connection. */
+    async get() {
+        if (this.#held && this.#options.clock.now() < this.#held.usableUntil)
+            return this.#held.token;
+        return this.fresh();
+    }
+    /** A token made now, or by the exchange that is under way. */
+    fresh() {
+        this.#flight ??= this.#obtain().finally(() => {
+            this.#flight = undefined;
+        });
+        return this.#flight;
+    }
+    /** The held token was refused: the next one is made anew. */
+    forget() {
+        this.#held = undefined;
+    }
+    async #obtain() {
+        const { clock } = this.#options;
+        const asked = clock.now();
+        const { token, expires_in } = await withDeadline(clock, signal => this.#ask(signal));
+        if (typeof token !== 'string' || token === '') {
+            throw new KeywayError('bad_response', 'The token source returned no token.', { retryable: true });
+        }
+        // Counted from the question, not the answer: the token was made somewhere in between.
+        this.#held = { token, usableUntil: asked + USABLE_SHARE * lifetimeSeconds(expires_in) * 1000 };
+        return token;
+    }
+    async #ask(signal) {
+        const { origin, apiKey, getToken, fetch } = this.#options;
+        if (getToken) {
+            const provided = await getToken(signal);
+            return typeof provided === 'string' ? { token: provided } : provided;
+        }
+        const body = { api_key: apiKey };
+        return requestJson(fetch, `${origin}/auth/agent-token`, {
+            method: 'POST',
+            body,
+            signal,
+        });
+    }
+}
+/** Seconds that a token lives, whatever the answer claims. */
+export function lifetimeSeconds(expiresIn) {
+    if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) {
+        return FALLBACK_LIFETIME_SECONDS;
+    }
+    return Math.min(expiresIn, LONGEST_LIFETIME_SECONDS);
+}
+/** Ends even if the asked one ignores its signal: a hung exchange must not hold up every later attempt. */
+async function withDeadline(clock, ask) {
+    const controller = new AbortController();
+    return new Promise((resolve, reject) => {
+        const cancel = clock.after(EXCHANGE_TIMEOUT_MS, () => {
+            const error = new KeywayError('timeout', 'The token exchange took too long.', { retryable: true });
+            controller.abort(error);
+            reject(error);
+        });
+        ask(controller.signal).then(resolve, reject).finally(cancel);
+    });
+}

@@ -1,0 +1,331 @@
+import { AgentTokenSource } from './agent-token-source.js';
+import { fullJitter } from './backoff.js';
+import { systemClock } from './clock.js';
+import { Emitter } from './emitter.js';
+import { environment, randomId, serviceOrigin } from './environment.js';
+import { KeywayError } from './errors.js';
+import { HubConnection, } from './hub-connection.js';
+import { MessageStream } from './message-stream.js';
+import { PendingSends } from './pending-sends.js';
+import { RecentIds } from './recent-ids.js';
+import { Renewal } from './renewal.js';
+import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.js';
+/** Exchange, handshake and `ready` together may take this long; then the attempt counts as failed. */
+const DIAL_TIMEOUT_MS = 10_000;
+/** A restarted service is not met by all its agents in the same instant. */
+const RESTART_JITTER_MS = 1_000;
+/** A connection that lived this long starts the back-off from the beginning. */
+const STABLE_AFTER_MS = 5_000;
+/** How long past its announced end a drained connection is still listened to. */
+const DRAIN_MARGIN_MS = 5_000;
+/**
+ * An agent that stays connected exactly as long as its key may: it exchanges the key for a short token, connects,
+ * renews in place, comes back after every fault, and stops for good when it is told to.
+ *
+ *     const agent = new Agent({ url: 'https://keyway.example.com', apiKey: process.env.KEYWAY_API_KEY })
+ *     agent.on('message', ({ from, data }) => agent.send(from, data))
+ *     agent.on('stopped', ({ error }) => error && console.error(error.message))
+ */
+export class Agent extends Emitter {
+    #hubUrl;
+    #WebSocket;
+    #clock;
+    #tokens;
+    #sends = new PendingSends();
+    #seen = new RecentIds();
+    #streams = new Set();
+    #idPrefix = randomId();
+    #idCounter = 0;
+    #forgetSignal = () => { };
+    #current;
+    #drained = new Map();
+    #dialing;
+    #cancelWait;
+    #failures = 0;
+    #stopped;
+    /** Starts at once; listeners that are added in the same tick hear everything. */
+    constructor(options = {}) {
+        super();
+        const origin = serviceOrigin(options.url);
+        this.#hubUrl = `${origin.replace(/^http/, 'ws')}/hub`;
+        this.#WebSocket = options.WebSocket ?? platformWebSocket();
+        this.#clock = options.clock ?? systemClock;
+        this.#tokens = new AgentTokenSource({
+            origin,
+            apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
+            getToken: options.getToken,
+            fetch: options.fetch ?? fetch,
+            clock: this.#clock,
+        });
+        this.#obey(options.signal);
+        queueMicrotask(() => this.#dial());
+    }
+    /** Whether the hub can be reached through this agent now. */
+    get connected() {
+        return this.#current !== undefined;
+    }
+    /** What the hub said at `ready`; undefined while not connected. */
+    get connection() {
+        return this.#current?.ready;
+    }
+    /**
+     * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
+     * the hub has written it to `delivered` open connections (0 when there is none). Waits through disconnections, up
+     * to 256 messages or 1 MiB; what was not acknowledged when a line broke is sent again, so a receiver may see a
+     * message twice (at least once).
+     */
+    send(to, data, { signal } = {}) {
+        if (this.#stopped)
+            return Promise.reject(this.#stopped.error ?? closedError());
+        const sending = this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal);
+        if (this.#current)
+            this.#sends.flush(this.#current.connection);
+        return sending;
+    }
+    /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
+    close() {
+        this.#stop(undefined);
+    }
+    /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
+    [Symbol.asyncIterator]() {
+        const stream = new MessageStream(ended => this.#streams.delete(ended));
+        if (this.#stopped)
+            stream.end(this.#stopped.error);
+        else
+            this.#streams.add(stream);
+        return stream;
+    }
+    #obey(signal) {
+        if (!signal)
+            return;
+        const close = () => this.close();
+        if (signal.aborted)
+            queueMicrotask(close);
+        signal.addEventListener('abort', close, { once: true });
+        this.#forgetSignal = () => signal.removeEventListener('abort', close);
+    }
+    #dial() {
+        if (this.#stopped || this.#dialing)
+            return;
+        const dial = {
+            cancelDeadline: this.#clock.after(DIAL_TIMEOUT_MS, () => {
+                dial.connection?.close();
+                this.#dialFailed(dial, { code: 1006, reason: 'no answer in time' });
+            }),
+        };
+        this.#dialing = dial;
+        this.#tokens.get().then(token => {
+            if (this.#dialing === dial)
+                dial.connection = this.#connect(token);
+        }, error => this.#dialFailed(dial, error));
+    }
+    #connect(token) {
+        return new HubConnection({
+            WebSocket: this.#WebSocket,
+            url: this.#hubUrl,
+            token,
+            clock: this.#clock,
+            onReady: (connection, frame) => this.#ready(connection, frame),
+            onFrame: (connection, frame) => this.#frame(connection, frame),
+            onClosed: (connection, closed) => this.#closed(connection, closed),
+        });
+    }
+    #dialFailed(dial, why) {
+        if (this.#dialing !== dial)
+            return;
+        dial.cancelDeadline();
+        this.#dialing = undefined;
+        this.#comeBack(why);
+    }
+    #ready(connection, frame) {
+        this.#dialing?.cancelDeadline();
+        this.#dialing = undefined;
+        this.#cancelWait?.();
+        this.#current?.renewal.stop();
+        const renewal = new Renewal({
+            tokens: this.#tokens,
+            clock: this.#clock,
+            present: token => void connection.send({ type: 'token', token }),
+            isFinal: error => this.#stopIfFinal(error),
+        });
+        const ready = readyEvent(frame);
+        this.#current = { connection, renewal, since: this.#clock.now(), ready };
+        renewal.schedule(frame.expires_in);
+        this.emit('ready', ready);
+        // A listener may have closed the agent.
+        if (this.#current?.connection === connection)
+            this.#sends.flush(connection);
+    }
+    #frame(connection, frame) {
+        if (frame.type === 'message')
+            this.#message(frame);
+        if (frame.type === 'sent')
+            this.#sends.acknowledge(frame.id, frame.delivered);
+        if (frame.type === 'error')
+            this.#refused(connection, frame);
+        if (frame.type === 'draining')
+            this.#drain(connection, frame.close_in_seconds);
+        if (this.#current?.connection !== connection)
+            return;
+        if (frame.type === 'token_expiring')
+            this.#current.renewal.expiring();
+        if (frame.type === 'token_accepted') {
+            this.#current.renewal.accepted(frame.expires_in);
+            this.emit('renewed', { expiresIn: frame.expires_in });
+        }
+    }
+    #message({ id, from, from_key_id, data }) {
+        // While a drained connection overlaps its successor, one message to this key reaches both.
+        if (!this.#seen.add(`${from} ${id}`))
+            return;
+        const message = { id, from, fromKeyId: from_key_id, data };
+        this.emit('message', message);
+        for (const stream of this.#streams)
+            stream.push(message);
+    }
+    #refused(connection, frame) {
+        const retryable = frame.code === 'rate_limited';
+        if (frame.id !== undefined) {
+            const code = frame.code === 'unknown_type' || frame.code === 'invalid_frame' ? 'refused' : frame.code;
+            this.#sends.refuse(frame.id, new KeywayError(code, frame.detail, { retryable }));
+        }
+        else if (this.#current?.connection === connection && frame.code !== 'unknown_type') {
+            this.#current.renewal.refused();
+        }
+    }
+    /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
+    #drain(connection, closeInSeconds) {
+        if (this.#current?.connection !== connection || this.#drained.has(connection))
+            return;
+        const endsIn = Math.max(0, Math.min(closeInSeconds, 60)) * 1000;
+        const giveUp = this.#clock.after(endsIn + DRAIN_MARGIN_MS, () => {
+            connection.close();
+            this.#closed(connection, { code: 1012, reason: 'restarting' });
+        });
+        this.#drained.set(connection, giveUp);
+        this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2));
+    }
+    #closed(connection, closed) {
+        if (this.#stopped)
+            return;
+        this.#drained.get(connection)?.();
+        this.#drained.delete(connection);
+        this.#sends.lost(connection);
+        if (this.#dialing?.connection === connection)
+            this.#dialFailed(this.#dialing, closed);
+        else if (this.#current?.connection === connection)
+            this.#lost(closed);
+        else if (reconnectAfter(closed.code) === 'never')
+            this.#stop(stopErrorFromClose(closed));
+        // A drained one whose successor is up: what it left unacknowledged goes over the successor.
+        else if (this.#current)
+            this.#sends.flush(this.#current.connection);
+    }
+    #lost(closed) {
+        const { renewal, since } = this.#current;
+        renewal.stop();
+        if (this.#clock.now() - since >= STABLE_AFTER_MS)
+            this.#failures = 0;
+        this.#current = undefined;
+        this.#comeBack(closed);
+    }
+    /** Decides whether there is a next attempt, says so, and plans it. */
+    #comeBack(why) {
+        if (this.#stopIfFinal(why))
+            return;
+        const closed = isClosed(why) ? why : undefined;
+        const reconnect = closed ? reconnectAfter(closed.code) : 'backoff';
+        if (closed && reconnect === 'never') {
+            this.#disconnected({ ...closed, willReconnect: false });
+            this.#stop(stopErrorFromClose(closed));
+            return;
+        }
+        if (reconnect === 'exchange')
+            this.#tokens.forget();
+        const wait = this.#waitBefore(reconnect, why);
+        // An attempt that is under way (the successor of a drained connection) goes on.
+        this.#dialAfter(wait);
+        this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) });
+    }
+    #waitBefore(reconnect, why) {
+        const attempt = this.#failures++;
+        const random = this.#clock.random();
+        if (attempt === 0 && reconnect !== 'backoff')
+            return random * RESTART_JITTER_MS;
+        const asked = why instanceof KeywayError ? (why.retryAfter ?? 0) * 1000 : 0;
+        return asked + fullJitter(attempt, random);
+    }
+    #dialAfter(ms) {
+        this.#cancelWait?.();
+        this.#cancelWait = this.#clock.after(ms, () => this.#dial());
+    }
+    #disconnected(event) {
+        if (!this.#current)
+            this.emit('disconnected', event);
+    }
+    #stopIfFinal(error) {
+        if (!isFinalError(error))
+            return false;
+        const stop = stopErrorFromExchange(error);
+        this.#endConnections();
+        this.#disconnected({ code: 1000, reason: stop.code, willReconnect: false });
+        this.#stop(stop);
+        return true;
+    }
+    #stop(error) {
+        if (this.#stopped)
+            return;
+        this.#stopped = { error };
+        this.#forgetSignal();
+        this.#cancelWait?.();
+        this.#endConnections();
+        this.#sends.refuseAll(error ?? closedError());
+        const unheard = error && this.listening('stopped') === 0 && this.#streams.size === 0;
+        for (const stream of this.#streams)
+            stream.end(error);
+        this.#streams.clear();
+        // An agent that ends without anybody hearing why would look like a bug of the program around it.
+        if (unheard)
+            console.error(`@keyway/sdk: the agent stopped. ${error.message}`);
+        this.emit('stopped', { error });
+    }
+    #endConnections() {
+        this.#dialing?.cancelDeadline();
+        this.#dialing?.connection?.close();
+        this.#dialing = undefined;
+        for (const [connection, giveUp] of this.#drained) {
+            giveUp();
+            connection.close();
+        }
+        this.#drained.clear();
+        this.#current?.renewal.stop();
+        this.#current?.connection.close();
+        this.#current = undefined;
+    }
+}
+function platformWebSocket() {
+    const { WebSocket } = globalThis;
+    if (WebSocket)
+        return WebSocket;
+    const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
+    throw new KeywayError('invalid_configuration', advice);
+}
+function readyEvent(frame) {
+    return {
+        connectionId: frame.connection_id,
+        agentId: frame.agent_id,
+        keyId: frame.key_id,
+        keyName: frame.key_name,
+        scopes: frame.scopes,
+        expiresIn: frame.expires_in,
+    };
+}
+function isClosed(why) {
+    return (!(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why);
+}
+function describe(why) {
+    return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) };
+}
+function closedError() {
+    return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.');
+}

@@ -1,0 +1,14 @@
+/** First and longest upper edge of a wait. */
+export const BACKOFF_BASE_MS = 500;
+export const BACKOFF_CAP_MS = 20_000;
+/**
+ * Full jitter: uniform between 0 and an edge that doubles from 0.5 s to 20 s, so that ten thousand agents which
+ * lost one server do not come back in step.
+ *
+ * @param attempt 0 for the first wait
+ * @param random uniform in [0, 1)
+ * @returns milliseconds
+ */
+export function fullJitter(attempt, random) {
+    return random * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** Math.min(attempt, 30));
+}

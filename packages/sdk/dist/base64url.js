@@ -1,0 +1,16 @@
+const ALPHABET = /^[A-Za-z0-9_-]*$/;
+/**
+ * Decodes base64url without padding (RFC 4648 section 5); undefined for every spelling but the canonical one, so
+ * that one token cannot have two forms.
+ */
+export function decodeBase64url(text) {
+    if (!ALPHABET.test(text) || text.length % 4 === 1)
+        return undefined;
+    const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'));
+    if (encodeBase64url(binary) !== text)
+        return undefined;
+    return Uint8Array.from(binary, character => character.charCodeAt(0));
+}
+function encodeBase64url(binary) {
+    return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+}

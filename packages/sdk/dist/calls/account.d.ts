@@ -1,0 +1,17 @@
+import type { AccountObject, ChargeAuthorizationObject, LedgerEntryObject, Page, SecurityEventObject } from '../protocol.js';
+import { type Transport } from '../transport.js';
+import type { PageOptions } from './paging.js';
+/** Profile, balance and what happened to the account. */
+export declare class AccountCalls {
+    #private;
+    constructor(transport: Transport);
+    get(): Promise<AccountObject>;
+    update(body: {
+        name: string;
+    }): Promise<AccountObject>;
+    ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
+    securityEvents({ limit, cursor }?: PageOptions): Promise<Page<SecurityEventObject>>;
+    /** Lets an app charge the balance. */
+    authorizeCharges(appId: string): Promise<ChargeAuthorizationObject>;
+    withdrawCharges(appId: string): Promise<ChargeAuthorizationObject>;
+}

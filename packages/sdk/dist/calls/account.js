@@ -1,0 +1,27 @@
+import { segment } from '../transport.js';
+/** Profile, balance and what happened to the account. */
+export class AccountCalls {
+    #transport;
+    constructor(transport) {
+        this.#transport = transport;
+    }
+    get() {
+        return this.#transport.call('GET', '/v1/me');
+    }
+    update(body) {
+        return this.#transport.call('PATCH', '/v1/me', { body });
+    }
+    ledger({ limit, cursor } = {}) {
+        return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } });
+    }
+    securityEvents({ limit, cursor } = {}) {
+        return this.#transport.call('GET', '/v1/security-events', { query: { limit, cursor } });
+    }
+    /** Lets an app charge the balance. */
+    authorizeCharges(appId) {
+        return this.#transport.call('PUT', `/v1/me/charge-authorizations/${segment(appId)}`);
+    }
+    withdrawCharges(appId) {
+        return this.#transport.call('DELETE', `/v1/me/charge-authorizations/${segment(appId)}`);
+    }
+}

@@ -1,0 +1,19 @@
+import type { Delivery } from '../pending-sends.js';
+import type { AgentConnectionObject, Json, Page } from '../protocol.js';
+import { type Transport } from '../transport.js';
+import { type PageOptions } from './paging.js';
+/** The caller's live connections, on all nodes. */
+export declare class AgentCalls {
+    #private;
+    constructor(transport: Transport);
+    list({ limit, cursor }?: PageOptions): Promise<Page<AgentConnectionObject>>;
+    all({ limit }?: Omit<PageOptions, 'cursor'>): AsyncGenerator<AgentConnectionObject, void>;
+    /**
+     * Sends to one connection, or to all of a key. Not repeated by itself: it would arrive twice.
+     *
+     * @throws KeywayError `not_found` when it is not connected
+     */
+    send(connectionOrKeyId: string, data: Json): Promise<Delivery>;
+    /** Closes a connection; its agent may come back as long as its key stands. */
+    disconnect(connectionId: string): Promise<void>;
+}

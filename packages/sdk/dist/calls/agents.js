@@ -1,0 +1,28 @@
+import { segment } from '../transport.js';
+import { everyItem } from './paging.js';
+/** The caller's live connections, on all nodes. */
+export class AgentCalls {
+    #transport;
+    constructor(transport) {
+        this.#transport = transport;
+    }
+    list({ limit, cursor } = {}) {
+        return this.#transport.call('GET', '/v1/agents', { query: { limit, cursor } });
+    }
+    all({ limit } = {}) {
+        return everyItem(cursor => this.list({ limit, cursor }));
+    }
+    /**
+     * Sends to one connection, or to all of a key. Not repeated by itself: it would arrive twice.
+     *
+     * @throws KeywayError `not_found` when it is not connected
+     */
+    send(connectionOrKeyId, data) {
+        const path = `/v1/agents/${segment(connectionOrKeyId)}/messages`;
+        return this.#transport.call('POST', path, { body: { data } });
+    }
+    /** Closes a connection; its agent may come back as long as its key stands. */
+    disconnect(connectionId) {
+        return this.#transport.call('DELETE', `/v1/agents/${segment(connectionId)}`);
+    }
+}

@@ -1,0 +1,41 @@
+import { pause, systemClock } from '../clock.js';
+import { randomId } from '../environment.js';
+/** How often `followRevocations` looks, when nothing else is said. */
+const LOOK_EVERY_MS = 1_000;
+/** What registered apps call, with their id and secret. */
+export class AppCalls {
+    #transport;
+    constructor(transport) {
+        this.#transport = transport;
+    }
+    /** Takes money from a user who authorised it. Safe to repeat with the same `idempotencyKey`. */
+    charge({ idempotencyKey = randomId(), ...body }) {
+        const headers = { 'idempotency-key': idempotencyKey };
+        return this.#transport.call('POST', '/v1/charges', { body, headers, as: 'app', repeatable: true });
+    }
+    /** What a key, access token or agent token is worth now (RFC 7662). */
+    introspect(token) {
+        return this.#transport.call('POST', '/auth/introspect', { body: { token }, as: 'app', repeatable: true });
+    }
+    /** What ended in the last 20 minutes, or since `cursor`. */
+    revocations({ cursor, signal, } = {}) {
+        return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
+    }
+    /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
+    async *followRevocations(options = {}) {
+        const { everyMs = LOOK_EVERY_MS, signal } = options;
+        let { cursor } = options;
+        while (!signal?.aborted) {
+            const page = await this.revocations({ cursor, signal }).catch(error => {
+                if (!signal?.aborted)
+                    throw error;
+            });
+            if (!page)
+                return;
+            yield* page.data;
+            cursor = page.next_cursor ?? cursor;
+            if (!page.has_more)
+                await pause(systemClock, everyMs, signal).catch(() => { });
+        }
+    }
+}

@@ -1,0 +1,10 @@
+import type { Page } from '../protocol.js';
+/** Which part of a list. */
+export interface PageOptions {
+    /** 1 to 100, default 50. */
+    limit?: number;
+    /** `next_cursor` of the page before. */
+    cursor?: string;
+}
+/** Every item of a list, page by page. */
+export declare function everyItem<Item>(page: (cursor: string | undefined) => Promise<Page<Item>>): AsyncGenerator<Item, void>;

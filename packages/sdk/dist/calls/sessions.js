@@ -1,0 +1,18 @@
+import { segment } from '../transport.js';
+/** Where the account is signed in. Ending sessions needs a session. */
+export class SessionCalls {
+    #transport;
+    constructor(transport) {
+        this.#transport = transport;
+    }
+    list({ limit, cursor } = {}) {
+        return this.#transport.call('GET', '/v1/sessions', { query: { limit, cursor } });
+    }
+    revoke(sessionId) {
+        return this.#transport.call('DELETE', `/v1/sessions/${segment(sessionId)}`);
+    }
+    /** All but the one that asks. */
+    revokeOthers() {
+        return this.#transport.call('DELETE', '/v1/sessions');
+    }
+}

@@ -1,0 +1,75 @@
+import { AccountCalls } from './calls/account.js';
+import { AgentCalls } from './calls/agents.js';
+import { ApiKeyCalls } from './calls/api-keys.js';
+import { AppCalls } from './calls/apps.js';
+import { SessionCalls } from './calls/sessions.js';
+import type { AgentTokenAnswer, SendMagicLinkAnswer, SignInAnswer, UserObject } from './protocol.js';
+import { type TokenStore } from './token-store.js';
+export interface KeywayOptions {
+    /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
+    url?: string;
+    /** Calls with this key instead of a session. Default: `KEYWAY_API_KEY`, unless `tokens` or `app` is given. */
+    apiKey?: string;
+    /** Where a session's tokens are kept. Default: in memory. */
+    tokens?: TokenStore;
+    /** For the calls that apps make (`apps`): id and secret. */
+    app?: {
+        id: string;
+        secret: string;
+    };
+    /** How often a call that may safely be repeated is repeated. Default 4. */
+    maxRetries?: number;
+    /** A longer `Retry-After` is thrown instead of waited for. Seconds, default 30. */
+    longestWaitSeconds?: number;
+    /** For each try. Milliseconds, default 15000. */
+    timeoutMs?: number;
+    fetch?: typeof fetch;
+}
+/** How a magic link is redeemed: the link's token, or the code from the mail with the `login_id` of the request. */
+export type VerifyMagicLink = {
+    token: string;
+    email: string;
+    app_id?: string;
+} | {
+    login_id: string;
+    code: string;
+    email: string;
+    app_id?: string;
+};
+/**
+ * The whole HTTP API. Errors are `KeywayError`; calls without a second effect are repeated, honouring `Retry-After`;
+ * an expired access token is renewed by itself.
+ *
+ *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
+ *     const { login_id } = await keyway.sendMagicLink({ email })
+ *     await keyway.verifyMagicLink({ login_id, code, email })
+ *     const { key } = await keyway.apiKeys.create({ name: 'build robot' })
+ */
+export declare class Keyway {
+    #private;
+    readonly apiKeys: ApiKeyCalls;
+    readonly sessions: SessionCalls;
+    readonly account: AccountCalls;
+    readonly agents: AgentCalls;
+    /** Needs `app`. */
+    readonly apps: AppCalls;
+    constructor(options?: KeywayOptions);
+    /** Sends a sign-in mail; the answer is the same whether or not the address has an account. */
+    sendMagicLink(body: {
+        email: string;
+        app_id?: string;
+    }): Promise<SendMagicLinkAnswer>;
+    /** Signs in and keeps the tokens. Not repeated by itself: a link works once. */
+    verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer>;
+    /** Renews the session's tokens now; calls do it by themselves when needed. Returns whose session it is. */
+    refresh(): Promise<UserObject | undefined>;
+    /** Ends the session here and on the server. */
+    logout(): Promise<void>;
+    /** Ends an API key or a session by the secret itself (RFC 7009): for whoever found one. */
+    revoke(token: string): Promise<void>;
+    /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
+    exchange(body: {
+        api_key: string;
+        audience?: string;
+    }): Promise<AgentTokenAnswer>;
+}

@@ -1,0 +1,93 @@
+import { AccountCalls } from './calls/account.js';
+import { AgentCalls } from './calls/agents.js';
+import { ApiKeyCalls } from './calls/api-keys.js';
+import { AppCalls } from './calls/apps.js';
+import { SessionCalls } from './calls/sessions.js';
+import { systemClock } from './clock.js';
+import { environment, serviceOrigin } from './environment.js';
+import { SessionTokens } from './session-tokens.js';
+import { memoryTokenStore } from './token-store.js';
+import { Transport } from './transport.js';
+/**
+ * The whole HTTP API. Errors are `KeywayError`; calls without a second effect are repeated, honouring `Retry-After`;
+ * an expired access token is renewed by itself.
+ *
+ *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
+ *     const { login_id } = await keyway.sendMagicLink({ email })
+ *     await keyway.verifyMagicLink({ login_id, code, email })
+ *     const { key } = await keyway.apiKeys.create({ name: 'build robot' })
+ */
+export class Keyway {
+    apiKeys;
+    sessions;
+    account;
+    agents;
+    /** Needs `app`. */
+    apps;
+    #transport;
+    #tokens;
+    constructor(options = {}) {
+        const { maxRetries = 4, longestWaitSeconds = 30, timeoutMs = 15_000, clock = systemClock } = options;
+        const origin = serviceOrigin(options.url);
+        const ownKey = options.tokens || options.app ? undefined : environment('KEYWAY_API_KEY');
+        this.#tokens = new SessionTokens({
+            origin,
+            store: options.tokens ?? memoryTokenStore(),
+            refresh: (refresh_token, key) => this.#refresh(refresh_token, key),
+        });
+        this.#transport = new Transport({
+            origin,
+            apiKey: options.apiKey ?? ownKey,
+            app: options.app,
+            tokens: this.#tokens,
+            fetch: options.fetch ?? fetch,
+            retry: { maxRetries, longestWaitSeconds, timeoutMs, clock },
+        });
+        this.apiKeys = new ApiKeyCalls(this.#transport);
+        this.sessions = new SessionCalls(this.#transport);
+        this.account = new AccountCalls(this.#transport);
+        this.agents = new AgentCalls(this.#transport);
+        this.apps = new AppCalls(this.#transport);
+    }
+    /** Sends a sign-in mail; the answer is the same whether or not the address has an account. */
+    sendMagicLink(body) {
+        return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'nobody' });
+    }
+    /** Signs in and keeps the tokens. Not repeated by itself: a link works once. */
+    async verifyMagicLink(body) {
+        const path = '/auth/verify-magic-link';
+        const answer = await this.#transport.call('POST', path, { body, as: 'nobody' });
+        await this.#tokens.keep(answer);
+        return answer;
+    }
+    /** Renews the session's tokens now; calls do it by themselves when needed. Returns whose session it is. */
+    async refresh() {
+        return (await this.#tokens.refresh())?.user;
+    }
+    /** Ends the session here and on the server. */
+    async logout() {
+        const refresh_token = await this.#tokens.refreshToken();
+        if (refresh_token === undefined)
+            return;
+        const body = { refresh_token };
+        await this.#transport.call('POST', '/auth/logout', { body, as: 'nobody', repeatable: true });
+        await this.#tokens.forget();
+    }
+    /** Ends an API key or a session by the secret itself (RFC 7009): for whoever found one. */
+    revoke(token) {
+        const body = { token };
+        return this.#transport.call('POST', '/auth/revoke', { body, as: 'nobody', repeatable: true });
+    }
+    /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
+    exchange(body) {
+        return this.#transport.call('POST', '/auth/agent-token', { body, as: 'nobody', repeatable: true });
+    }
+    #refresh(refresh_token, key) {
+        return this.#transport.call('POST', '/auth/refresh', {
+            body: { refresh_token },
+            headers: { 'idempotency-key': key },
+            as: 'nobody',
+            repeatable: true,
+        });
+    }
+}

@@ -1,0 +1,38 @@
+/** The smallest typed emitter: no wildcard, no ordering promises beyond "in the order of registration". */
+export class Emitter {
+    #listeners = new Map();
+    on(name, listener) {
+        const listeners = this.#listeners.get(name) ?? new Set();
+        this.#listeners.set(name, listeners.add(listener));
+        return this;
+    }
+    off(name, listener) {
+        this.#listeners.get(name)?.delete(listener);
+        return this;
+    }
+    once(name, listener) {
+        const first = event => {
+            this.off(name, first);
+            listener(event);
+        };
+        return this.on(name, first);
+    }
+    /** @internal How many listen. */
+    listening(name) {
+        return this.#listeners.get(name)?.size ?? 0;
+    }
+    /** @internal A listener that throws neither stops the others nor the agent; its error surfaces as uncaught. */
+    emit(name, event) {
+        for (const listener of [...(this.#listeners.get(name) ?? [])]) {
+            try {
+                ;
+                listener(event);
+            }
+            catch (error) {
+                queueMicrotask(() => {
+                    throw error;
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import { KeywayError } from './errors.js';
+/** An environment variable where the platform has such a thing. */
+export function environment(name) {
+    const { process } = globalThis;
+    try {
+        return process?.env?.[name] || undefined;
+    }
+    catch {
+        return undefined; // Deno without --allow-env
+    }
+}
+/** The service's origin, or an error that shows the right form. */
+export function serviceOrigin(url) {
+    const given = url ?? environment('KEYWAY_URL');
+    const example = 'for example https://keyway.example.com';
+    if (given === undefined) {
+        throw new KeywayError('invalid_configuration', `Pass url (or set KEYWAY_URL), ${example}.`);
+    }
+    if (!URL.canParse(given)) {
+        throw new KeywayError('invalid_configuration', `"${given}" is no address: write an origin, ${example}.`);
+    }
+    const { origin, protocol } = new URL(given);
+    if (protocol !== 'https:' && protocol !== 'http:') {
+        throw new KeywayError('invalid_configuration', `"${given}" must start with https://, ${example}.`);
+    }
+    return origin;
+}
+/** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
+export function randomId() {
+    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,64 @@
+import { fullJitter } from './backoff.js';
+import { pause, systemClock } from './clock.js';
+import { errorFromFetch, errorFromResponse, KeywayError } from './errors.js';
+/** One request without retries. An answer without a body is `undefined`. */
+export async function requestJson(fetch, url, { method = 'GET', body, headers, signal }) {
+    const init = {
+        method,
+        headers: { accept: 'application/json', ...(body && { 'content-type': 'application/json' }), ...headers },
+        body: body && JSON.stringify(body),
+        signal,
+        // A redirect would carry a credential to an address that nobody asked for.
+        redirect: 'error',
+        credentials: 'omit',
+        cache: 'no-store',
+    };
+    const response = await fetch(url, init).catch(cause => {
+        throw signal?.aborted ? signal.reason : errorFromFetch(cause, url);
+    });
+    if (!response.ok)
+        throw await errorFromResponse(response);
+    if (response.status === 204)
+        return undefined;
+    return (await response.json().catch(cause => {
+        if (signal?.aborted)
+            throw signal.reason;
+        throw new KeywayError('bad_response', 'The answer was cut off or is no JSON.', { retryable: true, cause });
+    }));
+}
+/**
+ * Tries until it works, with full jitter and never sooner than `Retry-After` says. Only for calls that may be
+ * repeated without a second effect.
+ */
+export async function withRetries(attempt, { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }, signal) {
+    for (let tried = 0;; tried++) {
+        try {
+            return await withTimeout(attempt, timeoutMs, clock, signal);
+        }
+        catch (error) {
+            if (!(error instanceof KeywayError) || !error.retryable || tried >= maxRetries)
+                throw error;
+            const asked = error.retryAfter ?? 0;
+            if (asked > longestWaitSeconds)
+                throw error;
+            await pause(clock, asked * 1000 + fullJitter(tried, clock.random()), signal);
+        }
+    }
+}
+async function withTimeout(attempt, timeoutMs, clock, signal) {
+    signal?.throwIfAborted();
+    const controller = new AbortController();
+    const abort = () => controller.abort(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    const cancel = clock.after(timeoutMs, () => {
+        const message = `No answer within ${timeoutMs / 1000} s. Check the network, or raise timeoutMs.`;
+        controller.abort(new KeywayError('timeout', message, { retryable: true }));
+    });
+    try {
+        return await attempt(controller.signal);
+    }
+    finally {
+        cancel();
+        signal?.removeEventListener('abort', abort);
+    }
+}

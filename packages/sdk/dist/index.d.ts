@@ -1,0 +1,17 @@
+export { Agent } from './agent.js';
+export type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady, } from './agent-options.js';
+export type { ProvidedToken } from './agent-token-source.js';
+export type { ApiKeyList, CreateApiKey } from './calls/api-keys.js';
+export type { Charge } from './calls/apps.js';
+export type { PageOptions } from './calls/paging.js';
+export type { KeywayOptions, VerifyMagicLink } from './client.js';
+export { Keyway } from './client.js';
+export type { ClientErrorCode } from './errors.js';
+export { KeywayError } from './errors.js';
+export type { WebSocketConstructor, WebSocketLike } from './hub-connection.js';
+export type { Delivery } from './pending-sends.js';
+export * from './protocol.js';
+export type { StoredTokens, TokenStore } from './token-store.js';
+export { memoryTokenStore } from './token-store.js';
+export type { AccessTokenClaims, AgentTokenClaims, VerifyOptions } from './verify.js';
+export { verifyAccessToken, verifyAgentToken } from './verify.js';

@@ -1,0 +1,67 @@
+import { decodeBase64url } from './base64url.js';
+import { systemClock } from './clock.js';
+import { KeywayError } from './errors.js';
+import { requestJson, withRetries } from './http.js';
+/** A key set this old is fetched anew before it is used. */
+const FRESH_FOR_MS = 5 * 60_000;
+/** When the issuer cannot be reached, known keys are trusted for so long. */
+const STALE_FOR_MS = 60 * 60_000;
+/** Tokens with invented key ids make at most one request in this time. */
+const UNKNOWN_KEY_PAUSE_MS = 10_000;
+const TIMEOUT_MS = 5_000;
+/** An issuer's public keys: cached, fetched anew when they are old or a key id is unknown, one request at a time. */
+export class Jwks {
+    #url;
+    #fetch;
+    #set;
+    #triedAt = Number.NEGATIVE_INFINITY;
+    #flight;
+    constructor(url, fetch) {
+        this.#url = url;
+        this.#fetch = fetch;
+    }
+    /** The key with this id; undefined when the issuer has none. Rejects with `unavailable` when that cannot be known. */
+    async key(id) {
+        const known = this.#set?.keys.get(id);
+        if (known && this.#age() < FRESH_FOR_MS)
+            return known;
+        if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#flight)
+            await this.#refresh();
+        if (this.#age() < STALE_FOR_MS)
+            return this.#set?.keys.get(id);
+        const message = `The keys of ${this.#url} cannot be fetched. Check the issuer and the network.`;
+        throw new KeywayError('unavailable', message, { retryable: true });
+    }
+    #age() {
+        return this.#set ? systemClock.now() - this.#set.fetchedAt : Number.POSITIVE_INFINITY;
+    }
+    async #refresh() {
+        this.#flight ??= this.#load().finally(() => {
+            this.#flight = undefined;
+        });
+        await this.#flight.catch(() => { }); // what is still held decides
+    }
+    async #load() {
+        this.#triedAt = systemClock.now();
+        const patience = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: TIMEOUT_MS };
+        const document = await withRetries(signal => requestJson(this.#fetch, this.#url, { signal }), patience);
+        const keys = await importKeys(Array.isArray(document?.keys) ? document.keys : []);
+        this.#set = { keys, fetchedAt: systemClock.now() };
+    }
+}
+/** Ed25519 keys for signatures only; anything else in the set is not for us. */
+async function importKeys(documents) {
+    const keys = new Map();
+    for (const document of documents) {
+        const { kty, crv, x, kid, use } = (document ?? {});
+        if (kty !== 'OKP' || crv !== 'Ed25519' || typeof x !== 'string' || typeof kid !== 'string')
+            continue;
+        if (use !== undefined && use !== 'sig')
+            continue;
+        const bytes = decodeBase64url(x);
+        if (bytes?.length !== 32)
+            continue;
+        keys.set(kid, await crypto.subtle.importKey('raw', bytes, { name: 'Ed25519' }, false, ['verify']));
+    }
+    return keys;
+}

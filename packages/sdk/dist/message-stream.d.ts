@@ -1,0 +1,12 @@
+import { KeywayError } from './errors.js';
+/** An async iterator that is fed from outside. One consumer. */
+export declare class MessageStream<Message> implements AsyncIterableIterator<Message, undefined> {
+    #private;
+    constructor(onReturn: (stream: MessageStream<Message>) => void);
+    push(message: Message): void;
+    /** What is buffered is still read; then the iteration ends, or throws the error. */
+    end(error?: KeywayError): void;
+    next(): Promise<IteratorResult<Message, undefined>>;
+    return(): Promise<IteratorResult<Message, undefined>>;
+    [Symbol.asyncIterator](): this;
+}

@@ -1,0 +1,70 @@
+import { KeywayError } from './errors.js';
+/** What an iteration that is slower than its sender may pile up. */
+const MAX_BUFFERED = 10_000;
+/** An async iterator that is fed from outside. One consumer. */
+export class MessageStream {
+    #buffer = [];
+    #waiting = [];
+    #ended;
+    #onReturn;
+    constructor(onReturn) {
+        this.#onReturn = onReturn;
+    }
+    push(message) {
+        if (this.#ended)
+            return;
+        const waiting = this.#waiting.shift();
+        if (waiting)
+            waiting.resolve({ value: message, done: false });
+        else
+            this.#buffer.push(message);
+        if (this.#buffer.length <= MAX_BUFFERED)
+            return;
+        this.#buffer.length = 0;
+        const advice = `More than ${MAX_BUFFERED} messages waited to be read. Read faster, or listen to "message".`;
+        this.end(new KeywayError('queue_full', advice));
+    }
+    /** What is buffered is still read; then the iteration ends, or throws the error. */
+    end(error) {
+        if (this.#ended)
+            return;
+        this.#ended = { error };
+        for (const waiting of this.#waiting.splice(0))
+            this.#finish(waiting);
+    }
+    next() {
+        const result = newResult();
+        const buffered = this.#buffer.shift();
+        if (buffered !== undefined)
+            result.resolve({ value: buffered, done: false });
+        else if (this.#ended)
+            this.#finish(result);
+        else
+            this.#waiting.push(result);
+        return result.promise;
+    }
+    return() {
+        this.end();
+        this.#onReturn(this);
+        return Promise.resolve({ value: undefined, done: true });
+    }
+    [Symbol.asyncIterator]() {
+        return this;
+    }
+    #finish(result) {
+        const error = this.#ended?.error;
+        this.#ended = {}; // an error is thrown once
+        if (error)
+            result.reject(error);
+        else
+            result.resolve({ value: undefined, done: true });
+    }
+}
+/** `Promise.withResolvers` is not in Node 20. */
+function newResult() {
+    let settle;
+    const promise = new Promise((resolve, reject) => {
+        settle = { resolve, reject };
+    });
+    return { promise, ...settle };
+}

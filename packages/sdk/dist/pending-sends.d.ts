@@ -1,0 +1,23 @@
+import { KeywayError } from './errors.js';
+import type { HubConnection } from './hub-connection.js';
+import { type Json } from './protocol.js';
+/** What waits for a connection or an acknowledgement at most; more is refused at once. */
+export declare const PENDING_MAX_MESSAGES = 256;
+export declare const PENDING_MAX_BYTES: number;
+/** The hub's acknowledgement: written to so many open connections. */
+export interface Delivery {
+    delivered: number;
+}
+/** Sends that are not acknowledged yet, in their order. */
+export declare class PendingSends {
+    #private;
+    /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
+    add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery>;
+    /** Sends over this connection whatever is not under way on another one. */
+    flush(connection: HubConnection): void;
+    /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
+    lost(connection: HubConnection): void;
+    acknowledge(id: string, delivered: number): void;
+    refuse(id: string, error: KeywayError): void;
+    refuseAll(error: KeywayError): void;
+}

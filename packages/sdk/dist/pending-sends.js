@@ -1,0 +1,69 @@
+import { KeywayError } from './errors.js';
+import { HUB_MAX_FRAME_BYTES } from './protocol.js';
+/** What waits for a connection or an acknowledgement at most; more is refused at once. */
+export const PENDING_MAX_MESSAGES = 256;
+export const PENDING_MAX_BYTES = 1024 * 1024;
+/** Sends that are not acknowledged yet, in their order. */
+export class PendingSends {
+    #pending = new Map();
+    #bytes = 0;
+    /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
+    add(id, to, data, signal) {
+        const frame = { type: 'send', id, to, data };
+        const bytes = new TextEncoder().encode(JSON.stringify(frame)).length;
+        if (bytes > HUB_MAX_FRAME_BYTES) {
+            const message = `The frame has ${bytes} bytes; the hub takes ${HUB_MAX_FRAME_BYTES}. Split the data.`;
+            return Promise.reject(new KeywayError('too_large', message));
+        }
+        if (this.#pending.size >= PENDING_MAX_MESSAGES || this.#bytes + bytes > PENDING_MAX_BYTES) {
+            const message = `${this.#pending.size} messages wait for their acknowledgement. Await send() before sending more.`;
+            return Promise.reject(new KeywayError('queue_full', message, { retryable: true }));
+        }
+        return new Promise((resolve, reject) => {
+            const abort = () => this.#take(id)?.reject(signal?.reason);
+            const settle = () => signal?.removeEventListener('abort', abort);
+            this.#pending.set(id, { frame, bytes, sentOn: undefined, settle, resolve, reject });
+            this.#bytes += bytes;
+            if (signal?.aborted)
+                abort();
+            else
+                signal?.addEventListener('abort', abort, { once: true });
+        });
+    }
+    /** Sends over this connection whatever is not under way on another one. */
+    flush(connection) {
+        for (const pending of this.#pending.values()) {
+            if (pending.sentOn)
+                continue;
+            if (!connection.send(pending.frame))
+                return;
+            pending.sentOn = connection;
+        }
+    }
+    /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
+    lost(connection) {
+        for (const pending of this.#pending.values()) {
+            if (pending.sentOn === connection)
+                pending.sentOn = undefined;
+        }
+    }
+    acknowledge(id, delivered) {
+        this.#take(id)?.resolve({ delivered });
+    }
+    refuse(id, error) {
+        this.#take(id)?.reject(error);
+    }
+    refuseAll(error) {
+        for (const id of [...this.#pending.keys()])
+            this.refuse(id, error);
+    }
+    #take(id) {
+        const pending = this.#pending.get(id);
+        if (!pending)
+            return undefined;
+        this.#pending.delete(id);
+        this.#bytes -= pending.bytes;
+        pending.settle();
+        return pending;
+    }
+}

@@ -1,0 +1,68 @@
+import { lifetimeSeconds } from './agent-token-source.js';
+import { fullJitter } from './backoff.js';
+/** A token is renewed when so much of its lifetime is over, less a random part so that agents do not renew in step. */
+const RENEW_AT_SHARE = 0.8;
+const JITTER_SHARE = 0.1;
+/** A key about to end gives tokens that end with it: renewing without pause would not help. */
+const SHORTEST_PAUSE_MS = 5_000;
+/** The hub answers a presented token within this time, or it is presented anew. */
+const ANSWER_DEADLINE_MS = 10_000;
+/** Renews one connection's token in place, before it ends. */
+export class Renewal {
+    #options;
+    #cancelTimer = () => { };
+    #stopped = false;
+    #failures = 0;
+    #triedAt = Number.NEGATIVE_INFINITY;
+    constructor(options) {
+        this.#options = options;
+    }
+    /** The hub said how long the token in use still lives. */
+    schedule(expiresIn) {
+        const { clock } = this.#options;
+        const share = RENEW_AT_SHARE - JITTER_SHARE * clock.random();
+        this.#renewAfter(Math.max(lifetimeSeconds(expiresIn) * 1000 * share, this.#pauseLeft()));
+    }
+    /** The hub accepted the new token. */
+    accepted(expiresIn) {
+        this.#failures = 0;
+        this.schedule(expiresIn);
+    }
+    /** The hub refused the new token; the old one stays for as long as it lives. */
+    refused() {
+        this.#options.tokens.forget();
+        this.#retry();
+    }
+    /** The hub warned: sooner than planned, then. */
+    expiring() {
+        this.#renewAfter(this.#pauseLeft());
+    }
+    stop() {
+        this.#stopped = true;
+        this.#cancelTimer();
+    }
+    #pauseLeft() {
+        return Math.max(0, this.#triedAt + SHORTEST_PAUSE_MS - this.#options.clock.now());
+    }
+    #renewAfter(ms) {
+        this.#cancelTimer();
+        if (!this.#stopped)
+            this.#cancelTimer = this.#options.clock.after(ms, () => this.#renew());
+    }
+    #renew() {
+        this.#triedAt = this.#options.clock.now();
+        this.#options.tokens.fresh().then(token => {
+            if (this.#stopped)
+                return;
+            this.#options.present(token);
+            this.#renewAfter(ANSWER_DEADLINE_MS);
+        }, error => {
+            if (!this.#stopped && !this.#options.isFinal(error))
+                this.#retry();
+        });
+    }
+    #retry() {
+        const { clock } = this.#options;
+        this.#renewAfter(Math.max(1000, fullJitter(this.#failures++, clock.random())));
+    }
+}

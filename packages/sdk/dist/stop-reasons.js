@@ -1,0 +1,63 @@
+import { KeywayError } from './errors.js';
+import { CLOSE_CODES } from './protocol.js';
+/** A line that broke, and codes that nobody told us of, are tried again. */
+export function reconnectAfter(code) {
+    return code in CLOSE_CODES ? CLOSE_CODES[code].reconnect : 'backoff';
+}
+/** Refusals of an exchange that no waiting heals. */
+const FINAL_CODES = new Set([
+    'invalid_api_key',
+    'api_key_revoked',
+    'api_key_expired',
+    'insufficient_scope',
+    'account_suspended',
+    'network_not_allowed',
+    'session_required',
+    'invalid_request',
+    'invalid_configuration',
+]);
+/** Whether an error of the token exchange ends the agent for good. */
+export function isFinalError(error) {
+    return error instanceof KeywayError && FINAL_CODES.has(error.code);
+}
+/** What to do about each end, in one sentence. */
+const ADVICE = {
+    invalid_api_key: 'The API key is unknown here. Check that it is complete and belongs to this service.',
+    api_key_revoked: 'The API key was revoked. Make a new key and start the agent with it.',
+    api_key_expired: 'The API key has expired. Make a new key, or use the successor that it was rotated to.',
+    insufficient_scope: 'The API key may not connect. Use a key that has the scope agent:connect.',
+    account_suspended: "The key's owner is suspended. Ask the operator of the service.",
+    network_not_allowed: "The API key may not be used from this network. Add it to the key's allowed_networks.",
+    session_required: 'This credential cannot be exchanged. Use an API key (svc_…).',
+    revoked: 'The API key or session behind this agent was revoked. Make a new key and start the agent with it.',
+    bad_message: 'The hub could not read a frame. Update @keyway/sdk, or report this.',
+    too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
+};
+/** The error of an agent that the service refused for good at the exchange. */
+export function stopErrorFromExchange(error) {
+    const { code, status, requestId, errors, message } = error;
+    return new KeywayError(code, ADVICE[code] ?? message, { status, requestId, errors, cause: error });
+}
+/** The error of an agent whose connection was closed for good. */
+export function stopErrorFromClose({ code, reason }) {
+    const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code];
+    const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`;
+    return new KeywayError(errorCode(name), advice);
+}
+/** Proxies may drop the reason; the code alone must do. */
+const FALLBACK_REASONS = {
+    1009: 'too_big',
+    4400: 'bad_message',
+    4410: 'revoked',
+};
+function errorCode(reason) {
+    switch (reason) {
+        case 'revoked':
+        case 'insufficient_scope':
+        case 'account_suspended':
+        case 'network_not_allowed':
+            return reason;
+        default:
+            return 'refused';
+    }
+}

@@ -1,0 +1,13 @@
+/** Forgets with the process; the default. */
+export function memoryTokenStore(tokens) {
+    let held = tokens;
+    return {
+        get: () => held,
+        set: next => {
+            held = next;
+        },
+        delete: () => {
+            held = undefined;
+        },
+    };
+}

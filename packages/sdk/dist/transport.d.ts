@@ -1,0 +1,33 @@
+import { type JsonRequest, type RetryOptions } from './http.js';
+import { type SessionTokens } from './session-tokens.js';
+export interface TransportOptions {
+    origin: string;
+    apiKey: string | undefined;
+    app: {
+        id: string;
+        secret: string;
+    } | undefined;
+    tokens: SessionTokens;
+    fetch: typeof fetch;
+    retry: RetryOptions;
+}
+type Method = NonNullable<JsonRequest['method']>;
+export interface CallOptions {
+    body?: object;
+    query?: Record<string, string | number | undefined>;
+    headers?: Record<string, string>;
+    /** Whose credential the call carries. Default: the user's (API key or session). */
+    as?: 'user' | 'app' | 'nobody';
+    /** Whether a POST or PATCH may be repeated without a second effect. */
+    repeatable?: boolean;
+    signal?: AbortSignal;
+}
+/** Carries calls to the service: credentials, retries, and one renewal when the access token was refused. */
+export declare class Transport {
+    #private;
+    constructor(options: TransportOptions);
+    call<Answer>(method: Method, path: string, options?: CallOptions): Promise<Answer>;
+}
+/** One part of a path; nothing in it can lead elsewhere. */
+export declare function segment(id: string): string;
+export {};

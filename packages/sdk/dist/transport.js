@@ -1,0 +1,63 @@
+import { KeywayError } from './errors.js';
+import { requestJson, withRetries } from './http.js';
+import { notSignedIn } from './session-tokens.js';
+/** Carries calls to the service: credentials, retries, and one renewal when the access token was refused. */
+export class Transport {
+    #options;
+    constructor(options) {
+        this.#options = options;
+    }
+    async call(method, path, options = {}) {
+        const { as = 'user' } = options;
+        if (as === 'nobody')
+            return this.#send(method, path, options, undefined);
+        if (as === 'app')
+            return this.#send(method, path, options, this.#appCredential());
+        if (this.#options.apiKey)
+            return this.#send(method, path, options, `Bearer ${this.#options.apiKey}`);
+        return this.#callInSession(method, path, options);
+    }
+    async #callInSession(method, path, options) {
+        const { tokens } = this.#options;
+        const access = await tokens.access();
+        if (access === undefined)
+            throw notSignedIn();
+        try {
+            return await this.#send(method, path, options, `Bearer ${access}`);
+        }
+        catch (error) {
+            // Refused before anything was done, so even a call that must not be repeated may go once more.
+            if (!(error instanceof KeywayError) || error.code !== 'invalid_token')
+                throw error;
+            await tokens.refresh(access);
+            return this.#send(method, path, options, `Bearer ${await tokens.access()}`);
+        }
+    }
+    #send(method, path, options, credential) {
+        const { origin, fetch, retry } = this.#options;
+        const { body, query, repeatable = method !== 'POST' } = options;
+        const url = `${origin}${path}${queryString(query)}`;
+        const headers = { ...options.headers, ...(credential && { authorization: credential }) };
+        const patience = repeatable ? retry : { ...retry, maxRetries: 0 };
+        const attempt = (signal) => requestJson(fetch, url, { method, body, headers, signal });
+        return withRetries(attempt, patience, options.signal);
+    }
+    #appCredential() {
+        const { app } = this.#options;
+        if (!app)
+            throw new KeywayError('invalid_configuration', 'This call needs app: { id, secret }.');
+        return `Basic ${btoa(`${app.id}:${app.secret}`)}`;
+    }
+}
+/** One part of a path; nothing in it can lead elsewhere. */
+export function segment(id) {
+    return encodeURIComponent(id);
+}
+function queryString(query = {}) {
+    const parameters = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) {
+        if (value !== undefined)
+            parameters.set(name, String(value));
+    }
+    return parameters.size > 0 ? `?${parameters}` : '';
+}

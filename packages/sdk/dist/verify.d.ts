@@ -1,0 +1,55 @@
+/** The claims of an agent token. */
+export interface AgentTokenClaims {
+    type: 'agent_ws';
+    iss: string;
+    aud: string;
+    sub: string;
+    /** The owner's id; equals `sub`. */
+    agent_id: string;
+    app_id: string;
+    key_id: string;
+    /** Space separated; absent when unrestricted. */
+    scope?: string;
+    iat: number;
+    nbf: number;
+    exp: number;
+    jti: string;
+}
+/** The claims of an access token (RFC 9068). */
+export interface AccessTokenClaims {
+    type: 'access';
+    iss: string;
+    aud: string;
+    sub: string;
+    client_id: string;
+    sid: string;
+    role: 'user' | 'admin';
+    iat: number;
+    exp: number;
+    jti: string;
+}
+export interface VerifyOptions {
+    /** Keyway's public URL: must equal the token's `iss`, and its `/.well-known/jwks.json` has the keys. */
+    issuer: string;
+    /** Must equal the token's `aud`: `<public url>/hub`, or the one registered for your app. */
+    audience: string;
+    fetch?: typeof fetch;
+    /** Milliseconds since 1970. Default: the system's clock. */
+    now?: () => number;
+}
+/**
+ * Checks an agent token: signature, algorithm, type, issuer, audience, times. It does not ask whether the key was
+ * revoked since; a service that must know follows `GET /v1/revocations` or asks `/auth/introspect`.
+ *
+ * @throws KeywayError `invalid_token` when it is not good, `unavailable` when the issuer's keys cannot be had
+ */
+export declare function verifyAgentToken(token: string, options: VerifyOptions): Promise<AgentTokenClaims>;
+/**
+ * Checks an access token as `verifyAgentToken` does an agent's.
+ *
+ * @param options `audience` defaults to the issuer
+ * @throws KeywayError `invalid_token` or `unavailable`
+ */
+export declare function verifyAccessToken(token: string, options: Omit<VerifyOptions, 'audience'> & {
+    audience?: string;
+}): Promise<AccessTokenClaims>;

@@ -1,0 +1,127 @@
+import { decodeBase64url } from './base64url.js';
+import { KeywayError } from './errors.js';
+import { Jwks } from './jwks.js';
+/** Clocks of two services may differ by this much. */
+const CLOCK_TOLERANCE_SECONDS = 5;
+const MAX_TOKEN_LENGTH = 8192;
+const SIGNATURE_BYTES = 64;
+/**
+ * Checks an agent token: signature, algorithm, type, issuer, audience, times. It does not ask whether the key was
+ * revoked since; a service that must know follows `GET /v1/revocations` or asks `/auth/introspect`.
+ *
+ * @throws KeywayError `invalid_token` when it is not good, `unavailable` when the issuer's keys cannot be had
+ */
+export async function verifyAgentToken(token, options) {
+    const claims = await verify(token, options, { typ: 'agent_ws', type: 'agent_ws' });
+    requireStrings(claims, ['agent_id', 'app_id', 'key_id']);
+    if (claims.agent_id !== claims.sub)
+        throw invalid('agent_id is not sub');
+    if (claims.scope !== undefined && typeof claims.scope !== 'string')
+        throw invalid('scope is no string');
+    return claims;
+}
+/**
+ * Checks an access token as `verifyAgentToken` does an agent's.
+ *
+ * @param options `audience` defaults to the issuer
+ * @throws KeywayError `invalid_token` or `unavailable`
+ */
+export async function verifyAccessToken(token, options) {
+    const audience = options.audience ?? options.issuer;
+    const claims = await verify(token, { ...options, audience }, { typ: 'at+jwt', type: 'access' });
+    requireStrings(claims, ['client_id', 'sid', 'role']);
+    return claims;
+}
+async function verify(token, options, kind) {
+    if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH)
+        throw invalid('it is no token');
+    const parts = token.split('.');
+    if (parts.length !== 3)
+        throw invalid('it has not three parts');
+    const [header, payload, signature] = parts;
+    await checkSignature(`${header}.${payload}`, signature, checkHeader(header, kind.typ), options);
+    const claims = parseObject(payload);
+    checkClaims(claims, options, kind.type);
+    return claims;
+}
+/** @returns the key id. Keys named or embedded by the header itself (jku, x5u, jwk) are never looked at. */
+function checkHeader(part, typ) {
+    const header = parseObject(part);
+    if (header.alg !== 'EdDSA')
+        throw invalid('alg is not EdDSA');
+    if (header.typ !== typ)
+        throw invalid(`typ is not ${typ}`);
+    if (header.crit !== undefined)
+        throw invalid('it has critical extensions');
+    if (typeof header.kid !== 'string')
+        throw invalid('kid is missing');
+    return header.kid;
+}
+async function checkSignature(signed, part, kid, options) {
+    const signature = decodeBase64url(part);
+    if (signature?.length !== SIGNATURE_BYTES)
+        throw invalid('the signature is malformed');
+    const key = await jwksOf(options).key(kid);
+    if (!key)
+        throw invalid('the issuer has no such key');
+    const good = await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, new TextEncoder().encode(signed));
+    if (!good)
+        throw invalid('the signature is wrong');
+}
+function checkClaims(claims, { issuer, audience, now = Date.now }, type) {
+    if (claims.type !== type)
+        throw invalid(`type is not ${type}`);
+    if (claims.iss !== issuer)
+        throw invalid('iss is another issuer');
+    if (claims.aud !== audience)
+        throw invalid('aud is another audience');
+    requireStrings(claims, ['sub', 'jti']);
+    const seconds = now() / 1000;
+    const { iat, exp, nbf } = claims;
+    if (!isInstant(iat) || iat > seconds + CLOCK_TOLERANCE_SECONDS)
+        throw invalid('iat is missing or in the future');
+    if (!isInstant(exp) || exp <= iat)
+        throw invalid('exp is missing or before iat');
+    if (exp <= seconds - CLOCK_TOLERANCE_SECONDS)
+        throw invalid('it has expired');
+    if (type === 'agent_ws' || nbf !== undefined) {
+        if (!isInstant(nbf) || nbf > seconds + CLOCK_TOLERANCE_SECONDS)
+            throw invalid('nbf is missing or in the future');
+    }
+}
+/** One cache per issuer (and fetch, for tests) for the life of the process. */
+const caches = new WeakMap();
+function jwksOf({ issuer, fetch = globalThis.fetch }) {
+    const issuers = caches.get(fetch) ?? new Map();
+    caches.set(fetch, issuers);
+    const jwks = issuers.get(issuer) ?? new Jwks(`${issuer.replace(/\/$/, '')}/.well-known/jwks.json`, fetch);
+    issuers.set(issuer, jwks);
+    return jwks;
+}
+function parseObject(part) {
+    const bytes = decodeBase64url(part);
+    if (!bytes)
+        throw invalid('it is not in canonical base64url');
+    try {
+        const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+        if (typeof value === 'object' && value !== null && !Array.isArray(value))
+            return value;
+    }
+    catch {
+        // told below
+    }
+    throw invalid('it holds no JSON object');
+}
+function requireStrings(claims, names) {
+    for (const name of names) {
+        if (typeof claims[name] !== 'string' || claims[name] === '')
+            throw invalid(`${name} is missing`);
+    }
+}
+/** NumericDate (RFC 7519 section 2), whole seconds as Keyway writes it. */
+function isInstant(value) {
+    return Number.isSafeInteger(value) && value >= 0;
+}
+function invalid(why) {
+    return new KeywayError('invalid_token', `The token is not accepted: ${why}.`, { status: 401 });
+}
