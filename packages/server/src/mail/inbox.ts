@@ -16,7 +16,12 @@ export interface InboxDeps {
 }
 
 /** Told once of every link that came in; `serve` prints it. */
-export type Announce = (mail: { to: EmailAddress; subject: string; link: string; code: string | null }) => void
+export type Announce = (mail: {
+  to: EmailAddress
+  subject: string
+  link: string
+  code: string | null
+}) => void
 
 /** Keeps mail in this service's own database, sealed, instead of sending it: for development. */
 export function createInboxMailer(deps: InboxDeps & { announce?: Announce }): Mailer {

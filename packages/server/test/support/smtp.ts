@@ -1,0 +1,241 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+
+/** What the server does with a mail to one recipient, or on the given attempt. */
+export type SmtpBehaviour =
+  | 'accept'
+  /** Never answers RCPT. */
+  | 'hang'
+  /** Takes the data and then drops the connection without an answer. */
+  | 'die-after-data'
+  /** Answers RCPT with this status. */
+  | number
+
+export interface ReceivedMail {
+  from: string
+  recipients: string[]
+  raw: string
+  /** Lower-case names; unfolded values. */
+  headers: Map<string, string[]>
+  /** Decoded. */
+  text: string
+  html: string
+  encrypted: boolean
+  user: string | null
+}
+
+export interface TestSmtpServer {
+  port: number
+  /** The certificate to trust, PEM. */
+  certificate: string
+  /** What was accepted with 250, and what came whole before the connection was dropped. */
+  mails: ReceivedMail[]
+  /** RCPTs in order, refused ones included. */
+  recipients: string[]
+  connections: number
+  mostConnections: number
+  /** Resolves once `count` mails are there. */
+  received(count: number): Promise<void>
+  /** Resolves once `count` RCPT commands were seen. */
+  asked(count: number): Promise<void>
+  /** Decides by recipient and by how often it was asked for (from 1). */
+  behave(decide: (recipient: string, attempt: number) => SmtpBehaviour): void
+  close(): Promise<void>
+}
+
+export interface TestSmtpOptions {
+  startTls?: boolean
+  /** Name in the certificate. */
+  certificateFor?: string
+  auth?: { user: string; password: string }
+}
+
+/** A real SMTP server on a port of its own, closed after the test. */
+export async function startSmtpServer(
+  t: TestContext,
+  options: TestSmtpOptions = {},
+): Promise<TestSmtpServer> {
+  const { key, certificate } = selfSignedCertificate(options.certificateFor ?? 'localhost')
+  const state = createRecorder(certificate)
+  const server = new SMTPServer({
+    key,
+    cert: certificate,
+    disabledCommands: [
+      ...(options.startTls === false ? ['STARTTLS'] : []),
+      ...(options.auth ? [] : ['AUTH']),
+    ],
+    authOptional: !options.auth,
+    closeTimeout: 50,
+    disableReverseLookup: true,
+    ...handlers(state, options),
+  })
+  // Clients that give up half-way are part of the tests.
+  server.on('error', () => {})
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  state.port = (server.server.address() as AddressInfo).port
+  state.close = () => new Promise(resolve => server.close(() => resolve()))
+  t.after(() => state.close())
+  return state
+}
+
+function createRecorder(certificate: string) {
+  const waiting = new Set<() => void>()
+  const until = (done: () => boolean) =>
+    new Promise<void>(resolve => {
+      const look = () => {
+        if (!done()) return
+        waiting.delete(look)
+        resolve()
+      }
+      waiting.add(look)
+      look()
+    })
+  const state = {
+    port: 0,
+    certificate,
+    mails: [] as ReceivedMail[],
+    recipients: [] as string[],
+    connections: 0,
+    mostConnections: 0,
+    decide: (() => 'accept') as (recipient: string, attempt: number) => SmtpBehaviour,
+    changed: () => {
+      for (const look of [...waiting]) look()
+    },
+    received: (count: number): Promise<void> => until(() => state.mails.length >= count),
+    asked: (count: number): Promise<void> => until(() => state.recipients.length >= count),
+    behave(decide: (recipient: string, attempt: number) => SmtpBehaviour) {
+      state.decide = decide
+    },
+    close: async () => {},
+  }
+  return state
+}
+
+type Recorder = ReturnType<typeof createRecorder>
+
+function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions {
+  return {
+    onConnect(_session, callback) {
+      state.connections++
+      state.mostConnections = Math.max(state.mostConnections, state.connections)
+      callback()
+    },
+    onClose() {
+      state.connections--
+    },
+    onAuth({ username, password }, _session, callback) {
+      if (username === auth?.user && password === auth?.password) callback(null, { user: username })
+      else callback(Object.assign(new Error('wrong credentials'), { responseCode: 535 }))
+    },
+    onRcptTo({ address }, _session, callback) {
+      state.recipients.push(address)
+      const attempt = state.recipients.filter(one => one === address).length
+      const behaviour = state.decide(address, attempt)
+      if (typeof behaviour === 'number') {
+        callback(Object.assign(new Error(`refused <${address}>`), { responseCode: behaviour }))
+      } else if (behaviour !== 'hang') callback()
+      state.changed()
+    },
+    onData(stream, session, callback) {
+      const chunks: Buffer[] = []
+      stream.on('data', chunk => chunks.push(chunk))
+      stream.on('end', () => {
+        const recipients = session.envelope.rcptTo.map(one => one.address)
+        const from = session.envelope.mailFrom ? session.envelope.mailFrom.address : ''
+        const user = session.user ?? null
+        const raw = Buffer.concat(chunks).toString()
+        state.mails.push({ from, recipients, encrypted: session.secure, user, ...parseMail(raw) })
+        const attempt = state.recipients.filter(one => one === recipients[0]).length
+        if (state.decide(recipients[0]!, attempt) === 'die-after-data') {
+          // The answer never comes: the caller cannot know whether the mail was taken.
+          callback(Object.assign(new Error('going down'), { responseCode: 421 }))
+        } else callback()
+        state.changed()
+      })
+    },
+  }
+}
+
+/** A server that says what it likes, for clients that must survive it. */
+export async function startRawServer(t: TestContext, talk: (socket: Socket) => void): Promise<number> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    talk(socket)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise(resolve => server.close(resolve))
+  })
+  return (server.address() as AddressInfo).port
+}
+
+export function selfSignedCertificate(name: string): { key: string; certificate: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-certificate-'))
+  try {
+    const files = ['-keyout', join(folder, 'key'), '-out', join(folder, 'certificate')]
+    const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`]
+    const kind = [
+      '-x509',
+      '-nodes',
+      '-days',
+      '2',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+    ]
+    execFileSync('openssl', ['req', ...kind, ...files, ...subject], { stdio: 'ignore' })
+    return {
+      key: readFileSync(join(folder, 'key'), 'utf8'),
+      certificate: readFileSync(join(folder, 'certificate'), 'utf8'),
+    }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** Enough of RFC 5322 and 2045 for the mails of this service. */
+export function parseMail(raw: string): Pick<ReceivedMail, 'raw' | 'headers' | 'text' | 'html'> {
+  const { headers, body } = splitPart(raw)
+  const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1]
+  const parts = boundary ? body.split(`--${boundary}`).slice(1, -1).map(splitPart) : [{ headers, body }]
+  const read = (type: string) => {
+    const part = parts.find(one => one.headers.get('content-type')?.[0]?.startsWith(type))
+    return part ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0]) : ''
+  }
+  return { raw, headers, text: read('text/plain'), html: read('text/html') }
+}
+
+function splitPart(raw: string): { headers: Map<string, string[]>; body: string } {
+  const text = raw.replace(/^\r\n/, '')
+  const end = text.indexOf('\r\n\r\n')
+  const headers = new Map<string, string[]>()
+  for (const line of text
+    .slice(0, end)
+    .replace(/\r\n[ \t]+/g, ' ')
+    .split('\r\n')) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).toLowerCase()
+    headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()])
+  }
+  return { headers, body: text.slice(end + 4) }
+}
+
+function decodeBody(body: string, encoding = '7bit'): string {
+  const text = body.replace(/\r\n/g, '\n')
+  if (encoding.toLowerCase() === 'base64') return Buffer.from(body, 'base64').toString()
+  if (encoding.toLowerCase() !== 'quoted-printable') return text
+  const bytes = text
+    .replace(/=\n/g, '')
+    .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(bytes, 'latin1').toString()
+}
