@@ -1,0 +1,274 @@
+import { ERROR_CODES } from '@keyway/sdk/protocol'
+import { z } from 'zod'
+
+/*
+ * What answers look like, with one example each. The API document is made from these, and the tests hold every
+ * answer against them.
+ */
+
+const id = z.uuid()
+const instant = z.iso.datetime({ precision: 3 })
+const count = z.int().min(0)
+const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
+
+export const EXAMPLE_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
+export const OTHER_ID = '019aa2c4-7a10-7b3e-8c11-5f6e7d8c9b0a'
+const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
+const LATER = '2026-12-20T19:22:00.000Z'
+export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
+const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
+
+export const apiKey = z
+  .strictObject({
+    id,
+    user_id: id,
+    key_prefix: z.string().length(12),
+    name: nullable(z.string()),
+    app_id: z.string(),
+    scopes: z.array(z.string()),
+    unrestricted: z.boolean(),
+    allowed_networks: z.array(z.string()),
+    status: z.enum(['active', 'expired', 'revoked']),
+    created_at: instant,
+    last_used_at: nullable(instant),
+    expires_at: nullable(instant),
+    revoked_at: nullable(instant),
+    replaced_by: nullable(id),
+  })
+  .meta({ id: 'ApiKey' })
+
+export const apiKeyExample = {
+  id: OTHER_ID,
+  user_id: EXAMPLE_ID,
+  key_prefix: EXAMPLE_KEY.slice(0, 12),
+  name: 'Laptop',
+  app_id: 'service-sdk',
+  scopes: ['agent:connect'],
+  unrestricted: false,
+  allowed_networks: [],
+  status: 'active',
+  created_at: EXAMPLE_AT,
+  last_used_at: null,
+  expires_at: LATER,
+  revoked_at: null,
+  replaced_by: null,
+}
+
+export const createdApiKey = apiKey
+  .extend({ key: z.string().regex(/^svc_[0-9A-Za-z]{32}$/) })
+  .meta({ id: 'CreatedApiKey', description: 'The one answer that holds the whole key.' })
+
+export const createdApiKeyExample = { ...apiKeyExample, key: EXAMPLE_KEY }
+
+export const user = z
+  .strictObject({
+    id,
+    email: z.string(),
+    name: nullable(z.string()),
+    role: z.enum(['user', 'admin']),
+    status: z.enum(['active', 'suspended', 'deleted']),
+    created_at: instant,
+  })
+  .meta({ id: 'User' })
+
+export const userExample = {
+  id: EXAMPLE_ID,
+  email: 'ada@example.com',
+  name: null,
+  role: 'user',
+  status: 'active',
+  created_at: EXAMPLE_AT,
+}
+
+export const session = z
+  .strictObject({
+    user,
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: count,
+    refresh_token: z.string(),
+    refresh_expires_in: count,
+    session_id: id,
+  })
+  .meta({ id: 'SessionAnswer' })
+
+export const sessionExample = {
+  user: userExample,
+  access_token: JWT_EXAMPLE,
+  token_type: 'Bearer',
+  expires_in: 900,
+  refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg',
+  refresh_expires_in: 2_592_000,
+  session_id: OTHER_ID,
+}
+
+export const signIn = session.extend({ is_new_user: z.boolean() }).meta({ id: 'SignInAnswer' })
+export const signInExample = { ...sessionExample, is_new_user: true }
+
+export const sentLink = z.strictObject({ status: z.literal('sent'), expires_in: count, login_id: z.string() })
+export const sentLinkExample = { status: 'sent', expires_in: 300, login_id: OTHER_ID }
+
+export const agentToken = z.strictObject({ token: z.string(), agent_id: id, expires_in: count })
+export const agentTokenExample = { token: JWT_EXAMPLE, agent_id: EXAMPLE_ID, expires_in: 900 }
+
+export const introspection = z.looseObject({ active: z.boolean() }).meta({ id: 'IntrospectionAnswer' })
+export const introspectionExample = { active: false }
+
+export const sessionItem = z
+  .strictObject({
+    id,
+    created_at: instant,
+    last_used_at: instant,
+    expires_at: instant,
+    client: nullable(z.string()),
+    network: z.string(),
+    current: z.boolean(),
+  })
+  .meta({ id: 'Session' })
+
+export const sessionItemExample = {
+  id: OTHER_ID,
+  created_at: EXAMPLE_AT,
+  last_used_at: EXAMPLE_AT,
+  expires_at: LATER,
+  client: 'curl/8.5.0',
+  network: '203.0.113.7',
+  current: true,
+}
+
+const money = z.string().regex(/^-?\d+\.\d{2,6}$/)
+
+export const chargeAuthorization = z
+  .strictObject({ app_id: z.string(), name: z.string(), granted_at: instant, revoked_at: nullable(instant) })
+  .meta({ id: 'ChargeAuthorization' })
+
+export const chargeAuthorizationExample = {
+  app_id: 'console',
+  name: 'Console',
+  granted_at: EXAMPLE_AT,
+  revoked_at: null,
+}
+
+export const account = z
+  .strictObject({
+    user,
+    balance: z.strictObject({ amount: money, currency: z.literal('USD') }),
+    subscription: z.strictObject({ plan: z.string(), status: z.string(), started_at: instant }),
+    charge_authorizations: z.array(chargeAuthorization),
+  })
+  .meta({ id: 'Account' })
+
+export const accountExample = {
+  user: userExample,
+  balance: { amount: '2.00', currency: 'USD' },
+  subscription: { plan: 'free', status: 'active', started_at: EXAMPLE_AT },
+  charge_authorizations: [chargeAuthorizationExample],
+}
+
+export const ledgerEntry = z
+  .strictObject({
+    id,
+    kind: z.string(),
+    amount: money,
+    balance_after: money,
+    app_id: nullable(z.string()),
+    description: z.string(),
+    created_at: instant,
+  })
+  .meta({ id: 'LedgerEntry' })
+
+export const ledgerEntryExample = {
+  id: OTHER_ID,
+  kind: 'charge',
+  amount: '-0.25',
+  balance_after: '1.75',
+  app_id: 'hub',
+  description: '1000 messages',
+  created_at: EXAMPLE_AT,
+}
+
+export const securityEvent = z
+  .strictObject({
+    id,
+    type: z.string(),
+    at: instant,
+    network: nullable(z.string()),
+    client: nullable(z.string()),
+    key_id: id.optional(),
+    session_id: id.optional(),
+  })
+  .meta({ id: 'SecurityEvent' })
+
+export const securityEventExample = {
+  id: OTHER_ID,
+  type: 'sign_in',
+  at: EXAMPLE_AT,
+  network: '203.0.113.7',
+  client: 'curl/8.5.0',
+  session_id: EXAMPLE_ID,
+}
+
+export const connection = z
+  .strictObject({
+    connection_id: id,
+    key_id: id,
+    key_name: nullable(z.string()),
+    connected_at: instant,
+    address: z.string(),
+    client: nullable(z.string()),
+  })
+  .meta({ id: 'AgentConnection' })
+
+export const connectionExample = {
+  connection_id: EXAMPLE_ID,
+  key_id: OTHER_ID,
+  key_name: 'Laptop',
+  connected_at: EXAMPLE_AT,
+  address: '203.0.113.7',
+  client: 'keyway-sdk/0.1.0',
+}
+
+export const revocation = z
+  .strictObject({
+    id,
+    kind: z.enum(['api_key', 'session', 'user']),
+    subject_id: id,
+    user_id: id,
+    at: instant,
+  })
+  .meta({ id: 'Revocation' })
+
+export const revocations = z.strictObject({
+  data: z.array(revocation),
+  has_more: z.boolean(),
+  next_cursor: z.string(),
+})
+
+export const revocationsExample = {
+  data: [{ id: OTHER_ID, kind: 'api_key', subject_id: OTHER_ID, user_id: EXAMPLE_ID, at: EXAMPLE_AT }],
+  has_more: false,
+  next_cursor: 'bWg4dTV4aGMuMDE5YWEyYzQ',
+}
+
+export const problem = z
+  .strictObject({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.enum(ERROR_CODES),
+    request_id: id,
+    errors: z.array(z.strictObject({ field: z.string(), message: z.string() })).optional(),
+    retry_after: count.optional(),
+    window: z.enum(['minute', 'hour', 'day']).optional(),
+    setting: z.string().optional(),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457.' })
+
+export function listOf(item: z.ZodType) {
+  return z.strictObject({ data: z.array(item), has_more: z.boolean(), next_cursor: nullable(z.string()) })
+}
+
+export function listExample(item: unknown) {
+  return { data: [item], has_more: false, next_cursor: null }
+}

@@ -1,0 +1,196 @@
+import type { HttpBindings } from '@hono/node-server'
+import { type Context, Hono } from 'hono'
+import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type { SendWindow } from '../magic-links/send-limits.ts'
+import { isLoopback } from '../network.ts'
+import type { SessionLifetimes } from '../sessions/session.ts'
+import { type Answer, toResponse } from './answer.ts'
+import { createAuthenticate } from './authenticate.ts'
+import { createCallers } from './caller.ts'
+import { createCors } from './cors.ts'
+import { type Challenge, toKeywayError, toProblem } from './errors.ts'
+import { createOpenApi } from './openapi.ts'
+import { createPathTable } from './path-table.ts'
+import { readJson, readQuery } from './request.ts'
+import { createRequestLimits } from './request-limits.ts'
+import { notFound, paramNames, type Route, readIdempotencyKey, readParams } from './route.ts'
+import { createRoutes } from './routes/routes.ts'
+import type { HttpServices } from './services.ts'
+import { validate } from './validation.ts'
+
+export interface AppOptions {
+  services: HttpServices
+  clock: Clock
+  log: Log
+  version: string
+  /** What every address in an answer is built from; never the request's Host. */
+  publicUrl: string
+  corsOrigins: readonly string[]
+  trustedProxies: readonly string[]
+  failureLimits: readonly SendWindow[]
+  /** Whether mail goes to the local inbox. */
+  hasInbox: boolean
+  lifetimes: SessionLifetimes
+  /** The web pages. They get what no API path claims, and `GET /` from browsers. */
+  pages?: PagesApp
+  /** Told about every answer, for metrics; `route` is the declared path, never the requested one. */
+  observe?: (answer: { method: string; route: string; status: number; milliseconds: number }) => void
+}
+
+type Bindings = { Bindings: HttpBindings }
+type HttpContext = Context<Bindings>
+
+/** Anything that answers like a Hono app. */
+export interface PagesApp {
+  fetch(request: Request, env: HttpBindings): Response | Promise<Response>
+}
+
+export interface HttpApp {
+  fetch(request: Request, env: HttpBindings): Response | Promise<Response>
+  /** Every route of the API, as documented. */
+  readonly routes: readonly Route[]
+}
+
+/** The whole HTTP edge: one pass over a request, from socket to answer, without middleware. */
+export function createApp(options: AppOptions): HttpApp {
+  const { clock, log, publicUrl, pages, observe } = options
+  const callers = createCallers(options)
+  const cors = createCors(options.corsOrigins)
+  const limits = createRequestLimits({ clock, windows: options.failureLimits })
+  const authenticate = createAuthenticate(options.services)
+  const routes = createRoutes({
+    ...options,
+    proxyMistake: () => callers.proxyMistake,
+    openApi: () => createOpenApi(routes, options),
+  })
+  const paths = createPathTable(routes)
+
+  const app = new Hono<Bindings>({ strict: true })
+  for (const declared of routes) {
+    const names = paramNames(declared.path)
+    app.on(declared.method, declared.path.replaceAll(/\{(\w+)\}/g, ':$1'), context =>
+      serve(declared, names, context),
+    )
+  }
+  app.notFound(context => serveUnrouted(context))
+  app.onError((error, context) => {
+    const requestId = newId(clock.now())
+    return refuse(error, requestId, 'none', context)
+  })
+  return { fetch: (request, env) => app.fetch(request, env), routes }
+
+  async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
+    const startedAt = performance.now()
+    const requestId = newId(clock.now())
+    const response = await answer(declared, names, requestId, context)
+    const milliseconds = performance.now() - startedAt
+    const { status } = response
+    log.debug(
+      { request_id: requestId, route: declared.operation, status, ms: Math.round(milliseconds) },
+      'request',
+    )
+    observe?.({ method: declared.method, route: declared.path, status, milliseconds })
+    return response
+  }
+
+  async function answer(
+    declared: Route,
+    names: readonly string[],
+    requestId: string,
+    context: HttpContext,
+  ): Promise<Response> {
+    const { incoming } = context.env
+    const caller = callers.of(incoming)
+    try {
+      if (declared.path === '/' && pages && wantsPage(context)) return await servePage(context, requestId)
+      const rawQuery = readQuery(incoming.url ?? '')
+      const principal = await authenticate(declared.access, incoming, caller)
+      const params = readParams(names, name => context.req.param(name))
+      const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
+      const query = declared.query && validate(declared.query, rawQuery)
+      const body = declared.body && validate(declared.body, (await readJson(incoming)) ?? {})
+      const input = { principal, body, query, params, idempotencyKey, caller, requestId, incoming }
+      return toResponse(await declared.handle(input), requestId, cors.headers(incoming))
+    } catch (thrown) {
+      const error = toKeywayError(thrown, requestId, log)
+      const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
+      return refuse(refusal, requestId, challengeOf(declared), context)
+    }
+  }
+
+  function refuse(
+    thrown: unknown,
+    requestId: string,
+    challenge: Challenge,
+    context: HttpContext,
+    headers?: Record<string, string>,
+  ): Response {
+    const error = toKeywayError(thrown, requestId, log)
+    const problem = toProblem(error, { requestId, publicUrl, challenge })
+    if (headers) problem.headers = { ...problem.headers, ...headers }
+    return toResponse(problem, requestId, cors.headers(context.env.incoming))
+  }
+
+  /** A path of ours under another method, a page, or nothing. */
+  async function serveUnrouted(context: HttpContext): Promise<Response> {
+    const requestId = newId(clock.now())
+    const methods = paths.methodsOf(context.req.path)
+    try {
+      if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)
+      if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context, { Allow: methods })
+      if (pages && !paths.isApiPath(context.req.path)) return await servePage(context, requestId)
+      return refuse(notFound(), requestId, 'none', context)
+    } catch (thrown) {
+      return refuse(thrown, requestId, 'none', context)
+    }
+  }
+
+  function preflight(methods: string, requestId: string, context: HttpContext): Response {
+    const headers = { Allow: methods, ...cors.preflight(context.env.incoming, methods) }
+    const empty: Answer = { status: 204, headers }
+    return toResponse(empty, requestId, null)
+  }
+
+  async function servePage(context: HttpContext, requestId: string): Promise<Response> {
+    const elsewhere = loopbackRedirect(context)
+    if (elsewhere) return toResponse({ status: 307, headers: { Location: elsewhere } }, requestId, null)
+    const response = await pages!.fetch(context.req.raw, context.env)
+    const isUnknown =
+      response.status === 404 && response.headers.get('content-type')?.startsWith('text/plain')
+    if (isUnknown) return refuse(notFound(), requestId, 'none', context)
+    if (!response.headers.has('X-Request-Id')) response.headers.set('X-Request-Id', requestId)
+    return response
+  }
+
+  /**
+   * On this machine the service has several names, and cookies and WebSocket origins belong to one of them: a
+   * page asked for under another goes to the public URL. Nothing is built from Host; it is only compared.
+   */
+  function loopbackRedirect(context: HttpContext): string | null {
+    const { method, headers, url = '/' } = context.env.incoming
+    const own = new URL(publicUrl)
+    if (method !== 'GET' || !isLoopbackName(own.hostname) || !wantsPage(context)) return null
+    const host = URL.parse(`http://${headers.host ?? ''}`)
+    if (!host || !isLoopbackName(host.hostname) || host.hostname === own.hostname) return null
+    return url.startsWith('/') ? publicUrl + url : null
+  }
+}
+
+function isLoopbackName(hostname: string): boolean {
+  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
+}
+
+function wantsPage(context: HttpContext): boolean {
+  return context.env.incoming.headers.accept?.includes('text/html') ?? false
+}
+
+function challengeOf({ access }: Route): Challenge {
+  return access === 'app' ? 'basic' : 'bearer'
+}
+
+function methodNotAllowed(methods: string): KeywayError {
+  return new KeywayError('method_not_allowed', `This path answers ${methods}.`)
+}

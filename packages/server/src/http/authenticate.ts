@@ -1,0 +1,139 @@
+import type { IncomingMessage } from 'node:http'
+import type { KnownScope } from '@keyway/sdk/protocol'
+import { API_KEY_PREFIX, allows } from '../api-keys/api-key.ts'
+import type { App } from '../apps/app.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import type { Caller } from '../network.ts'
+import type { Session } from '../sessions/session.ts'
+import { insufficientScope } from './errors.ts'
+import type { HttpServices } from './services.ts'
+
+/**
+ * Who may call a route: anyone; a registered app; the owner by a session or a key without scopes; only a
+ * session; or, with a scope's name, also a key that has it.
+ */
+export type Access = 'public' | 'app' | 'owner' | 'session' | KnownScope
+
+export interface Owner {
+  userId: string
+  /** Null when a key speaks for its owner. */
+  session: Session | null
+}
+
+export type PrincipalOf<A extends Access> = A extends 'public'
+  ? null
+  : A extends 'app'
+    ? App
+    : A extends 'session'
+      ? Owner & { session: Session }
+      : Owner
+
+export type Principal = PrincipalOf<Access>
+
+export type Authenticate = (access: Access, incoming: IncomingMessage, caller: Caller) => Promise<Principal>
+
+type Needs = Pick<HttpServices, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps'>
+
+/** No credential is ever taken from a cookie, a query or a body here. */
+export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Needs): Authenticate {
+  return async (access, incoming, caller) => {
+    if (access === 'public') return null
+    const credential = parseAuthorization(incoming)
+    if (access === 'app') return await authenticateApp(credential)
+    if (credential?.scheme !== 'bearer') {
+      throw new KeywayError(
+        'authentication_required',
+        'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
+      )
+    }
+    if (!TOKEN68.test(credential.value)) throw invalidToken('The Bearer token is malformed.')
+    const isKey = credential.value.startsWith(API_KEY_PREFIX)
+    return isKey
+      ? await authenticateKey(credential.value, access, caller)
+      : await authenticateSession(credential.value)
+  }
+
+  async function authenticateSession(token: string): Promise<Owner> {
+    try {
+      const { user, session } = await sessions.authenticate(token)
+      return { userId: user.id, session }
+    } catch (error) {
+      const isRefused = error instanceof KeywayError && error.code === 'invalid_token'
+      if (isRefused && (await agentTokens.verify(token))) {
+        throw sessionRequired(
+          'An agent token opens the hub and nothing else. Send an access token or an API key.',
+        )
+      }
+      throw error
+    }
+  }
+
+  async function authenticateKey(
+    key: string,
+    access: Exclude<Access, 'public' | 'app'>,
+    caller: Caller,
+  ): Promise<Owner> {
+    const apiKey = await apiKeys.authenticate(key, caller)
+    if (access === 'session') {
+      throw sessionRequired(
+        'Only a signed-in person may do this. Send an access token instead of an API key.',
+      )
+    }
+    if (access === 'owner' && apiKey.scopes.length > 0) {
+      throw insufficientScope('No scope grants this. Use a key without scopes, or sign in.', null)
+    }
+    if (access !== 'owner' && !allows(apiKey, access)) {
+      throw insufficientScope(`The key lacks the scope ${access}.`, access)
+    }
+    return { userId: apiKey.userId, session: null }
+  }
+
+  async function authenticateApp(credential: Credential | null): Promise<App> {
+    const named = credential?.scheme === 'basic' ? parseBasic(credential.value) : null
+    const app = named && (await apps.authenticate(named.id, named.secret))
+    if (app) return app
+    const detail = credential
+      ? 'No registered app has this id and secret.'
+      : "Send the app's id and secret: Authorization: Basic base64(id:secret)."
+    throw new KeywayError('authentication_required', detail)
+  }
+}
+
+function invalidToken(detail: string): KeywayError {
+  return new KeywayError('invalid_token', detail)
+}
+
+function sessionRequired(detail: string): KeywayError {
+  return new KeywayError('session_required', detail)
+}
+
+interface Credential {
+  scheme: string
+  value: string
+}
+
+/** RFC 6750 section 2.1 and RFC 9110 section 11.2. */
+const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/
+
+/** The one Authorization header, its scheme in lower case. @throws KeywayError `invalid_request` for two of them */
+function parseAuthorization(incoming: IncomingMessage): Credential | null {
+  const { authorization } = incoming.headers
+  if (authorization === undefined) return null
+  if (incoming.headersDistinct.authorization?.length !== 1) {
+    throw invalidRequest([{ field: 'Authorization', message: 'must be sent once' }])
+  }
+  const [scheme = '', value = ''] = splitOnce(authorization, ' ')
+  return { scheme: scheme.toLowerCase(), value: value.replace(/^ +/, '') }
+}
+
+/** RFC 7617: base64 of `id:secret` in UTF-8. */
+function parseBasic(value: string): { id: string; secret: string } | null {
+  if (!TOKEN68.test(value)) return null
+  const [id, secret] = splitOnce(Buffer.from(value, 'base64').toString(), ':')
+  return id && secret ? { id, secret } : null
+}
+
+function splitOnce(text: string, separator: string): [string, string | undefined] {
+  const at = text.indexOf(separator)
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,98 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Log } from '../log.ts'
+import { type Caller, canonicalAddress, networkMatcher, networkOf } from '../network.ts'
+
+const MAX_CLIENT_LENGTH = 200
+/** What a peer without an address (a Unix socket) counts as: limits hold for it too. */
+const NO_ADDRESS = '0.0.0.0'
+const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
+
+export interface Callers {
+  /** Who asks: the socket's peer, or whom a trusted proxy names. */
+  of(incoming: IncomingMessage): Caller
+  /** A mistake in KEYWAY_TRUSTED_PROXIES that requests have shown, or null. */
+  readonly proxyMistake: string | null
+}
+
+/**
+ * @param trustedProxies CIDRs whose `X-Forwarded-For` is believed. No other header is ever believed: whoever
+ *   connects directly can write all of them.
+ */
+export function createCallers({
+  trustedProxies,
+  log,
+}: {
+  trustedProxies: readonly string[]
+  log: Log
+}): Callers {
+  const isTrusted = networkMatcher(trustedProxies)
+  let proxyMistake: string | null = null
+
+  return {
+    of(incoming) {
+      const peer = peerOf(incoming.socket)
+      const address = addressBehind(peer.address, incoming)
+      const network = address === peer.address ? peer.network : networkOf(address)
+      return { address, network, client: clientOf(incoming.headers['user-agent']) }
+    },
+    get proxyMistake() {
+      return proxyMistake
+    },
+  }
+
+  function addressBehind(peer: string, incoming: IncomingMessage): string {
+    if (isTrusted(peer)) return rightmostUntrusted(peer, incoming.headers['x-forwarded-for'])
+    if (proxyMistake === null && FORWARDING_HEADERS.some(name => incoming.headers[name] !== undefined)) {
+      proxyMistake = `a forwarding header came from ${peer}, which is not in KEYWAY_TRUSTED_PROXIES; if that is your proxy, all its clients share one limit`
+      log.warn({ peer }, proxyMistake)
+    }
+    return peer
+  }
+
+  /** Each hop vouches for the one to its left, as long as it is trusted itself; what cannot be read ends the chain. */
+  function rightmostUntrusted(peer: string, forwardedFor: string | string[] | undefined): string {
+    let address = peer
+    for (const hop of String(forwardedFor ?? '')
+      .split(',')
+      .reverse()) {
+      const claimed = hopAddress(hop)
+      if (!claimed) return address
+      address = claimed
+      if (!isTrusted(claimed)) return address
+    }
+    return address
+  }
+}
+
+/** `203.0.113.7`, `203.0.113.7:4711`, `[2001:db8::1]:4711`, `2001:db8::1`, quoted or not. */
+function hopAddress(text: string): string | null {
+  const hop = text.trim().replace(/^"|"$/g, '')
+  const bracketed = /^\[([0-9a-f:.%]+)\](?::\d{1,5})?$/i.exec(hop)
+  if (bracketed) return canonicalAddress(bracketed[1]!)
+  const withPort = /^(\d+\.\d+\.\d+\.\d+):\d{1,5}$/.exec(hop)
+  return canonicalAddress(withPort ? withPort[1]! : hop)
+}
+
+interface Peer {
+  address: string
+  network: string
+}
+
+/** One connection carries many requests; its peer is read once. */
+const peers = new WeakMap<Socket, Peer>()
+
+function peerOf(socket: Socket): Peer {
+  let peer = peers.get(socket)
+  if (!peer) {
+    const address = canonicalAddress(socket.remoteAddress ?? NO_ADDRESS) ?? NO_ADDRESS
+    peer = { address, network: networkOf(address) }
+    peers.set(socket, peer)
+  }
+  return peer
+}
+
+function clientOf(userAgent: string | undefined): string | null {
+  if (!userAgent) return null
+  return userAgent.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, MAX_CLIENT_LENGTH) || null
+}

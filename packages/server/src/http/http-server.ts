@@ -1,0 +1,122 @@
+import { createServer, type Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { HttpBindings } from '@hono/node-server'
+import { getRequestListener } from '@hono/node-server'
+import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import { toResponse } from './answer.ts'
+import type { HttpApp } from './app.ts'
+import { toKeywayError, toProblem } from './errors.ts'
+
+export interface HttpTimeouts {
+  /** Until the head of a request is there. */
+  headersMs: number
+  /** Until its body is there as well: whoever sends a byte every few seconds holds a connection no longer. */
+  requestMs: number
+  /** How often both are looked at. */
+  checkMs: number
+  /** A connection that asks nothing more. Longer than a load balancer's own (60 s), so that it never closes first. */
+  keepAliveMs: number
+}
+
+export const HTTP_TIMEOUTS: HttpTimeouts = {
+  headersMs: 10_000,
+  requestMs: 15_000,
+  checkMs: 2_000,
+  keepAliveMs: 65_000,
+}
+const MAX_HEADER_BYTES = 16 * 1024
+const MAX_HEADERS = 100
+
+/** The listening side: strict about what it parses and impatient with slow senders. The hub adds `upgrade` to it. */
+export function createHttpServer(
+  app: Pick<HttpApp, 'fetch'>,
+  {
+    publicUrl,
+    clock,
+    log,
+    timeouts = HTTP_TIMEOUTS,
+  }: { publicUrl: string; clock: Clock; log: Log; timeouts?: HttpTimeouts },
+): Server {
+  const listener = getRequestListener((request, env) => app.fetch(request, env as HttpBindings), {
+    // A request without Host (HTTP/1.0) is served; the name is used for nothing.
+    hostname: 'localhost',
+    errorHandler: error => refuse(error),
+  })
+  const server = createServer(
+    {
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      connectionsCheckingInterval: timeouts.checkMs,
+      keepAliveTimeout: timeouts.keepAliveMs,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      insecureHTTPParser: false,
+      requireHostHeader: true,
+    },
+    listener,
+  )
+  server.maxHeadersCount = MAX_HEADERS
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
+  return server
+
+  /** What the adapter could not make a request of: an unreadable target or Host. */
+  function refuse(error: unknown): Response {
+    const requestId = newId(clock.now())
+    const isUnreadable = error instanceof Error && error.name === 'RequestError'
+    const refusal = isUnreadable
+      ? new KeywayError('invalid_request', 'The request target or the Host header cannot be read.')
+      : toKeywayError(error, requestId, log)
+    return toResponse(toProblem(refusal, { requestId, publicUrl, challenge: 'none' }), requestId, null)
+  }
+
+  /** The parser gave up, so nothing after these bytes can be trusted: one answer, then the connection is closed. */
+  function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const { status, title, detail } = PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED
+    const requestId = newId(clock.now())
+    const type = `${publicUrl}/errors/invalid_request`
+    const body = JSON.stringify({
+      type,
+      title,
+      status,
+      detail,
+      code: 'invalid_request',
+      request_id: requestId,
+    })
+    const head = [
+      `HTTP/1.1 ${status} ${title}`,
+      'Content-Type: application/problem+json',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${requestId}`,
+      'Cache-Control: no-store',
+      'X-Content-Type-Options: nosniff',
+      'Connection: close',
+    ]
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  }
+}
+
+const MALFORMED = { status: 400, title: 'Bad Request', detail: 'This is not a well-formed HTTP request.' }
+
+const PARSER_REFUSALS: Record<string, typeof MALFORMED> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    title: 'Request Header Fields Too Large',
+    detail: `The headers of a request have at most ${MAX_HEADER_BYTES} bytes.`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    status: 413,
+    title: 'Payload Too Large',
+    detail: 'Chunk extensions are not read.',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    title: 'Request Timeout',
+    detail: 'The request took too long to arrive.',
+  },
+}

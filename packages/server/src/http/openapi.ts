@@ -1,0 +1,207 @@
+import type { ErrorCode } from '@keyway/sdk/protocol'
+import { z } from 'zod'
+import { EXAMPLE_ID, problem } from './answer-schemas.ts'
+import { ERROR_KINDS } from './errors.ts'
+import { paramNames, type Route } from './route.ts'
+
+type Json = Record<string, unknown>
+
+/** OpenAPI 3.1 from the table that routes and the schemas that validate: it cannot say anything else than they do. */
+export function createOpenApi(
+  routes: readonly Route[],
+  { publicUrl, version }: { publicUrl: string; version: string },
+) {
+  const schemas: Json = {}
+  const paths: Record<string, Json> = {}
+  for (const route of routes) {
+    paths[route.path] ??= {}
+    paths[route.path]![route.method.toLowerCase()] = operationOf(route, schemas, publicUrl)
+  }
+  schemas.Problem ??= toSchema(problem, 'output', schemas)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Keyway',
+      version,
+      description:
+        'API keys, passwordless sign-in, short-lived agent tokens, and a hub whose connections end with their key.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: publicUrl }],
+    paths,
+    components: {
+      schemas,
+      securitySchemes: {
+        accessToken: { type: 'http', scheme: 'bearer', description: 'The access token of a session.' },
+        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key (`svc_…`).' },
+        app: { type: 'http', scheme: 'basic', description: "A registered app's id and secret." },
+      },
+    },
+  }
+}
+
+function operationOf(route: Route, schemas: Json, publicUrl: string): Json {
+  return {
+    operationId: route.operation,
+    tags: [route.tag],
+    summary: route.summary,
+    description: `${route.description}${accessNote(route)}`,
+    security: securityOf(route),
+    parameters: parametersOf(route, schemas),
+    ...(route.body && {
+      requestBody: {
+        required: !route.body.safeParse({}).success,
+        content: {
+          'application/json': { schema: toSchema(route.body, 'input', schemas), example: route.example },
+        },
+      },
+    }),
+    responses: { ...answersOf(route, schemas), ...errorsOf(route, publicUrl) },
+  }
+}
+
+function accessNote({ access }: Route): string {
+  if (access === 'session') return ' Needs an access token: no API key may do this.'
+  if (access === 'owner') return ' Needs an access token or an API key without scopes.'
+  if (access === 'app' || access === 'public') return ''
+  return ` Needs an access token, or an API key with the scope \`${access}\` or without scopes.`
+}
+
+function securityOf({ access }: Route): Json[] {
+  if (access === 'public') return []
+  if (access === 'app') return [{ app: [] }]
+  return access === 'session' ? [{ accessToken: [] }] : [{ accessToken: [] }, { apiKey: [] }]
+}
+
+function parametersOf(route: Route, schemas: Json): Json[] {
+  const inPath = paramNames(route.path).map(name => ({
+    name,
+    in: 'path',
+    required: true,
+    ...paramSchema(name),
+  }))
+  const query = route.query && toSchema(route.query, 'input', schemas)
+  const properties = Object.entries((query?.properties ?? {}) as Record<string, Json>)
+  const inQuery = properties.map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: false,
+    description,
+    schema,
+  }))
+  return [...inPath, ...inQuery, ...(route.idempotencyKey ? [idempotencyHeader(route.idempotencyKey)] : [])]
+}
+
+function paramSchema(name: string): Json {
+  if (name === 'app_id') return { schema: { type: 'string' }, example: 'console' }
+  if (name.endsWith('_id')) return { schema: { type: 'string', format: 'uuid' }, example: EXAMPLE_ID }
+  return { schema: { type: 'string' }, example: 'rate_limited' }
+}
+
+function idempotencyHeader(wanted: 'optional' | 'required'): Json {
+  return {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: wanted === 'required',
+    description:
+      '16 to 128 characters of A-Z a-z 0-9 _ -, random for each new request and the same for a repetition.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{16,128}$' },
+    example: 'u5d1Zp8yQm4kR0vT2xWc',
+  }
+}
+
+function answersOf(route: Route, schemas: Json): Json {
+  return Object.fromEntries(
+    route.answers.map(({ status, description, schema, example, type = 'application/json' }) => [
+      String(status),
+      {
+        description,
+        headers: { 'X-Request-Id': { schema: { type: 'string', format: 'uuid' } } },
+        ...(schema && { content: { [type]: { schema: toSchema(schema, 'output', schemas), example } } }),
+      },
+    ]),
+  )
+}
+
+/** Every code that the route can answer: its own, and those that its access, body, query and parameters bring. */
+export function errorCodesOf(route: Route): ErrorCode[] {
+  const isUser = route.access !== 'public' && route.access !== 'app'
+  const codes: ErrorCode[] = [
+    ...route.errors,
+    'invalid_request',
+    'method_not_allowed',
+    'unavailable',
+    ...(route.body ? (['invalid_json', 'payload_too_large', 'unsupported_media_type'] as const) : []),
+    ...(route.access === 'public' ? [] : (['authentication_required'] as const)),
+    ...(isUser
+      ? ([
+          'invalid_token',
+          'invalid_api_key',
+          'api_key_revoked',
+          'api_key_expired',
+          'account_suspended',
+          'network_not_allowed',
+          'session_required',
+        ] as const)
+      : []),
+    ...(isUser && route.access !== 'session' ? (['insufficient_scope'] as const) : []),
+    ...(route.path.includes('{') ? (['not_found'] as const) : []),
+  ]
+  return [...new Set(codes)]
+}
+
+function errorsOf(route: Route, publicUrl: string): Json {
+  const byStatus = Map.groupBy(errorCodesOf(route), code => ERROR_KINDS[code].status)
+  return Object.fromEntries(
+    [...byStatus]
+      .filter(([status]) => !route.answers.some(answer => answer.status === status))
+      .map(([status, codes]) => [
+        String(status),
+        {
+          description: codes.map(code => `\`${code}\`: ${ERROR_KINDS[code].title}.`).join(' '),
+          content: {
+            'application/problem+json': {
+              schema: { $ref: '#/components/schemas/Problem' },
+              examples: Object.fromEntries(
+                codes.map(code => [code, { value: problemExample(code, publicUrl) }]),
+              ),
+            },
+          },
+        },
+      ]),
+  )
+}
+
+function problemExample(code: ErrorCode, publicUrl: string): Json {
+  const { status, title, help } = ERROR_KINDS[code]
+  return { type: `${publicUrl}/errors/${code}`, title, status, detail: help, code, request_id: EXAMPLE_ID }
+}
+
+/** JSON Schema of one schema; those with a name go to the components and are referred to. */
+function toSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Json): Json {
+  const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json
+  for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
+    schemas[name] = withComponentRefs(withoutId(definition))
+  }
+  const own = withComponentRefs(rest) as Json
+  if (typeof id !== 'string') return own
+  schemas[id] = own
+  return { $ref: `#/components/schemas/${id}` }
+}
+
+function withoutId({ id: _, ...rest }: Json): Json {
+  return rest
+}
+
+function withComponentRefs(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withComponentRefs)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      name === '$ref' && typeof member === 'string'
+        ? member.replace('#/$defs/', '#/components/schemas/')
+        : withComponentRefs(member),
+    ]),
+  )
+}

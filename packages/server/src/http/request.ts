@@ -1,0 +1,117 @@
+import type { IncomingMessage } from 'node:http'
+import { invalidRequest, KeywayError } from '../errors.ts'
+
+/** Bytes of a request body. */
+export const MAX_BODY_BYTES = 16 * 1024
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
+
+/**
+ * The JSON value of the body, or undefined where there is none. Of members with one name the last wins, as
+ * JSON.parse has it, for whoever reads the value afterwards: it is parsed once.
+ *
+ * @throws KeywayError `unsupported_media_type`, `payload_too_large`, `invalid_json`
+ */
+export async function readJson(incoming: IncomingMessage): Promise<unknown> {
+  const bytes = await readBody(incoming)
+  if (bytes.length === 0) return undefined
+  checkType(incoming)
+  try {
+    return JSON.parse(utf8.decode(bytes))
+  } catch {
+    throw new KeywayError(
+      'invalid_json',
+      'The body must be one JSON value in UTF-8, for example {"email": "ada@example.com"}.',
+    )
+  }
+}
+
+/** A byte order mark is no JSON (RFC 8259 section 8.1), and bytes that are no UTF-8 are refused, never replaced. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/**
+ * Exactly `application/json`, exactly once. Whatever else browsers can send without a preflight (forms,
+ * text/plain) must never be read as JSON.
+ */
+function checkType(incoming: IncomingMessage): void {
+  const types = incoming.headersDistinct['content-type'] ?? []
+  if (types.length !== 1 || !JSON_TYPE.test(types[0]!)) {
+    throw new KeywayError(
+      'unsupported_media_type',
+      'Send the body as Content-Type: application/json, in UTF-8.',
+    )
+  }
+}
+
+function checkEncoding(incoming: IncomingMessage): void {
+  const encoding = incoming.headers['content-encoding']
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new KeywayError(
+      'unsupported_media_type',
+      'Send the body as it is: no Content-Encoding is accepted.',
+    )
+  }
+}
+
+/** Stops at the first byte too many, whatever length was announced. */
+async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+  checkEncoding(incoming)
+  const announced = incoming.headers['content-length']
+  if (announced === undefined && incoming.headers['transfer-encoding'] === undefined) return EMPTY
+  if (announced === '0') return EMPTY
+  if (Number(announced ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+  // A form is refused before its body arrives.
+  checkType(incoming)
+  return await new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+    const finish = (settle: () => void) => {
+      incoming.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
+      settle()
+    }
+    const onData = (chunk: Buffer) => {
+      length += chunk.length
+      if (length > MAX_BODY_BYTES) {
+        incoming.pause()
+        finish(() => reject(tooLarge()))
+      } else chunks.push(chunk)
+    }
+    const onEnd = () => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    const onCut = () => finish(() => reject(new KeywayError('invalid_json', 'The body ended too early.')))
+    incoming.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
+  })
+}
+
+const EMPTY = Buffer.alloc(0)
+
+function tooLarge(): KeywayError {
+  return new KeywayError('payload_too_large', `A request body has at most ${MAX_BODY_BYTES} bytes.`)
+}
+
+/** Names under which credentials are handed about in URLs, where logs and histories keep them. */
+const CREDENTIAL_NAMES = new Set(['access_token', 'api_key', 'token', 'refresh_token', 'key'])
+
+/**
+ * The query's parameters by name. A credential in it is refused even beside a good one (RFC 6750 section
+ * 2.3), and a parameter given twice has no meaning.
+ *
+ * @throws KeywayError `invalid_request`
+ */
+export function readQuery(url: string): Record<string, string> {
+  const query: Record<string, string> = Object.create(null)
+  const start = url.indexOf('?')
+  if (start < 0) return query
+  for (const [name, value] of new URLSearchParams(url.slice(start))) {
+    if (CREDENTIAL_NAMES.has(name)) {
+      throw invalidRequest([
+        {
+          field: name,
+          message: 'is never accepted in a URL; send it in the body or the Authorization header',
+        },
+      ])
+    }
+    if (name in query) throw invalidRequest([{ field: name.slice(0, 64), message: 'must be given once' }])
+    query[name] = value
+  }
+  return query
+}

@@ -1,0 +1,110 @@
+import type { IncomingMessage } from 'node:http'
+import type { ErrorCode } from '@keyway/sdk/protocol'
+import type { z } from 'zod'
+import { isAppId } from '../apps/app.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import { parseId } from '../ids.ts'
+import type { Caller } from '../network.ts'
+import type { Answer } from './answer.ts'
+import type { Access, Principal, PrincipalOf } from './authenticate.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** One answer that a route gives when all is well, as the API document shows it. */
+export interface DocumentedAnswer {
+  status: 200 | 201 | 204 | 304 | 426 | 503
+  description: string
+  /** Absent for an empty body. */
+  schema?: z.ZodType
+  example?: unknown
+  /** JSON unless it says otherwise. */
+  type?: string
+}
+
+export interface RouteInput<A extends Access, Body, Query> {
+  /** Who asks, as `access` demands. */
+  principal: PrincipalOf<A>
+  body: Body
+  query: Query
+  /** Path parameters: ids in their stored spelling, app ids as they are. */
+  params: Record<string, string>
+  idempotencyKey: string | null
+  caller: Caller
+  requestId: string
+  /** For content negotiation only. */
+  incoming: IncomingMessage
+}
+
+interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.ZodType> {
+  method: Method
+  /** With `{name}` for each parameter; `{…_id}` is a UUID, `{app_id}` an app id, and anything else is 404. */
+  path: string
+  /** The operationId. */
+  operation: string
+  tag: string
+  summary: string
+  description: string
+  access: A
+  body?: Body
+  query?: Query
+  /** An example body that works, given what a signed-in person has. */
+  example?: unknown
+  idempotencyKey?: 'optional' | 'required'
+  /** Its failures count against the caller's network; see request-limits.ts. */
+  countsFailures?: true
+  answers: readonly DocumentedAnswer[]
+  /** Beyond those that its access, body, query and parameters bring by themselves. */
+  errors: readonly ErrorCode[]
+  handle(input: RouteInput<A, z.output<Body>, z.output<Query>>): Answer | Promise<Answer>
+}
+
+/** One declaration from which routing, validation, the API document and the test of who may call what all come. */
+export interface Route extends Omit<Declaration<Access, z.ZodType, z.ZodType>, 'handle'> {
+  handle(input: RouteInput<Access, unknown, unknown>): Answer | Promise<Answer>
+}
+
+export function route<
+  A extends Access,
+  Body extends z.ZodType = z.ZodUndefined,
+  Query extends z.ZodType = z.ZodUndefined,
+>(declaration: Declaration<A, Body, Query>): Route {
+  return declaration as unknown as Route
+}
+
+/** Path parameters, checked. @throws KeywayError `not_found` for what cannot name anything */
+export function readParams(names: readonly string[], given: (name: string) => string | undefined) {
+  const params: Record<string, string> = {}
+  for (const name of names) {
+    const value = given(name) ?? ''
+    const known =
+      name === 'app_id' ? (isAppId(value) ? value : null) : name.endsWith('_id') ? parseId(value) : value
+    if (known === null) throw notFound()
+    params[name] = known
+  }
+  return params
+}
+
+export function paramNames(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(match => match[1]!)
+}
+
+export function notFound(): KeywayError {
+  return new KeywayError('not_found', 'There is nothing here, or it is not yours. /docs lists what there is.')
+}
+
+const IDEMPOTENCY_KEY = /^[A-Za-z0-9_-]{16,128}$/
+
+/** @throws KeywayError `invalid_request` */
+export function readIdempotencyKey(
+  incoming: IncomingMessage,
+  wanted: Route['idempotencyKey'],
+): string | null {
+  const values = wanted ? incoming.headersDistinct['idempotency-key'] : undefined
+  if (!wanted || (values === undefined && wanted === 'optional')) return null
+  if (values?.length === 1 && IDEMPOTENCY_KEY.test(values[0]!)) return values[0]!
+  const message =
+    'must be sent once, 16 to 128 random characters of A-Z a-z 0-9 _ -, for example "u5d1Zp8yQm4kR0vT2xWc"'
+  throw invalidRequest([{ field: 'Idempotency-Key', message }])
+}
+
+export type { Principal }

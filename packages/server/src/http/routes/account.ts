@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
+import { ok } from '../answer.ts'
+import * as answers from '../answer-schemas.ts'
+import {
+  accountObject,
+  chargeAuthorizationObject,
+  ledgerEntryObject,
+  page,
+  securityEventObject,
+} from '../objects.ts'
+import { notFound, type Route, route } from '../route.ts'
+import { name, optional, pageQuery } from '../schemas.ts'
+import type { HttpServices } from '../services.ts'
+
+const profileChange = z.object({
+  name: optional(name).meta({ description: `At most ${MAX_USER_NAME_LENGTH} characters; empty removes it.` }),
+})
+
+const theAccount = { schema: answers.account, example: answers.accountExample }
+const theAuthorization = { schema: answers.chargeAuthorization, example: answers.chargeAuthorizationExample }
+const TAG = 'Account'
+
+type Needs = Pick<HttpServices, 'users' | 'accounts' | 'securityEvents'>
+
+export function accountRoutes({ users, accounts, securityEvents }: Needs): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/me',
+      operation: 'getAccount',
+      tag: TAG,
+      summary: 'Read your account',
+      description: 'The person, the balance, the subscription, and which apps may charge the balance.',
+      access: 'account:read',
+      answers: [{ status: 200, description: 'The account.', ...theAccount }],
+      errors: [],
+      async handle({ principal }) {
+        return ok(await read(principal.userId))
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/v1/me',
+      operation: 'updateAccount',
+      tag: TAG,
+      summary: 'Change your name',
+      description: 'What is left out stays. An empty name removes it.',
+      access: 'owner',
+      body: profileChange,
+      example: { name: 'Ada' },
+      answers: [{ status: 200, description: 'The account.', ...theAccount }],
+      errors: [],
+      async handle({ principal, body }) {
+        if (body.name !== undefined) await users.rename(principal.userId, body.name)
+        return ok(await read(principal.userId))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/me/ledger',
+      operation: 'listLedger',
+      tag: TAG,
+      summary: 'List what moved your balance',
+      description: 'Newest first; amounts are signed decimal texts.',
+      access: 'account:read',
+      query: pageQuery,
+      answers: [
+        {
+          status: 200,
+          description: 'One page of entries.',
+          schema: answers.listOf(answers.ledgerEntry),
+          example: answers.listExample(answers.ledgerEntryExample),
+        },
+      ],
+      errors: [],
+      async handle({ principal, query }) {
+        const slice = await accounts.ledger(principal.userId, {
+          limit: query.limit,
+          after: query.cursor ?? null,
+        })
+        return ok(page(slice, ledgerEntryObject))
+      },
+    }),
+    route({
+      method: 'PUT',
+      path: '/v1/me/charge-authorizations/{app_id}',
+      operation: 'authorizeCharges',
+      tag: TAG,
+      summary: 'Let an app charge your balance',
+      description: 'Any registered app. Repeating it changes nothing.',
+      access: 'session',
+      answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
+      errors: [],
+      async handle({ principal, params, caller }) {
+        return ok(
+          chargeAuthorizationObject(await accounts.authorize(principal.userId, params.app_id!, caller)),
+        )
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/me/charge-authorizations/{app_id}',
+      operation: 'withdrawCharges',
+      tag: TAG,
+      summary: 'Stop an app from charging your balance',
+      description: 'It stays listed with `revoked_at`. Repeating it changes nothing.',
+      access: 'session',
+      answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
+      errors: [],
+      async handle({ principal, params, caller }) {
+        return ok(
+          chargeAuthorizationObject(await accounts.withdraw(principal.userId, params.app_id!, caller)),
+        )
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/security-events',
+      operation: 'listSecurityEvents',
+      tag: TAG,
+      summary: 'List what happened to your account',
+      description:
+        'Sign-ins, reuse, endings, suspensions, keys made and ended; newest first, kept for 400 days.',
+      access: 'owner',
+      query: pageQuery,
+      answers: [
+        {
+          status: 200,
+          description: 'One page of events.',
+          schema: answers.listOf(answers.securityEvent),
+          example: answers.listExample(answers.securityEventExample),
+        },
+      ],
+      errors: [],
+      async handle({ principal, query }) {
+        const wanted = { limit: query.limit, after: query.cursor ?? null }
+        return ok(page(await securityEvents.list(principal.userId, wanted), securityEventObject))
+      },
+    }),
+  ]
+
+  async function read(userId: string) {
+    const [user, account] = await Promise.all([users.get(userId), accounts.get(userId)])
+    if (!user) throw notFound()
+    return accountObject(user, account)
+  }
+}

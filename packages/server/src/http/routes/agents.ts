@@ -1,0 +1,78 @@
+import type { Json } from '@keyway/sdk/protocol'
+import { z } from 'zod'
+import { NO_CONTENT, ok } from '../answer.ts'
+import * as answers from '../answer-schemas.ts'
+import { connectionObject } from '../objects.ts'
+import { notFound, type Route, route } from '../route.ts'
+import { json } from '../schemas.ts'
+import type { HttpServices } from '../services.ts'
+
+const TAG = 'Agents'
+
+export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/agents',
+      operation: 'listAgents',
+      tag: TAG,
+      summary: 'List your live connections',
+      description: 'On all nodes, newest first, in one page.',
+      access: 'agents:read',
+      answers: [
+        {
+          status: 200,
+          description: 'The connections.',
+          schema: answers.listOf(answers.connection),
+          example: answers.listExample(answers.connectionExample),
+        },
+      ],
+      errors: [],
+      async handle({ principal }) {
+        const rows = await hub.connections(principal.userId)
+        return ok({ data: rows.map(connectionObject), has_more: false, next_cursor: null })
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/agents/{connection_id}/messages',
+      operation: 'sendToAgent',
+      tag: TAG,
+      summary: 'Send a message to a live connection',
+      description:
+        'The id of a connection, or of a key: all of its connections. It arrives as `message` with `from` "api".',
+      access: 'agents:send',
+      body: z.object({ data: json }),
+      example: { data: { hello: 'world' } },
+      answers: [
+        {
+          status: 200,
+          description: 'To how many open connections it was written.',
+          schema: z.strictObject({ delivered: z.int() }),
+          example: { delivered: 1 },
+        },
+      ],
+      errors: [],
+      async handle({ principal, params, body }) {
+        const delivered = await hub.sendTo(principal.userId, params.connection_id!, body.data as Json)
+        if (delivered === null) throw notFound()
+        return ok({ delivered })
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/agents/{connection_id}',
+      operation: 'disconnectAgent',
+      tag: TAG,
+      summary: 'Close a live connection',
+      description: 'The agent may connect again as long as its key stands; revoke the key to keep it out.',
+      access: 'owner',
+      answers: [{ status: 204, description: 'It is closed.' }],
+      errors: [],
+      async handle({ principal, params }) {
+        if (!(await hub.disconnect(principal.userId, params.connection_id!))) throw notFound()
+        return NO_CONTENT
+      },
+    }),
+  ]
+}

@@ -1,0 +1,179 @@
+import { z } from 'zod'
+import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/api-key.ts'
+import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
+import type { Clock, Instant } from '../../clock.ts'
+import { invalidRequest } from '../../errors.ts'
+import { created, ok } from '../answer.ts'
+import * as answers from '../answer-schemas.ts'
+import { apiKeyObject, page } from '../objects.ts'
+import { type Route, route } from '../route.ts'
+import {
+  allowedNetworks,
+  appId,
+  instant,
+  name,
+  optional,
+  pageQuery,
+  scopes,
+  wholeNumber,
+} from '../schemas.ts'
+import type { HttpServices } from '../services.ts'
+
+const newKey = z.object({
+  name: optional(name),
+  scopes: scopes.optional(),
+  expires_at: optional(instant),
+  app_id: optional(appId),
+  allowed_networks: optional(allowedNetworks),
+})
+
+const statusQuery = pageQuery.extend({
+  status: z
+    .enum(['active', 'expired', 'revoked'], { error: 'must be active, expired or revoked' })
+    .optional(),
+})
+
+const keyChange = z.object({ name: optional(name), allowed_networks: optional(allowedNetworks) })
+
+const rotation = z.object({
+  overlap_seconds: optional(
+    wholeNumber(
+      `whole seconds from 0 to ${MAX_OVERLAP_SECONDS}`,
+      DEFAULT_OVERLAP_SECONDS,
+      0,
+      MAX_OVERLAP_SECONDS,
+    ),
+  ),
+})
+
+const oneKey = { schema: answers.apiKey, example: answers.apiKeyExample }
+const madeKey = { schema: answers.createdApiKey, example: answers.createdApiKeyExample }
+const TAG = 'API keys'
+
+export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: Clock): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/api-keys',
+      operation: 'createApiKey',
+      tag: TAG,
+      summary: 'Make a key',
+      description:
+        'The whole key is in this answer and never again. Without scopes it may do all that its owner may; without `expires_at` it never expires.',
+      access: 'session',
+      body: newKey,
+      example: { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2090-01-01T00:00:00Z' },
+      answers: [{ status: 201, description: 'The key object, and `key`.', ...madeKey }],
+      errors: ['key_limit_reached'],
+      async handle({ principal, body, caller }) {
+        const wanted = {
+          name: body.name ?? null,
+          scopes: body.scopes ?? [],
+          expiresAt: inFuture(body.expires_at, clock.now()),
+          appId: body.app_id ?? DEFAULT_KEY_APP_ID,
+          allowedNetworks: body.allowed_networks ?? [],
+        }
+        const { key, apiKey } = await apiKeys.create(principal.userId, wanted, caller)
+        return created({ ...apiKeyObject(apiKey, clock.now()), key })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/api-keys',
+      operation: 'listApiKeys',
+      tag: TAG,
+      summary: 'List your keys',
+      description: 'Newest first. Revoked and expired keys stay visible unless `status` leaves them out.',
+      access: 'owner',
+      query: statusQuery,
+      answers: [
+        {
+          status: 200,
+          description: 'One page of keys.',
+          schema: answers.listOf(answers.apiKey),
+          example: answers.listExample(answers.apiKeyExample),
+        },
+      ],
+      errors: [],
+      async handle({ principal, query }) {
+        const wanted = { limit: query.limit, after: query.cursor ?? null }
+        const slice = await apiKeys.list(principal.userId, query.status ?? null, wanted)
+        const now = clock.now()
+        return ok(page(slice, key => apiKeyObject(key, now)))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/api-keys/{key_id}',
+      operation: 'getApiKey',
+      tag: TAG,
+      summary: 'Read one key',
+      description: "Another person's key and an unknown id answer alike.",
+      access: 'owner',
+      answers: [{ status: 200, description: 'The key object.', ...oneKey }],
+      errors: [],
+      async handle({ principal, params }) {
+        return ok(apiKeyObject(await apiKeys.get(principal.userId, params.key_id!), clock.now()))
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/v1/api-keys/{key_id}',
+      operation: 'updateApiKey',
+      tag: TAG,
+      summary: 'Change the name or the allowed networks',
+      description: 'What is left out stays. An empty name removes it; an empty list of networks means any.',
+      access: 'session',
+      body: keyChange,
+      example: { name: 'Old laptop' },
+      answers: [{ status: 200, description: 'The key object.', ...oneKey }],
+      errors: [],
+      async handle({ principal, params, body }) {
+        const change = { name: body.name, allowedNetworks: body.allowed_networks }
+        return ok(apiKeyObject(await apiKeys.update(principal.userId, params.key_id!, change), clock.now()))
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/api-keys/{key_id}/rotate',
+      operation: 'rotateApiKey',
+      tag: TAG,
+      summary: 'Replace a key',
+      description:
+        'A new key with the name, scopes, app, networks and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. Works at the key limit.',
+      access: 'session',
+      body: rotation,
+      example: { overlap_seconds: 3600 },
+      answers: [{ status: 201, description: 'The new key object, and `key`.', ...madeKey }],
+      errors: ['api_key_inactive', 'api_key_replaced'],
+      async handle({ principal, params, body, caller }) {
+        const overlap = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS
+        const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id!, overlap, caller)
+        return created({ ...apiKeyObject(apiKey, clock.now()), key })
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/api-keys/{key_id}',
+      operation: 'revokeApiKey',
+      tag: TAG,
+      summary: 'Revoke a key, for good',
+      description:
+        'No exchange that starts after this answer succeeds, on any node, and open connections of the key are closed. Repeating it changes nothing.',
+      access: 'session',
+      answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...oneKey }],
+      errors: [],
+      async handle({ principal, params, caller }) {
+        return ok(apiKeyObject(await apiKeys.revoke(principal.userId, params.key_id!, caller), clock.now()))
+      },
+    }),
+  ]
+}
+
+function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null {
+  if (expiresAt === undefined) return null
+  if (expiresAt > now) return expiresAt
+  throw invalidRequest([
+    { field: 'expires_at', message: 'must be in the future, for example "2030-01-01T00:00:00Z"' },
+  ])
+}

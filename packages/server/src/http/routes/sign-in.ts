@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import { DEFAULT_APP_ID } from '../../apps/app.ts'
+import { invalidRequest } from '../../errors.ts'
+import { LOGIN_CODE_DIGITS, MAGIC_LINK_LIFETIME_SECONDS } from '../../magic-links/magic-link.ts'
+import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
+import { NO_CONTENT, ok } from '../answer.ts'
+import * as answers from '../answer-schemas.ts'
+import { sessionAnswer } from '../objects.ts'
+import { type Route, route } from '../route.ts'
+import { appId, email, optional, text } from '../schemas.ts'
+import type { HttpServices } from '../services.ts'
+
+const LINK_TOKEN = /^[A-Za-z0-9_-]{43}$/
+const CODE = new RegExp(`^\\d{${LOGIN_CODE_DIGITS}}$`)
+const EXAMPLE_TOKEN = 'Jx3v0b9c1Qm7Rk2sT8uW4yZ6aB5dE0fG1hI2jK3lM4n'
+
+const sendBody = z.object({ email, app_id: optional(appId) })
+
+const token = text("the link's token, 43 characters", EXAMPLE_TOKEN).refine(value => LINK_TOKEN.test(value), {
+  error: `must be the link's token, 43 characters, for example "${EXAMPLE_TOKEN}"`,
+})
+const code = text(`the mail's code, ${LOGIN_CODE_DIGITS} digits`, '12345678').refine(
+  value => CODE.test(value),
+  {
+    error: `must be the mail's code, ${LOGIN_CODE_DIGITS} digits, for example "12345678"`,
+  },
+)
+const loginId = text('the login_id that sending answered', answers.OTHER_ID)
+
+const verifyBody = z
+  .object({
+    email,
+    token: optional(token),
+    app_id: optional(appId),
+    login_id: optional(loginId),
+    code: optional(code),
+  })
+  .meta({
+    description: 'Either `token` and `email` (and `app_id`), or `login_id`, `code` and `email`.',
+  })
+
+const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
+const refreshBody = z.object({ refresh_token: refreshToken })
+const TAG = 'Sign-in'
+
+export function signInRoutes({
+  magicLinks,
+  sessions,
+}: Pick<HttpServices, 'magicLinks' | 'sessions'>): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/auth/send-magic-link',
+      operation: 'sendMagicLink',
+      tag: TAG,
+      summary: 'Mail a sign-in link',
+      description:
+        'The same answer and the same work whether or not the address has an account. The mail holds a link and a code, both valid for five minutes.',
+      access: 'public',
+      body: sendBody,
+      example: { email: 'ada@example.com' },
+      answers: [
+        {
+          status: 200,
+          description: 'The mail is queued.',
+          schema: answers.sentLink,
+          example: answers.sentLinkExample,
+        },
+      ],
+      errors: ['rate_limited'],
+      async handle({ body, caller }) {
+        const wanted = { email: body.email, appId: body.app_id ?? DEFAULT_APP_ID }
+        const { loginId } = await magicLinks.send(wanted, caller)
+        return ok({ status: 'sent', expires_in: MAGIC_LINK_LIFETIME_SECONDS, login_id: loginId })
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/auth/verify-magic-link',
+      operation: 'verifyMagicLink',
+      tag: TAG,
+      summary: 'Sign in with a link or its code',
+      description: 'Only this POST spends a link. A new address gets its account in the same step.',
+      access: 'public',
+      body: verifyBody,
+      example: { token: EXAMPLE_TOKEN, email: 'ada@example.com' },
+      countsFailures: true,
+      answers: [
+        { status: 200, description: 'Signed in.', schema: answers.signIn, example: answers.signInExample },
+      ],
+      errors: [
+        'magic_link_invalid',
+        'magic_link_expired',
+        'magic_link_used',
+        'account_suspended',
+        'rate_limited',
+      ],
+      async handle({ body, caller }) {
+        const { user, session, tokens, isNewUser } = await magicLinks.verify(toProof(body), 'api', caller)
+        return ok({ ...sessionAnswer(user, session, tokens!), is_new_user: isNewUser })
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/auth/refresh',
+      operation: 'refreshSession',
+      tag: TAG,
+      summary: 'Get new tokens for a refresh token',
+      description:
+        'Every refresh token works once. Send a random Idempotency-Key, and a lost answer can be asked for again with the same key. Reuse without it ends the session.',
+      access: 'public',
+      body: refreshBody,
+      example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
+      idempotencyKey: 'optional',
+      countsFailures: true,
+      answers: [
+        { status: 200, description: 'New tokens.', schema: answers.session, example: answers.sessionExample },
+      ],
+      errors: ['invalid_refresh_token', 'refresh_token_reused', 'rate_limited'],
+      async handle({ body, idempotencyKey, caller }) {
+        const { user, session, tokens } = await sessions.refresh(body.refresh_token, idempotencyKey, caller)
+        return ok(sessionAnswer(user, session, tokens))
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/auth/logout',
+      operation: 'logOut',
+      tag: TAG,
+      summary: 'End the session of a refresh token',
+      description: 'Also with a token that was rotated already; an unknown one is answered alike.',
+      access: 'public',
+      body: refreshBody,
+      example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
+      answers: [{ status: 204, description: 'The session has ended, or there was none.' }],
+      errors: [],
+      async handle({ body, caller }) {
+        await sessions.endByToken(body.refresh_token, 'logout', caller)
+        return NO_CONTENT
+      },
+    }),
+  ]
+}
+
+function toProof(body: z.output<typeof verifyBody>): MagicLinkProof {
+  const { email, token, app_id: appId, login_id: loginId, code } = body
+  if (token !== undefined) return { token, email, appId }
+  if (loginId !== undefined && code !== undefined) return { loginId, code, email }
+  const field = code !== undefined ? 'login_id' : loginId !== undefined ? 'code' : 'token'
+  throw invalidRequest([{ field, message: 'is required: send token and email, or login_id, code and email' }])
+}
