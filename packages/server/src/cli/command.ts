@@ -42,6 +42,11 @@ export function table(header: string[], rows: string[][]): string {
   const all = [header, ...rows]
   const widths = header.map((_, column) => Math.max(...all.map(row => (row[column] ?? '').length)))
   return all
-    .map(row => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd())
+    .map(row =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    )
     .join('\n')
 }

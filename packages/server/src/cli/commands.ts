@@ -17,7 +17,6 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'users set-role': () => import('./users.ts'),
   'keys revoke': () => import('./keys.ts'),
   'keys rotate-signing': () => import('./keys.ts'),
-  'keys reseal': () => import('./keys-reseal.ts'),
   inbox: () => import('./inbox.ts'),
   'mail test': () => import('./mail-test.ts'),
   doctor: () => import('./doctor.ts'),

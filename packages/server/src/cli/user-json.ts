@@ -1,0 +1,50 @@
+import type { ApiKey } from '../api-keys/api-key.ts'
+import { statusOf } from '../api-keys/api-key.ts'
+import { type Instant, toRfc3339 } from '../clock.ts'
+import type { OutboxMessage } from '../outbox/message.ts'
+import type { Session } from '../sessions/session.ts'
+import type { User } from '../users/user.ts'
+
+/** The names of the HTTP API, so that scripts meet one vocabulary. */
+export function userJson(user: User) {
+  const { id, email, name, role, status } = user
+  return { id, email, name, role, status, created_at: toRfc3339(user.createdAt) }
+}
+
+export function keyJson(key: ApiKey, now: Instant) {
+  return {
+    id: key.id,
+    user_id: key.userId,
+    key_prefix: key.keyPrefix,
+    name: key.name,
+    status: statusOf(key, now),
+    last_used_at: orNull(key.lastUsedAt),
+    expires_at: orNull(key.expiresAt),
+    revoked_at: orNull(key.revokedAt),
+  }
+}
+
+export function sessionJson(session: Session) {
+  return {
+    id: session.id,
+    last_used_at: toRfc3339(session.lastUsedAt),
+    network: session.network,
+    client: session.client,
+  }
+}
+
+/** What became of a mail; never what it said. */
+export function mailJson(mail: OutboxMessage) {
+  return {
+    id: mail.id,
+    kind: mail.kind,
+    state: mail.state,
+    attempts: mail.attempts,
+    created_at: toRfc3339(mail.createdAt),
+    last_error: mail.lastError,
+  }
+}
+
+function orNull(instant: Instant | null): string | null {
+  return instant === null ? null : toRfc3339(instant)
+}

@@ -1,0 +1,103 @@
+import type { Services } from '../services.ts'
+import { parseEmailAddress, type User, type UserRole } from '../users/user.ts'
+import { type Command, CommandFailed, table } from './command.ts'
+import { userJson } from './user-json.ts'
+
+const WHO = "WHO is the user's id or e-mail address, for example ada@example.com."
+
+export const commands: Command[] = [
+  {
+    name: 'users list',
+    args: [],
+    options: { limit: { value: 'N', meaning: 'how many at most, 1 to 100 (50)' } },
+    summary: 'List the newest users.',
+    help: 'Newest first.',
+    async run(context) {
+      const { storage } = await context.services()
+      const { rows } = await storage.store.users.list({ limit: limitOf(context.options.limit), after: null })
+      const text = table(
+        ['ID', 'E-MAIL', 'ROLE', 'STATUS', 'CREATED'],
+        rows.map(userJson).map(user => [user.id, user.email ?? '-', user.role, user.status, user.created_at]),
+      )
+      context.print({ data: rows.map(userJson) }, text)
+      return 0
+    },
+  },
+  change(
+    'users suspend',
+    'Suspend an account.',
+    `Its sessions and links end, its keys are refused, its connections close. "users activate" gives the keys back.`,
+    (services, user) => services.users.suspend(user.id),
+  ),
+  change(
+    'users activate',
+    'Lift a suspension.',
+    'The keys work again; the sessions stay ended, so the person signs in anew.',
+    (services, user) => services.users.activate(user.id),
+  ),
+  change(
+    'users delete',
+    'Delete an account for good.',
+    'Sessions and keys end, name and address are erased, the ledger stays. This cannot be undone.',
+    (services, user) => services.users.delete(user.id),
+  ),
+  {
+    name: 'users set-role',
+    args: ['WHO', 'ROLE'],
+    summary: 'Make someone an admin or a user.',
+    help: `${WHO} ROLE is user or admin. The role stands in access tokens and answers; it adds no power over HTTP.`,
+    async run(context) {
+      const role = context.args[1]!
+      if (role !== 'user' && role !== 'admin')
+        throw new CommandFailed(`ROLE must be user or admin, not "${role}".`)
+      const { users } = await context.services()
+      const user = await users.find(context.args[0]!)
+      const changed = await users.setRole(user.id, role satisfies UserRole)
+      context.print(userJson(changed), `${changed.email ?? changed.id} is ${changed.role} now.`)
+      return 0
+    },
+  },
+  {
+    name: 'users clear-limits',
+    args: ['ADDRESS'],
+    summary: 'Let an address ask for sign-in mail again at once.',
+    help: 'Forgets how many sign-in mails the address was sent. It need not have an account yet.',
+    async run(context) {
+      const { storage, users } = await context.services()
+      const who = context.args[0]!
+      const email = parseEmailAddress(who) ?? (await users.find(who)).email
+      if (!email) throw new CommandFailed('That account is deleted and has no address.')
+      await storage.transaction(async tx => tx.magicLinks.clearSends(`address:${email}`))
+      context.print({ email, cleared: true }, `${email} may ask for sign-in mail again.`)
+      return 0
+    },
+  },
+]
+
+function change(
+  name: string,
+  summary: string,
+  help: string,
+  verb: (services: Services, user: User) => Promise<User>,
+): Command {
+  return {
+    name,
+    args: ['WHO'],
+    summary,
+    help: `${help}\n${WHO} Repeating it changes nothing.`,
+    async run(context) {
+      const services = await context.services()
+      const user = await services.users.find(context.args[0]!)
+      const changed = await verb(services, user)
+      context.print(userJson(changed), `${user.email ?? user.id} is ${changed.status} now.`)
+      return 0
+    },
+  }
+}
+
+function limitOf(text: string | boolean | undefined): number {
+  const limit = Number(text ?? 50)
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100)
+    throw new CommandFailed('--limit must be a whole number from 1 to 100.')
+  return limit
+}

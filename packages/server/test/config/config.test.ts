@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { ConfigError, configWarnings, loadConfig } from '../../src/config.ts'
+
+const SECRET = Buffer.alloc(32, 1).toString('base64')
+const SMTP = { KEYWAY_MAIL_URL: 'smtp://mail.example.com', KEYWAY_SUPPORT_EMAIL: 'help@example.com' }
+const PUBLIC = { KEYWAY_PUBLIC_URL: 'https://keyway.example.com', ...SMTP }
+
+function mistakesOf(environment: Record<string, string>): string[] {
+  try {
+    loadConfig(environment)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.mistakes
+    throw error
+  }
+  return []
+}
+
+function assertMistake(environment: Record<string, string>, pattern: RegExp): void {
+  const mistakes = mistakesOf(environment)
+  assert.equal(mistakes.length, 1, mistakes.join('\n'))
+  assert.match(mistakes[0]!, pattern)
+  assert.match(mistakes[0]!, /Example: /)
+}
+
+function temporaryFile(t: TestContext, content: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-config-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, 'value'), content)
+  return join(folder, 'value')
+}
+
+describe('settings', () => {
+  test('nothing needs to be set', () => {
+    const config = loadConfig({})
+    assert.equal(config.publicUrl, 'http://localhost:8080')
+    assert.equal(config.verifyUrl, 'http://localhost:8080/verify')
+    assert.equal(config.host, '127.0.0.1')
+    assert.equal(config.database.engine, 'sqlite')
+    assert.deepEqual(config.mail, { kind: 'inbox' })
+    assert.deepEqual(config.mailFrom, { name: 'Keyway', address: 'no-reply@localhost' })
+    assert.deepEqual(configWarnings(config), [])
+  })
+
+  test('every mistake is listed at once, each with an example', () => {
+    const mistakes = mistakesOf({
+      KEYWAY_PORT: '99999',
+      KEYWAY_LOG_LEVEL: 'loud',
+      KEYWAY_MAX_ACTIVE_KEYS: 'many',
+      KEYWAY_TRUSTED_PROXIES: '10.0.0.1/8',
+    })
+    assert.equal(mistakes.length, 4)
+    for (const mistake of mistakes) assert.match(mistake, /^KEYWAY_\w+ .+ Example: KEYWAY_\w+=\S/)
+  })
+
+  test('a mistyped name is a mistake that names the nearest setting', () => {
+    assertMistake({ KEYWAY_PUBLIC_URI: 'https://x.example' }, /did you mean KEYWAY_PUBLIC_URL\?/)
+    assertMistake({ KEYWAY_SECRETS_FILE: '/x' }, /did you mean KEYWAY_SECRET_FILE\?/)
+    assertMistake({ KEYWAY_PORT_FILE: '/x' }, /KEYWAY_PORT_FILE is not a setting/)
+  })
+
+  test('what Kubernetes puts beside a service called keyway is not taken for a setting', () => {
+    const links = {
+      KEYWAY_PORT: 'tcp://10.0.0.1:8080',
+      KEYWAY_PORT_8080_TCP_ADDR: '10.0.0.1',
+      KEYWAY_SERVICE_HOST: '10.0.0.1',
+    }
+    assert.equal(loadConfig(links).port, 8080)
+  })
+
+  test('an empty variable counts as not set', () => {
+    assert.equal(loadConfig({ KEYWAY_PORT: '', KEYWAY_MAIL_URL: ' ' }).port, 8080)
+  })
+
+  test('PORT is read where KEYWAY_PORT is not set', () => {
+    assert.equal(loadConfig({ PORT: '3000' }).port, 3000)
+    assert.equal(loadConfig({ PORT: '3000' }).publicUrl, 'http://localhost:3000')
+    assert.equal(loadConfig({ PORT: '3000', KEYWAY_PORT: '4000' }).port, 4000)
+  })
+
+  test('a secret can come from a file, and not from both places', t => {
+    const file = temporaryFile(t, `${SECRET}\n`)
+    assert.deepEqual(loadConfig({ KEYWAY_SECRET_FILE: file }).secrets, [Buffer.alloc(32, 1)])
+    assertMistake({ KEYWAY_SECRET_FILE: file, KEYWAY_SECRET: SECRET }, /KEYWAY_SECRET_FILE too: keep one/)
+    assertMistake({ KEYWAY_SECRET_FILE: `${file}.gone` }, /ENOENT/)
+    assertMistake({ KEYWAY_SECRET_FILE: temporaryFile(t, '\n') }, /is empty/)
+  })
+
+  test('the text of a secret is in no message', () => {
+    const secret = 'hunter2%'
+    const mistakes = mistakesOf({
+      KEYWAY_SECRET: secret,
+      KEYWAY_MAIL_URL: `smtp://me:${secret}@mail.example.com`,
+      KEYWAY_DATABASE_URL: `mysql://me:${secret}@db.example.com`,
+      KEYWAY_EVENTS_URL: `amqp://me:${secret}@events.example.com`,
+    })
+    assert.ok(mistakes.length >= 4)
+    assert.doesNotMatch(mistakes.join('\n'), /hunter2/)
+  })
+})
+
+describe('addresses of the service', () => {
+  test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which is warned of', () => {
+    const plain = {
+      ...SMTP,
+      KEYWAY_MAIL_FROM: 'me@example.com',
+      KEYWAY_PUBLIC_URL: 'http://keyway.example.com',
+    }
+    assertMistake(plain, /KEYWAY_PUBLIC_URL must be https/)
+    const allowed = loadConfig({ ...plain, KEYWAY_INSECURE_HTTP: 'true' })
+    assert.match(configWarnings(allowed).join(), /http/)
+    for (const host of ['localhost', '127.0.0.1', '127.8.8.8', '[::1]', 'keyway.localhost'])
+      assert.deepEqual(mistakesOf({ KEYWAY_PUBLIC_URL: `http://${host}:8080` }), [])
+  })
+
+  test('the public URL is an origin', () => {
+    assert.equal(
+      loadConfig({ ...PUBLIC, KEYWAY_PUBLIC_URL: 'https://Keyway.Example.com/' }).publicUrl,
+      'https://keyway.example.com',
+    )
+    for (const tail of ['/path', '?a=b', '#c'])
+      assertMistake(
+        { ...PUBLIC, KEYWAY_PUBLIC_URL: `https://keyway.example.com${tail}` },
+        /must be an origin/,
+      )
+    assertMistake({ ...PUBLIC, KEYWAY_PUBLIC_URL: 'https://u:p@keyway.example.com' }, /must be an origin/)
+  })
+
+  test('the verify URL keeps its own query and is https', () => {
+    const own = 'https://app.example.com/verify?theme=dark'
+    assert.equal(loadConfig({ ...PUBLIC, KEYWAY_VERIFY_URL: own }).verifyUrl, own)
+    assertMistake(
+      { ...PUBLIC, KEYWAY_VERIFY_URL: 'http://app.example.com/' },
+      /KEYWAY_VERIFY_URL must be https/,
+    )
+    assertMistake({ ...PUBLIC, KEYWAY_VERIFY_URL: `${own}&token=1` }, /no token in its query/)
+  })
+
+  test('a CORS origin is an origin and never *', () => {
+    const origins = 'https://a.example, https://b.example:8443'
+    assert.deepEqual(loadConfig({ KEYWAY_CORS_ORIGINS: origins }).corsOrigins, [
+      'https://a.example',
+      'https://b.example:8443',
+    ])
+    assertMistake({ KEYWAY_CORS_ORIGINS: '*' }, /every site/)
+    assertMistake({ KEYWAY_CORS_ORIGINS: 'https://a.example/x' }, /must be an origin/)
+  })
+})
+
+describe('limits', () => {
+  test('windows are read in any order and sorted', () => {
+    assert.deepEqual(loadConfig({ KEYWAY_MAGIC_LINK_LIMITS: '50/day, 5/minute' }).magicLinkLimits, [
+      { window: 'minute', limit: 5 },
+      { window: 'day', limit: 50 },
+    ])
+  })
+
+  test('0, a window twice, an unknown window and more per minute than per hour are mistakes', () => {
+    assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '0/minute' }, /at least 1/)
+    assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '5/minute,6/minute' }, /at most once/)
+    assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '5/week' }, /minute, hour or day/)
+    assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '9/minute,3/hour' }, /9 per minute, more than its 3 per hour/)
+    assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: ',' }, /at least one window/)
+  })
+
+  test('only the limits of a network can be off', () => {
+    assert.equal(loadConfig({ KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }).magicLinkNetworkLimits, null)
+    assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: 'off' }, /must be numbers/)
+  })
+})
+
+describe('mail', () => {
+  const mailOf = (url: string) => loadConfig({ ...SMTP, KEYWAY_MAIL_URL: url }).mail
+
+  test('SMTP requires STARTTLS unless the host is loopback or the address says tls=off', () => {
+    const smtp = { kind: 'smtp', secure: false, user: null, password: null }
+    assert.deepEqual(mailOf('smtp://mail.example.com'), {
+      ...smtp,
+      host: 'mail.example.com',
+      port: 587,
+      requireTls: true,
+    })
+    assert.deepEqual(mailOf('smtp://mail.example.com:25?tls=off'), {
+      ...smtp,
+      host: 'mail.example.com',
+      port: 25,
+      requireTls: false,
+    })
+    assert.deepEqual(mailOf('smtp://127.0.0.1:2525'), {
+      ...smtp,
+      host: '127.0.0.1',
+      port: 2525,
+      requireTls: false,
+    })
+    assert.deepEqual(mailOf('smtps://mail.example.com'), {
+      ...smtp,
+      host: 'mail.example.com',
+      port: 465,
+      secure: true,
+      requireTls: false,
+    })
+  })
+
+  test('user and password are percent-decoded', () => {
+    const mail = mailOf('smtp://me%40example.com:p%3Aw%2F%25@mail.example.com')
+    assert.ok(mail.kind === 'smtp')
+    assert.equal(mail.user, 'me@example.com')
+    assert.equal(mail.password, 'p:w/%')
+  })
+
+  test('the keys of providers keep their case', () => {
+    assert.deepEqual(mailOf('resend://re_AbC'), { kind: 'resend', key: 're_AbC' })
+    assert.deepEqual(mailOf('postmark://AbC-1'), { kind: 'postmark', token: 'AbC-1' })
+  })
+
+  test('other forms are mistakes', () => {
+    for (const url of [
+      'mail.example.com',
+      'http://mail.example.com',
+      'smtp://',
+      'smtp://h?tls=no',
+      'smtp://h/path',
+    ])
+      assertMistake({ ...SMTP, KEYWAY_MAIL_URL: url }, /^KEYWAY_MAIL_URL /)
+  })
+
+  test('the local inbox needs a loopback public URL', () => {
+    assertMistake({ KEYWAY_PUBLIC_URL: 'https://keyway.example.com' }, /inbox:/)
+  })
+
+  test('a support contact is required once mail is sent', () => {
+    assertMistake({ KEYWAY_MAIL_URL: 'smtp://mail.example.com' }, /KEYWAY_SUPPORT_EMAIL is missing/)
+  })
+
+  test('the sender is an address with or without a name', () => {
+    const from = (text: string) => loadConfig({ KEYWAY_MAIL_FROM: text }).mailFrom
+    assert.deepEqual(from('Ada & Co <a@example.com>'), { name: 'Ada & Co', address: 'a@example.com' })
+    assert.deepEqual(from('"Ada, Inc" <a@example.com>'), { name: 'Ada, Inc', address: 'a@example.com' })
+    assert.deepEqual(from('a@example.com'), { name: 'Keyway', address: 'a@example.com' })
+    assertMistake({ KEYWAY_MAIL_FROM: 'x\r\nBcc: y <a@example.com>' }, /must be an address/)
+  })
+})
+
+describe('database and secret', () => {
+  const postgres = { KEYWAY_DATABASE_URL: 'postgres://u:p@db.example.com/keyway' }
+
+  test('PostgreSQL needs a secret, and carries the events unless told otherwise', () => {
+    assertMistake(postgres, /KEYWAY_SECRET is missing/)
+    const config = loadConfig({ ...postgres, KEYWAY_SECRET: SECRET })
+    assert.deepEqual(config.events, { kind: 'postgres', url: postgres.KEYWAY_DATABASE_URL })
+    assert.equal(config.journalDir, null)
+    const events = { KEYWAY_EVENTS_URL: 'redis://events.example.com' }
+    assert.equal(loadConfig({ ...postgres, ...events, KEYWAY_SECRET: SECRET }).events.kind, 'redis')
+  })
+
+  test('a secret is base64 of at least 32 bytes; several are comma separated', () => {
+    const short = Buffer.alloc(31).toString('base64')
+    assertMistake({ KEYWAY_SECRET: short }, /at least 32 random bytes/)
+    assertMistake({ KEYWAY_SECRET: `${SECRET},not base64 at all, is it? no, no, no` }, /base64/)
+    const second = Buffer.alloc(40, 2).toString('base64url')
+    assert.deepEqual(loadConfig({ KEYWAY_SECRET: `${SECRET}, ${second}` }).secrets, [
+      Buffer.alloc(32, 1),
+      Buffer.alloc(40, 2),
+    ])
+  })
+})

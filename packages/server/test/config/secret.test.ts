@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { ConfigError, loadConfig, loadOrCreateSecret } from '../../src/config.ts'
+
+function freshDataDir(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-secret-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'data')
+}
+
+const modeOf = (path: string) => statSync(path).mode & 0o777
+
+test('the first start makes the data directory for its owner only, and a secret in it', t => {
+  const dataDir = freshDataDir(t)
+  const { secrets } = loadOrCreateSecret(loadConfig({ KEYWAY_DATA_DIR: dataDir }))
+  assert.equal(secrets[0]?.length, 32)
+  assert.equal(modeOf(dataDir), 0o700)
+  assert.equal(modeOf(join(dataDir, 'secret')), 0o600)
+})
+
+test('the next start has the same secret', t => {
+  const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
+  assert.deepEqual(loadOrCreateSecret(config).secrets, loadOrCreateSecret(config).secrets)
+})
+
+test('a lost secret beside a database is one sentence, and never made anew', t => {
+  const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
+  mkdirSync(config.dataDir)
+  writeFileSync(join(config.dataDir, 'keyway.db'), '')
+  assert.throws(
+    () => loadOrCreateSecret(config),
+    (error: unknown) => error instanceof ConfigError && /secret .* is gone/.test(error.message),
+  )
+  assert.throws(() => readFileSync(join(config.dataDir, 'secret')))
+})
+
+test('a secret file that was cut short is named and not replaced', t => {
+  const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
+  mkdirSync(config.dataDir)
+  writeFileSync(join(config.dataDir, 'secret'), 'short')
+  assert.throws(() => loadOrCreateSecret(config), ConfigError)
+  assert.equal(readFileSync(join(config.dataDir, 'secret'), 'utf8'), 'short')
+})
+
+test('a secret that was given is used as it is, and none is written', t => {
+  const given = Buffer.alloc(32, 9)
+  const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t), KEYWAY_SECRET: given.toString('base64') })
+  assert.deepEqual(loadOrCreateSecret(config).secrets, [given])
+  assert.throws(() => statSync(join(config.dataDir, 'secret')))
+})

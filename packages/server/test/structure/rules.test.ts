@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { describe, test } from 'node:test'
+import { configurationDocument, type Setting, settings } from '../../src/config-reference.ts'
+import { filesOf, root, sourceFiles, src } from './source.ts'
+
+/** Files in which code (comments aside) matches, other than those that may. */
+async function breaches(pattern: RegExp, mayMatch: RegExp): Promise<string[]> {
+  const files = await sourceFiles()
+  return files
+    .filter(file => !mayMatch.test(relative(src, file.path)) && pattern.test(withoutComments(file.text)))
+    .map(file => relative(src, file.path))
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
+}
+
+describe('what is deliberately absent', () => {
+  test('only clock.ts reads the time of day', async () => {
+    assert.deepEqual(await breaches(/\bDate\.now\(\)|new Date\(\)/, /^clock\.ts$/), [])
+  })
+
+  test('only config.ts reads the environment', async () => {
+    assert.deepEqual(await breaches(/process\.env\b/, /^config\.ts$/), [])
+  })
+
+  test('only storage/ knows a database', async () => {
+    assert.deepEqual(await breaches(/from '(kysely|pg|node:sqlite)|sql`/, /^storage\//), [])
+  })
+
+  test('only mail/ sends mail', async () => {
+    assert.deepEqual(await breaches(/from 'nodemailer|(?:await|return) fetch\(/, /^mail\//), [])
+  })
+
+  test('no file has a default export', async () => {
+    assert.deepEqual(await breaches(/^export default\b/m, /^$/), [])
+  })
+})
+
+test('docs/configuration.md says what the settings are (npm run docs)', async () => {
+  assert.equal(await readFile(join(root, 'docs/configuration.md'), 'utf8'), configurationDocument())
+})
+
+test('every example and every default of a setting is a value of it', () => {
+  for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
+    if (setting.default !== null) assert.doesNotThrow(() => setting.parse(setting.default!), name)
+    if (!setting.example.startsWith('<')) assert.doesNotThrow(() => setting.parse(setting.example), name)
+  }
+})
+
+test('every migration file is in the list of migrations', async () => {
+  const files = await filesOf(join(src, 'storage/migrations'), '*.ts')
+  const list = files.map(file => file.text).join('\n')
+  const migrations = files.map(file => file.path.split('/').at(-1)!).filter(name => /^\d/.test(name))
+  assert.notEqual(migrations.length, 0)
+  assert.deepEqual(
+    migrations.filter(name => !list.includes(`./${name}'`)),
+    [],
+  )
+})
+
+test('docs/contract.md names tests that exist', async () => {
+  const contract = await readFile(join(root, 'docs/contract.md'), 'utf8')
+  const tests = await filesOf(join(root, 'packages'), '*/test/**/*.test.ts')
+  const named = [...contract.matchAll(/`([\w/.-]+\.test\.ts)`(?: “([^”]+)”)?/g)]
+  assert.ok(named.length >= 20, `only ${named.length} tests are named`)
+  const wrong = named.filter(([, file, title]) => {
+    const found = tests.find(each => each.path.endsWith(`/test/${file}`))
+    return !found || (title !== undefined && !found.text.includes(title))
+  })
+  assert.deepEqual(
+    wrong.map(([whole]) => whole),
+    [],
+  )
+})

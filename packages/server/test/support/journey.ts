@@ -1,0 +1,87 @@
+import { once } from 'node:events'
+import { WebSocket } from 'ws'
+
+/** The main job over the wire, one step a function: as a client without our code would do it. */
+export interface Journey {
+  sendLink(email: string): Promise<void>
+  /** The token of the newest mail in the local inbox. */
+  readToken(email: string): Promise<string>
+  verify(email: string, token: string): Promise<SignIn>
+  me(accessToken: string): Promise<Me>
+  createKey(accessToken: string, name: string): Promise<{ id: string; key: string }>
+  exchange(key: string): Promise<string>
+  /** Connects and waits for `ready`. */
+  connect(agentToken: string): Promise<WebSocket>
+  revoke(accessToken: string, keyId: string): Promise<void>
+}
+
+export interface SignIn {
+  user: { id: string; email: string }
+  access_token: string
+  refresh_token: string
+  is_new_user: boolean
+}
+
+export interface Me {
+  balance: { amount: string; currency: string }
+  subscription: { plan: string; status: string }
+}
+
+export function createJourney(url: string): Journey {
+  return {
+    async sendLink(email) {
+      await call('POST', '/auth/send-magic-link', { email })
+    },
+    async readToken(email) {
+      for (let attempt = 0; attempt < 200; attempt++) {
+        const inbox = await call<{ data: { link: string | null }[] }>(
+          'GET',
+          `/inbox?to=${encodeURIComponent(email)}`,
+        )
+        const link = inbox.data.find(mail => mail.link)?.link
+        if (link) return new URL(link).searchParams.get('token')!
+        await new Promise(resolve => setTimeout(resolve, 25))
+      }
+      throw new Error(`no mail for ${email} came within 5 s`)
+    },
+    verify: (email, token) => call<SignIn>('POST', '/auth/verify-magic-link', { email, token }),
+    me: accessToken => call<Me>('GET', '/v1/me', undefined, accessToken),
+    createKey: (accessToken, name) => call('POST', '/v1/api-keys', { name }, accessToken),
+    async exchange(key) {
+      return (await call<{ token: string }>('POST', '/auth/agent-token', { api_key: key })).token
+    },
+    async connect(agentToken) {
+      const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/hub`, 'keyway.hub.v1', {
+        headers: { authorization: `Bearer ${agentToken}` },
+      })
+      const [frame] = await once(socket, 'message', { signal: AbortSignal.timeout(5000) })
+      const { type } = JSON.parse(String(frame))
+      if (type !== 'ready') throw new Error(`expected ready, got ${type}`)
+      return socket
+    },
+    async revoke(accessToken, keyId) {
+      await call('DELETE', `/v1/api-keys/${keyId}`, undefined, accessToken)
+    },
+  }
+
+  async function call<Answer>(method: string, path: string, body?: object, bearer?: string): Promise<Answer> {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(body ? { 'content-type': 'application/json' } : {}),
+        ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
+    return JSON.parse(text)
+  }
+}
+
+/** The code that a connection is closed with. */
+export async function closeCode(socket: WebSocket): Promise<number> {
+  const [code] = await once(socket, 'close', { signal: AbortSignal.timeout(5000) })
+  return code
+}

@@ -1,0 +1,49 @@
+import { SMTPServer } from 'smtp-server'
+
+export interface Mailbox {
+  /** For KEYWAY_MAIL_URL. */
+  url: string
+  /** The token of the link in the newest mail to this address, waiting for it at most 5 s. */
+  readToken(email: string): Promise<string>
+  close(): Promise<void>
+}
+
+/** A real SMTP server on loopback that keeps what it takes. */
+export async function createMailbox(): Promise<Mailbox> {
+  const mails: { to: string[]; raw: string }[] = []
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData(stream, session, done) {
+      const chunks: Buffer[] = []
+      stream.on('data', chunk => chunks.push(chunk))
+      stream.on('end', () => {
+        const to = session.envelope.rcptTo.map(recipient => recipient.address)
+        mails.push({ to, raw: Buffer.concat(chunks).toString() })
+        done()
+      })
+    },
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
+  const { port } = server.server.address() as { port: number }
+  return {
+    url: `smtp://127.0.0.1:${port}`,
+    async readToken(email) {
+      for (let attempt = 0; attempt < 200; attempt++) {
+        const mail = mails.findLast(each => each.to.includes(email))
+        const token = mail && /[?&]token=([\w-]{43})/.exec(unfolded(mail.raw))?.[1]
+        if (token) return token
+        await new Promise(resolve => setTimeout(resolve, 25))
+      }
+      throw new Error(`no mail for ${email} came within 5 s`)
+    },
+    close: () => new Promise(resolve => server.close(() => resolve())),
+  }
+}
+
+/** Quoted-printable read back, as far as a link needs it (RFC 2045 section 6.7). */
+function unfolded(raw: string): string {
+  return raw
+    .replace(/=\r\n/g, '')
+    .replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+}

@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const launcher = fileURLToPath(new URL('../../bin/keyway.js', import.meta.url))
+
+export interface ServedProcess {
+  url: string
+  /** From the start of the process to its ready line, in milliseconds. */
+  readyAfter: number
+  /** Everything that it printed so far. */
+  output(): string
+  /** Sends the signal and resolves with the exit status, or the signal's name where that ended it. */
+  end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | string>
+}
+
+/** Runs `keyway serve` as a person would: a process of its own, settings from the environment alone. */
+export async function serve(settings: Record<string, string> = {}): Promise<ServedProcess> {
+  const started = performance.now()
+  const child = spawn(process.execPath, [launcher, 'serve'], { env: environment(settings) })
+  let output = ''
+  const collect = (chunk: Buffer) => {
+    output += chunk
+  }
+  child.stdout.on('data', collect)
+  child.stderr.on('data', collect)
+  const url = await readyUrl(child, () => output)
+  return {
+    url,
+    readyAfter: performance.now() - started,
+    output: () => output,
+    async end(signal) {
+      if (child.exitCode !== null) return child.exitCode
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      const [code, by] = await exited
+      return code ?? by
+    },
+  }
+}
+
+/** The machine's own variables without any setting of the service, which would make a test depend on its place. */
+export function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
+  return { ...Object.fromEntries(own), ...settings }
+}
+
+function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const ready = /Keyway is ready on (\S+)/.exec(output())
+      if (ready) resolve(ready[1]!)
+    }
+    child.stdout!.on('data', look)
+    child.once('error', reject)
+    child.once('exit', code => reject(new Error(`keyway serve ended with ${code}:\n${output()}`)))
+  })
+}
+
+/** An empty folder, and the way to remove it. */
+export function temporaryFolder(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'keyway-'))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** A port that was free a moment ago, for what must know its own address before it listens. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
