@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine } from '../support/engines.ts'
+import { caller, openServices, refusedWith } from '../support/services.ts'
+
+const page = { limit: 50, after: null }
+
+forEachEngine(engine => {
+  test('an account shows its balance, plan and authorisations by name', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('a@example.com')
+    const account = await services.accounts.get(user.id)
+    assert.equal(account.balance, 2_000_000)
+    assert.deepEqual(account.subscription, {
+      userId: user.id,
+      plan: 'free',
+      status: 'active',
+      startedAt: user.createdAt,
+    })
+    for (const { name, grantedAt, revokedAt } of account.authorizations) {
+      assert.ok(name.length > 0)
+      assert.equal(grantedAt, user.createdAt)
+      assert.equal(revokedAt, null)
+    }
+  })
+
+  test('an authorisation can be withdrawn and granted anew, and each is told once', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('a@example.com')
+    const { accounts, clock } = services
+    clock.advance(1000)
+    const withdrawn = await accounts.withdraw(user.id, 'hub', caller())
+    assert.equal(withdrawn.revokedAt, clock.now())
+    clock.advance(1000)
+    assert.deepEqual(await accounts.withdraw(user.id, 'hub', caller()), withdrawn)
+    const granted = await accounts.authorize(user.id, 'hub', caller())
+    assert.equal(granted.grantedAt, clock.now())
+    assert.equal(granted.revokedAt, null)
+    clock.advance(1000)
+    assert.deepEqual(await accounts.authorize(user.id, 'hub', caller()), granted)
+    const events = (await services.store.securityEvents.list(user.id, page)).rows.map(({ type }) => type)
+    assert.deepEqual(events.slice(0, 2), ['charge_authorization_granted', 'charge_authorization_withdrawn'])
+    assert.equal(events.filter(type => type.startsWith('charge_authorization')).length, 2)
+  })
+
+  test('any registered app can be authorised, an unknown one not', async t => {
+    const { signIn, accounts } = await openServices(engine, t)
+    const { user } = await signIn('a@example.com')
+    assert.equal((await accounts.authorize(user.id, 'service-sdk', caller())).appId, 'service-sdk')
+    assert.equal(await refusedWith(accounts.authorize(user.id, 'nobody', caller())), 'not_found')
+    assert.equal(await refusedWith(accounts.withdraw(user.id, 'nobody', caller())), 'not_found')
+    assert.equal((await accounts.get(user.id)).authorizations.length, 3)
+  })
+
+  test('one account sees nothing of another', async t => {
+    const { signIn, accounts } = await openServices(engine, t)
+    const a = await signIn('a@example.com')
+    const b = await signIn('b@example.com')
+    await accounts.withdraw(a.user.id, 'hub', caller())
+    const others = (await accounts.get(b.user.id)).authorizations
+    assert.ok(others.every(({ revokedAt }) => revokedAt === null))
+    assert.ok((await accounts.ledger(b.user.id, page)).rows.every(({ userId }) => userId === b.user.id))
+  })
+})

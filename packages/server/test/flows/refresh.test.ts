@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const page = { limit: 50, after: null }
+const KEY = 'one-honest-client-1'
+const OTHER_KEY = 'another-client-0002'
+
+function refresh({ sessions }: Services, token: string, key: string | null = null) {
+  return sessions.refresh(token, key, caller())
+}
+
+/** What is left of a family: whether a token of it still refreshes, without using it up for other checks. */
+async function isEnded({ store }: Services, sessionId: string): Promise<boolean> {
+  return (await store.sessions.find(sessionId))!.endedAt !== null
+}
+
+forEachEngine(engine => {
+  test('every refresh gives a new refresh token and a working access token', async t => {
+    const services = await openServices(engine, t)
+    const first = await services.signIn('a@example.com')
+    services.clock.advance(60_000)
+    const second = await refresh(services, first.tokens.refreshToken)
+    const third = await refresh(services, second.tokens.refreshToken)
+    const tokens = [first.tokens, second.tokens, third.tokens]
+    assert.equal(new Set(tokens.map(({ refreshToken }) => refreshToken)).size, 3)
+    assert.equal(new Set(tokens.map(({ accessToken }) => accessToken)).size, 3)
+    assert.equal(second.session.id, first.session.id)
+    assert.equal(second.user.id, first.user.id)
+    assert.equal(second.tokens.refreshExpiresIn, 2_592_000)
+    assert.equal(
+      (await services.sessions.authenticate(third.tokens.accessToken)).session.id,
+      first.session.id,
+    )
+  })
+
+  test('a rotated token that comes back ends its session, only that one, and the owner is told once', async t => {
+    const services = await openServices(engine, t)
+    const stolen = await services.signIn('a@example.com')
+    const other = await services.signIn('a@example.com')
+    const second = await refresh(services, stolen.tokens.refreshToken)
+    const third = await refresh(services, second.tokens.refreshToken)
+    for (const token of [stolen, second, stolen].map(({ tokens }) => tokens.refreshToken)) {
+      assert.equal(await refusedWith(refresh(services, token)), 'refresh_token_reused')
+    }
+    assert.equal(await refusedWith(refresh(services, third.tokens.refreshToken)), 'invalid_refresh_token')
+    for (const { tokens } of [stolen, second, third]) {
+      assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
+    }
+    assert.equal(await refusedWith(refresh(services, other.tokens.refreshToken)), 'none')
+
+    const mails = await services.mailsTo('a@example.com', 'refresh_token_reused')
+    assert.deepEqual(mails, [
+      { kind: 'refresh_token_reused', at: services.clock.now(), network: '192.0.2.1', client: 'test' },
+    ])
+    const events = (await services.store.securityEvents.list(stolen.user.id, page)).rows
+    const reused = events.filter(({ type }) => type === 'refresh_token_reused')
+    assert.deepEqual(
+      reused.map(({ sessionId }) => sessionId),
+      [stolen.session.id],
+    )
+    const endings = await services.store.endings.since(0, null, 10)
+    assert.deepEqual(
+      endings.map(({ subjectId }) => subjectId),
+      [stolen.session.id],
+    )
+    assert.equal((await services.store.sessions.find(stolen.session.id))?.endedBy, 'reuse')
+  })
+
+  test('every node hears that a reused session has ended', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session, user } = await services.signIn('a@example.com')
+    await refresh(services, tokens.refreshToken)
+    const heard = new Promise(resolve => {
+      const stop = services.storage.events.subscribe(event => {
+        if (event.type !== 'session.ended') return
+        stop()
+        resolve(event)
+      })
+    })
+    await refusedWith(refresh(services, tokens.refreshToken))
+    assert.deepEqual(await heard, { type: 'session.ended', sessionId: session.id, userId: user.id })
+  })
+
+  test('the same token with the same key gets the same successor for as long as that is unused', async t => {
+    const services = await openServices(engine, t)
+    const { tokens } = await services.signIn('a@example.com')
+    const answers = [await refresh(services, tokens.refreshToken, KEY)]
+    for (let again = 0; again < 3; again++) {
+      services.clock.advance(86_400_000)
+      answers.push(await refresh(services, tokens.refreshToken, KEY))
+    }
+    assert.equal(new Set(answers.map(answer => answer.tokens.refreshToken)).size, 1)
+    assert.equal(answers[3]!.tokens.refreshExpiresIn, 2_592_000 - 3 * 86_400)
+    assert.equal(await refusedWith(services.sessions.authenticate(answers[3]!.tokens.accessToken)), 'none')
+    assert.equal(await refusedWith(refresh(services, answers[3]!.tokens.refreshToken, OTHER_KEY)), 'none')
+  })
+
+  test('the right key after the successor was used is refused, and ends nothing', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session } = await services.signIn('a@example.com')
+    const second = await refresh(services, tokens.refreshToken, KEY)
+    const third = await refresh(services, second.tokens.refreshToken, OTHER_KEY)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'invalid_refresh_token')
+    assert.equal(await isEnded(services, session.id), false)
+    assert.equal(await refusedWith(refresh(services, third.tokens.refreshToken, KEY)), 'none')
+  })
+
+  test('honest retries are told apart sixteen rotations back', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session } = await services.signIn('a@example.com')
+    const all = [tokens.refreshToken]
+    for (let turn = 0; turn < 17; turn++) {
+      all.push((await refresh(services, all.at(-1)!, `key-of-rotation-${turn}`)).tokens.refreshToken)
+    }
+    assert.equal(await refusedWith(refresh(services, all[1]!, 'key-of-rotation-1')), 'invalid_refresh_token')
+    assert.equal(await isEnded(services, session.id), false)
+    assert.equal(await refusedWith(refresh(services, all[0]!, 'key-of-rotation-0')), 'refresh_token_reused')
+  })
+
+  for (const [what, key] of [
+    ['without a key', null],
+    ['with another key', OTHER_KEY],
+  ] as const) {
+    test(`a replay ${what} is reuse, also when the rotation carried one`, async t => {
+      const services = await openServices(engine, t)
+      const { tokens, session } = await services.signIn('a@example.com')
+      const second = await refresh(services, tokens.refreshToken, KEY)
+      assert.equal(await refusedWith(refresh(services, tokens.refreshToken, key)), 'refresh_token_reused')
+      assert.equal(await isEnded(services, session.id), true)
+      assert.equal(await refusedWith(refresh(services, second.tokens.refreshToken)), 'invalid_refresh_token')
+      assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'invalid_refresh_token')
+    })
+  }
+
+  test('a replay with a key of a rotation that carried none is reuse', async t => {
+    const services = await openServices(engine, t)
+    const { tokens } = await services.signIn('a@example.com')
+    await refresh(services, tokens.refreshToken)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'refresh_token_reused')
+  })
+
+  test('twenty refreshes at once with one key get twenty times the same successor', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session } = await services.signIn('a@example.com')
+    const { won, refused } = await race(20, () => refresh(services, tokens.refreshToken, KEY))
+    assert.deepEqual(refused, [])
+    assert.equal(new Set(won.map(answer => answer.tokens.refreshToken)).size, 1)
+    assert.equal((await services.store.sessions.find(session.id))?.counter, 1)
+    for (const answer of won) {
+      assert.equal(await refusedWith(services.sessions.authenticate(answer.tokens.accessToken)), 'none')
+    }
+    assert.equal(await refusedWith(refresh(services, won[0]!.tokens.refreshToken)), 'none')
+  })
+
+  test('twenty refreshes at once without a key: one wins, nineteen are reuse, the session has ended', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session } = await services.signIn('a@example.com')
+    const { won, refused } = await race(20, () => refresh(services, tokens.refreshToken))
+    assert.equal(won.length, 1)
+    assert.deepEqual(refused, Array(19).fill('refresh_token_reused'))
+    assert.equal(await isEnded(services, session.id), true)
+    assert.equal(await refusedWith(refresh(services, won[0]!.tokens.refreshToken)), 'invalid_refresh_token')
+    assert.equal((await services.mailsTo('a@example.com', 'refresh_token_reused')).length, 1)
+  })
+
+  test('after a logout has been answered no refresh of that session succeeds', async t => {
+    const services = await openServices(engine, t)
+    for (let round = 0; round < 10; round++) {
+      const { tokens } = await services.signIn('a@example.com')
+      const racing = race(8, () => refresh(services, tokens.refreshToken, KEY))
+      await services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
+      const latest = [tokens, ...(await racing).won.map(answer => answer.tokens)]
+      for (const { refreshToken, accessToken } of latest) {
+        assert.equal(await refusedWith(refresh(services, refreshToken, KEY)), 'invalid_refresh_token')
+        assert.equal(await refusedWith(services.sessions.authenticate(accessToken)), 'invalid_token')
+      }
+    }
+  })
+
+  test('with grace the direct parent is forgiven once more and once more, up to its last millisecond', async t => {
+    const services = await openServices(engine, t, { lifetimes: { refreshGraceSeconds: 10 } })
+    const { tokens, session } = await services.signIn('a@example.com')
+    const second = await refresh(services, tokens.refreshToken)
+    for (const step of [0, 3000, 3000, 3999]) {
+      services.clock.advance(step)
+      const again = await refresh(services, tokens.refreshToken)
+      assert.equal(again.tokens.refreshToken, second.tokens.refreshToken)
+    }
+    services.clock.advance(1)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'refresh_token_reused')
+    assert.equal(await isEnded(services, session.id), true)
+  })
+
+  test('grace forgives neither a grandparent, nor a wrong key, nor a rotation that carried a key', async t => {
+    const services = await openServices(engine, t, { lifetimes: { refreshGraceSeconds: 10 } })
+    const a = await services.signIn('a@example.com')
+    await refresh(services, (await refresh(services, a.tokens.refreshToken)).tokens.refreshToken)
+    assert.equal(await refusedWith(refresh(services, a.tokens.refreshToken)), 'refresh_token_reused')
+    const b = await services.signIn('b@example.com')
+    await refresh(services, b.tokens.refreshToken)
+    assert.equal(await refusedWith(refresh(services, b.tokens.refreshToken, KEY)), 'refresh_token_reused')
+    const c = await services.signIn('c@example.com')
+    await refresh(services, c.tokens.refreshToken, KEY)
+    assert.equal(await refusedWith(refresh(services, c.tokens.refreshToken)), 'refresh_token_reused')
+  })
+
+  test('other credentials and damaged tokens refresh nothing and touch nobody', async t => {
+    const services = await openServices(engine, t)
+    const email = address('a@example.com')
+    const { tokens, session } = await services.signIn(email)
+    const other = await services.signIn('b@example.com')
+    const link = await services.sendTo(email)
+    const bytes = (token: string) => Buffer.from(token.slice(4), 'base64url')
+    const mine = bytes(tokens.refreshToken)
+    const theirs = bytes(other.tokens.refreshToken)
+    const forged = [
+      Buffer.concat([mine.subarray(0, 22), theirs.subarray(22)]),
+      Buffer.concat([mine.subarray(0, 16), theirs.subarray(16)]),
+      Buffer.concat([mine.subarray(0, 21), Buffer.from([1]), mine.subarray(22)]),
+    ]
+    const wrong = [
+      '',
+      tokens.accessToken,
+      link.token,
+      link.code,
+      `svc_${'a'.repeat(32)}`,
+      tokens.refreshToken.slice(0, -1),
+      `${tokens.refreshToken}A`,
+      tokens.refreshToken.toLowerCase(),
+      ...forged.map(forgery => `svr_${forgery.toString('base64url')}`),
+    ]
+    for (const token of wrong) {
+      assert.equal(await refusedWith(refresh(services, token)), 'invalid_refresh_token', token)
+    }
+    assert.equal(await isEnded(services, session.id), false)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'none')
+  })
+
+  test('a suspended account refreshes nothing, and is not given its sessions back', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, user } = await services.signIn('a@example.com')
+    await services.users.suspend(user.id)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'invalid_refresh_token')
+    await services.users.activate(user.id)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'invalid_refresh_token')
+  })
+
+  test('two nodes judge one token alike', async t => {
+    const services = await openServices(engine, t)
+    const node = await services.opened.reopen()
+    const second = await openServices(engine, t, { on: { node, of: services.opened } })
+    const { tokens } = await services.signIn('a@example.com')
+    const next = await refresh(second, tokens.refreshToken, KEY)
+    const again = await refresh(services, tokens.refreshToken, KEY)
+    assert.equal(again.tokens.refreshToken, next.tokens.refreshToken)
+    assert.equal(await refusedWith(refresh(second, tokens.refreshToken)), 'refresh_token_reused')
+    assert.equal(await refusedWith(services.sessions.authenticate(next.tokens.accessToken)), 'invalid_token')
+  })
+})

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KeywayError } from '../../src/errors.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const minute = (limit: number) => ({ window: 'minute' as const, limit })
+const hour = (limit: number) => ({ window: 'hour' as const, limit })
+const day = (limit: number) => ({ window: 'day' as const, limit })
+
+function send({ magicLinks }: Services, email = 'a@example.com', ip = '192.0.2.1') {
+  return magicLinks.send({ email: address(email), appId: 'console' }, caller(ip))
+}
+
+async function refusalOf(call: Promise<unknown>) {
+  const error = await call.then(
+    () => null,
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof KeywayError, 'the send was let through')
+  assert.equal(error.code, 'rate_limited')
+  const { retryAfter, window, setting } = error.extras
+  return { retryAfter, window, setting }
+}
+
+const ADDRESS_SETTING = 'KEYWAY_MAGIC_LINK_LIMITS'
+const NETWORK_SETTING = 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS'
+
+forEachEngine(engine => {
+  test('the limit lets exactly so many mails out, then says when to come back', async t => {
+    const services = await openServices(engine, t, { limits: [minute(3)] })
+    for (let sent = 0; sent < 3; sent++) await send(services)
+    services.clock.advance(500)
+    assert.deepEqual(await refusalOf(send(services)), {
+      retryAfter: 60,
+      window: 'minute',
+      setting: ADDRESS_SETTING,
+    })
+    assert.equal((await services.mailsTo('a@example.com', 'sign_in')).length, 3)
+    assert.equal(await refusedWith(send(services, 'b@example.com')), 'none')
+  })
+
+  test('a send at t counts until just before t + 60 s: then its place is free again', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1)] })
+    await send(services)
+    services.clock.advance(59_999)
+    assert.equal((await refusalOf(send(services))).retryAfter, 1)
+    services.clock.advance(1)
+    assert.equal(await refusedWith(send(services)), 'none')
+  })
+
+  test('whoever waits as long as was said is let through', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1), hour(2)] })
+    await send(services)
+    for (let wait = 0; wait < 3; wait++) {
+      services.clock.advance(333)
+      const { retryAfter } = await refusalOf(send(services))
+      services.clock.advance(retryAfter! * 1000)
+      assert.equal(await refusedWith(send(services)), 'none')
+    }
+  })
+
+  test('windows slide: no stretch of a minute ever holds more than the limit', async t => {
+    const services = await openServices(engine, t, { limits: [minute(2)] })
+    const accepted: number[] = []
+    for (let step = 0; step < 60; step++) {
+      if ((await refusedWith(send(services))) === 'none') accepted.push(services.clock.now())
+      services.clock.advance(7001)
+    }
+    for (const start of accepted) {
+      assert.ok(accepted.filter(at => at >= start && at < start + 60_000).length <= 2)
+    }
+    assert.ok(accepted.length >= 12)
+  })
+
+  test('the longest wait is told, with its window', async t => {
+    const services = await openServices(engine, t, { limits: [minute(2), hour(3), day(4)] })
+    await send(services)
+    services.clock.advance(60_000)
+    await send(services)
+    await send(services)
+    assert.deepEqual(await refusalOf(send(services)), {
+      retryAfter: 3540,
+      window: 'hour',
+      setting: ADDRESS_SETTING,
+    })
+    services.clock.advance(3_540_000)
+    await send(services)
+    assert.deepEqual(await refusalOf(send(services)), {
+      retryAfter: 86_400 - 3600,
+      window: 'day',
+      setting: ADDRESS_SETTING,
+    })
+  })
+
+  test('refused requests write nothing and never prolong the wait', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1)], networkLimits: [minute(10)] })
+    await send(services)
+    for (let again = 0; again < 20; again++) {
+      services.clock.advance(1000)
+      assert.equal((await refusalOf(send(services))).retryAfter, 59 - again)
+    }
+    services.clock.advance(40_000)
+    assert.equal(await refusedWith(send(services)), 'none')
+    assert.equal((await services.mailsTo('a@example.com', 'sign_in')).length, 2)
+  })
+
+  test('a network has limits of its own, whatever addresses it asks for', async t => {
+    const services = await openServices(engine, t, { limits: [minute(5)], networkLimits: [minute(2)] })
+    await send(services, 'a@example.com')
+    await send(services, 'b@example.com')
+    assert.deepEqual(await refusalOf(send(services, 'c@example.com')), {
+      retryAfter: 60,
+      window: 'minute',
+      setting: NETWORK_SETTING,
+    })
+    assert.equal(await refusedWith(send(services, 'c@example.com', '192.0.2.2')), 'none')
+  })
+
+  test('what the network was refused does not count for the address, nor the other way round', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1)], networkLimits: [minute(2)] })
+    await send(services, 'a@example.com')
+    assert.equal(await refusedWith(send(services, 'a@example.com')), 'rate_limited')
+    await send(services, 'b@example.com')
+    assert.equal(await refusedWith(send(services, 'c@example.com')), 'rate_limited')
+    assert.equal(await refusedWith(send(services, 'c@example.com', '192.0.2.2')), 'none')
+  })
+
+  test('one IPv6 /64 is one network, the next another', async t => {
+    const services = await openServices(engine, t, { networkLimits: [minute(1)] })
+    await send(services, 'a@example.com', '2001:db8:0:1::1')
+    assert.equal(await refusedWith(send(services, 'b@example.com', '2001:db8:0:1:ffff::2')), 'rate_limited')
+    assert.equal(await refusedWith(send(services, 'b@example.com', '2001:db8:0:2::1')), 'none')
+  })
+
+  test('every spelling of an address is one bucket', async t => {
+    const services = await openServices(engine, t, { limits: [minute(2)] })
+    await send(services, 'Foo@X.Test')
+    await send(services, ' foo@x.test ')
+    assert.equal(await refusedWith(send(services, 'FOO@X.TEST')), 'rate_limited')
+    assert.equal(await refusedWith(send(services, 'foo+1@x.test')), 'none')
+  })
+
+  test('of forty sends at once exactly as many pass as the limit says', async t => {
+    const services = await openServices(engine, t, { limits: [minute(7), hour(20)] })
+    const { won, refused } = await race(40, () => send(services))
+    assert.equal(won.length, 7)
+    assert.deepEqual(refused, Array(33).fill('rate_limited'))
+    assert.equal((await services.mailsTo('a@example.com', 'sign_in')).length, 7)
+  })
+
+  test('nodes share the count', async t => {
+    const services = await openServices(engine, t, { limits: [minute(4)] })
+    const node = await services.opened.reopen()
+    const second = await openServices(engine, t, { limits: [minute(4)], on: { node, of: services.opened } })
+    const { won } = await race(20, index => send(index % 2 ? services : second))
+    assert.equal(won.length, 4)
+  })
+
+  test('a clock that steps back neither opens a limit nor locks it', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1), day(3)] })
+    const start = services.clock.now()
+    await send(services)
+    services.clock.set(start - 3_600_000)
+    assert.deepEqual((await refusalOf(send(services))).retryAfter, 60)
+    services.clock.advance(60_000)
+    assert.equal(await refusedWith(send(services)), 'none')
+  })
+
+  test('the operator can clear what an address counted', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1)] })
+    await send(services)
+    await services.store.magicLinks.clearSends('address:a@example.com')
+    assert.equal(await refusedWith(send(services)), 'none')
+  })
+})

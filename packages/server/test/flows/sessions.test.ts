@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
+
+const page = { limit: 50, after: null }
+const MINUTE = 60_000
+
+function decode(token: string): { header: Record<string, unknown>; claims: Record<string, unknown> } {
+  const [header, claims] = token.split('.').map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
+  return { header, claims }
+}
+
+async function pageSession({ sendTo, magicLinks }: Services, email: string) {
+  const { token } = await sendTo(email)
+  const started = await magicLinks.verify({ token, email: address(email) }, 'page', caller())
+  return { ...started, cookie: started.cookie! }
+}
+
+async function eventTypes({ store }: Services, userId: string): Promise<string[]> {
+  return (await store.securityEvents.list(userId, page)).rows.map(({ type }) => type)
+}
+
+forEachEngine(engine => {
+  test('an access token says who, for which app, in which session, until when, and no more', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, user, session } = await services.signIn('a@example.com')
+    const { header, claims } = decode(tokens.accessToken)
+    const now = Math.floor(services.clock.now() / 1000)
+    assert.equal(header.typ, 'at+jwt')
+    assert.equal(header.alg, 'EdDSA')
+    const { jti, ...rest } = claims
+    assert.equal(typeof jti, 'string')
+    assert.deepEqual(rest, {
+      type: 'access',
+      iss: services.publicUrl,
+      aud: services.publicUrl,
+      sub: user.id,
+      client_id: 'console',
+      sid: session.id,
+      role: 'user',
+      iat: now,
+      exp: now + 900,
+    })
+    assert.equal(tokens.expiresIn, 900)
+    assert.equal(tokens.refreshExpiresIn, 2_592_000)
+    assert.match(tokens.refreshToken, /^svr_[A-Za-z0-9_-]+$/)
+  })
+
+  test('an access token works until its last second, while its session stands', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, user } = await services.signIn('a@example.com')
+    services.clock.advance(899_000)
+    assert.equal((await services.sessions.authenticate(tokens.accessToken)).user.id, user.id)
+    services.clock.advance(60_000)
+    assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
+  })
+
+  test('no access token outlives its session', async t => {
+    const services = await openServices(engine, t, { lifetimes: { sessionSeconds: 600 } })
+    const { tokens } = await services.signIn('a@example.com')
+    assert.equal(tokens.expiresIn, 600)
+    assert.equal(tokens.refreshExpiresIn, 600)
+    services.clock.advance(500_000)
+    const next = await services.sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal(next.tokens.expiresIn, 100)
+    assert.equal(next.tokens.refreshExpiresIn, 100)
+  })
+
+  test('what is no access token of this service signs nobody in', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, user, session } = await services.signIn('a@example.com')
+    const now = Math.floor(services.clock.now() / 1000)
+    const claims = { ...decode(tokens.accessToken).claims, iat: now, exp: now + 900 }
+    const sign = services.jwt.sign
+    const wrong = [
+      '',
+      'x',
+      tokens.refreshToken,
+      tokens.accessToken.slice(0, -1),
+      `${tokens.accessToken}.`,
+      sign('agent_ws', claims),
+      sign('at+jwt', { ...claims, type: 'agent_ws' }),
+      sign('at+jwt', { ...claims, aud: `${services.publicUrl}/hub` }),
+      sign('at+jwt', { ...claims, iss: 'https://evil.test' }),
+      sign('at+jwt', { ...claims, sid: 'no-uuid' }),
+      sign('at+jwt', { ...claims, sid: user.id }),
+      sign('at+jwt', { ...claims, sub: session.id }),
+      sign('at+jwt', { ...claims, sid: undefined }),
+    ]
+    for (const token of wrong) {
+      assert.equal(await refusedWith(services.sessions.authenticate(token)), 'invalid_token', token)
+    }
+    assert.equal(await refusedWith(services.sessions.authenticate(sign('at+jwt', claims))), 'none')
+  })
+
+  test('logging out ends the session at once, and word of it reaches everyone', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, user, session } = await services.signIn('a@example.com')
+    const other = await services.signIn('a@example.com')
+    const heard = new Promise(resolve => {
+      const stop = services.storage.events.subscribe(event => {
+        if (event.type !== 'session.ended') return
+        stop()
+        resolve(event)
+      })
+    })
+    assert.equal(await services.sessions.endByToken(tokens.refreshToken, 'logout', caller()), true)
+    assert.deepEqual(await heard, { type: 'session.ended', sessionId: session.id, userId: user.id })
+    assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.refresh(tokens.refreshToken, null, caller())),
+      'invalid_refresh_token',
+    )
+    assert.equal((await services.store.sessions.find(session.id))?.endedBy, 'logout')
+    const endings = await services.store.endings.since(0, null, 10)
+    assert.deepEqual(
+      endings.map(({ kind, subjectId }) => [kind, subjectId]),
+      [['session', session.id]],
+    )
+    assert.ok((await eventTypes(services, user.id)).includes('session_ended'))
+    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
+  })
+
+  test('logging out twice, with a rotated token, or with an unknown one is harmless', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session, user } = await services.signIn('a@example.com')
+    const next = await services.sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal(await services.sessions.endByToken(tokens.refreshToken, 'logout', caller()), true)
+    assert.equal(await refusedWith(services.sessions.authenticate(next.tokens.accessToken)), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.refresh(next.tokens.refreshToken, null, caller())),
+      'invalid_refresh_token',
+    )
+    const before = await services.store.sessions.find(session.id)
+    services.clock.advance(MINUTE)
+    await services.sessions.endByToken(next.tokens.refreshToken, 'logout', caller())
+    assert.deepEqual(await services.store.sessions.find(session.id), before)
+    assert.equal((await eventTypes(services, user.id)).filter(type => type === 'session_ended').length, 1)
+    for (const unknown of ['', 'svr_', 'x', `svr_${'A'.repeat(72)}`, tokens.accessToken]) {
+      assert.equal(await services.sessions.endByToken(unknown, 'logout', caller()), false)
+    }
+  })
+
+  test('a session ends when it was idle as long as the setting says, to the millisecond', async t => {
+    const services = await openServices(engine, t, { lifetimes: { refreshIdleSeconds: 100 } })
+    const stays = await services.signIn('a@example.com')
+    const goes = await services.signIn('a@example.com')
+    services.clock.advance(99_999)
+    assert.equal(await refusedWith(services.sessions.authenticate(goes.tokens.accessToken)), 'none')
+    const kept = await services.sessions.refresh(stays.tokens.refreshToken, null, caller())
+    services.clock.advance(1)
+    assert.equal(await refusedWith(services.sessions.authenticate(goes.tokens.accessToken)), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.refresh(goes.tokens.refreshToken, null, caller())),
+      'invalid_refresh_token',
+    )
+    const listed = await services.sessions.list(stays.user.id, page)
+    assert.deepEqual(
+      listed.rows.map(({ id }) => id),
+      [stays.session.id],
+    )
+    services.clock.advance(99_998)
+    assert.equal(
+      await refusedWith(services.sessions.refresh(kept.tokens.refreshToken, null, caller())),
+      'none',
+    )
+  })
+
+  test('refreshing never moves the absolute end', async t => {
+    const services = await openServices(engine, t, {
+      lifetimes: { refreshIdleSeconds: 100, sessionSeconds: 250 },
+    })
+    const { tokens } = await services.signIn('a@example.com')
+    let token = tokens.refreshToken
+    for (const [step, left] of [
+      [90_000, 100],
+      [90_000, 70],
+      [69_999, 1],
+    ] as const) {
+      services.clock.advance(step)
+      const next = await services.sessions.refresh(token, null, caller())
+      assert.equal(next.tokens.refreshExpiresIn, left)
+      token = next.tokens.refreshToken
+    }
+    services.clock.advance(1)
+    assert.equal(await refusedWith(services.sessions.refresh(token, null, caller())), 'invalid_refresh_token')
+  })
+
+  test('sessions are listed to their owner, newest first, and ended by name', async t => {
+    const services = await openServices(engine, t)
+    const mine = []
+    for (let index = 0; index < 3; index++) {
+      mine.push(await services.signIn('a@example.com'))
+      services.clock.advance(1000)
+    }
+    const other = await services.signIn('b@example.com')
+    const userId = mine[0]!.user.id
+    const ids = async () => (await services.sessions.list(userId, page)).rows.map(({ id }) => id)
+    assert.deepEqual(await ids(), mine.map(({ session }) => session.id).reverse())
+
+    for (const foreign of [other.session.id, userId]) {
+      assert.equal(await refusedWith(services.sessions.end(userId, foreign, caller())), 'not_found')
+    }
+    await services.sessions.end(userId, mine[1]!.session.id, caller())
+    await services.sessions.end(userId, mine[1]!.session.id, caller())
+    assert.deepEqual(await ids(), [mine[2]!.session.id, mine[0]!.session.id])
+    assert.equal(
+      await refusedWith(services.sessions.authenticate(mine[1]!.tokens.accessToken)),
+      'invalid_token',
+    )
+    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
+  })
+
+  test('all other sessions end together', async t => {
+    const services = await openServices(engine, t)
+    const mine = [await services.signIn('a@example.com'), await services.signIn('a@example.com')]
+    const here = await services.signIn('a@example.com')
+    const other = await services.signIn('b@example.com')
+    await services.sessions.endOthers(here.user.id, here.session.id, caller())
+    for (const { tokens } of mine) {
+      assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
+    }
+    assert.equal(await refusedWith(services.sessions.authenticate(here.tokens.accessToken)), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
+    const ended = (await services.store.endings.since(0, null, 10)).map(({ subjectId }) => subjectId)
+    assert.deepEqual(ended.sort(), mine.map(({ session }) => session.id).sort())
+    const events = await eventTypes(services, here.user.id)
+    assert.equal(events.filter(type => type === 'session_ended').length, 2)
+  })
+
+  test("a page's cookie signs in pages and nothing else, and a refresh token is no cookie", async t => {
+    const services = await openServices(engine, t)
+    const { cookie, user } = await pageSession(services, 'a@example.com')
+    const { tokens } = await services.signIn('a@example.com')
+    assert.equal((await services.sessions.authenticateCookie(cookie))?.user.id, user.id)
+    assert.equal(await refusedWith(services.sessions.authenticate(cookie)), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.refresh(cookie, null, caller())),
+      'invalid_refresh_token',
+    )
+    assert.equal(await services.sessions.endByToken(cookie, 'logout', caller()), false)
+    for (const wrong of [
+      '',
+      tokens.refreshToken,
+      tokens.accessToken,
+      `${cookie}A`,
+      `svp_${'A'.repeat(64)}`,
+    ]) {
+      assert.equal(await services.sessions.authenticateCookie(wrong), null)
+    }
+  })
+
+  test("a page's session lives as long as it is used, and its row is written once a minute at most", async t => {
+    const services = await openServices(engine, t, { lifetimes: { refreshIdleSeconds: 300 } })
+    const { cookie, session } = await pageSession(services, 'a@example.com')
+    const lastUsed = async () =>
+      (await services.store.sessions.find(session.id))!.lastUsedAt - session.createdAt
+    services.clock.advance(MINUTE - 1)
+    assert.ok(await services.sessions.authenticateCookie(cookie))
+    assert.equal(await lastUsed(), 0)
+    services.clock.advance(1)
+    assert.ok(await services.sessions.authenticateCookie(cookie))
+    assert.equal(await lastUsed(), MINUTE)
+    services.clock.advance(299_999)
+    assert.ok(await services.sessions.authenticateCookie(cookie))
+    services.clock.advance(300_000)
+    assert.equal(await services.sessions.authenticateCookie(cookie), null)
+  })
+
+  test("an ended page session's cookie is dead at once", async t => {
+    const services = await openServices(engine, t)
+    const { cookie, session, user } = await pageSession(services, 'a@example.com')
+    await services.sessions.end(user.id, session.id, caller())
+    assert.equal(await services.sessions.authenticateCookie(cookie), null)
+  })
+
+  test('nothing that is stored of a session can be presented', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session } = await services.signIn('a@example.com')
+    await services.sessions.refresh(tokens.refreshToken, 'a-key-of-16-chars', caller())
+    const row = await services.store.sessions.find(session.id)
+    const dump = JSON.stringify(row)
+    assert.ok(!dump.includes(tokens.refreshToken.slice(4)))
+    assert.ok(!dump.includes('a-key-of-16-chars'))
+    assert.doesNotMatch(dump, /svr_|svp_/)
+  })
+})

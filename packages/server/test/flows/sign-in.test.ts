@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MagicLinkProof } from '../../src/magic-links/magic-links.ts'
+import { DEFAULT_PAGE_SIZE } from '../../src/paging.ts'
+import type { Transaction } from '../../src/store.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const page = { limit: DEFAULT_PAGE_SIZE, after: null }
+
+/** Everything that an account has from its first moment, as anyone can count it. */
+async function belongings({ store, accounts, mailsTo }: Services, email: string) {
+  const user = await store.users.findByEmail(address(email))
+  if (!user) return null
+  const account = await accounts.get(user.id)
+  const ledger = (await accounts.ledger(user.id, page)).rows
+  const events = (await store.securityEvents.list(user.id, page)).rows
+  return {
+    user,
+    balance: account.balance,
+    plan: account.subscription.plan,
+    apps: account.authorizations.map(({ appId }) => appId).sort(),
+    ledger: ledger.map(({ kind, amount, balanceAfter }) => [kind, amount, balanceAfter]),
+    welcomes: (await mailsTo(email, 'welcome')).length,
+    events: events.map(({ type }) => type).sort(),
+  }
+}
+
+const FRESH = {
+  balance: 2_000_000,
+  plan: 'free',
+  apps: ['console', 'hub'],
+  ledger: [['trial_credit', 2_000_000, 2_000_000]],
+  welcomes: 1,
+  events: ['account_created', 'sign_in'],
+}
+
+forEachEngine(engine => {
+  test('a link to an unknown address makes the account with all that belongs to it, and signs in', async t => {
+    const services = await openServices(engine, t)
+    const signedIn = await services.signIn('New@Example.com')
+    assert.equal(signedIn.isNewUser, true)
+    assert.deepEqual(
+      { ...signedIn.user, id: '' },
+      { ...signedIn.user, id: '', email: 'new@example.com', name: null, role: 'user', status: 'active' },
+    )
+    const { user, ...has } = (await belongings(services, 'new@example.com'))!
+    assert.equal(user.id, signedIn.user.id)
+    assert.deepEqual(has, FRESH)
+    assert.equal((await services.mailsTo('new@example.com', 'welcome'))[0]?.trialCredit, '2.00')
+    assert.equal((await services.sessions.authenticate(signedIn.tokens.accessToken)).user.id, user.id)
+  })
+
+  test('signing in again grants nothing a second time', async t => {
+    const services = await openServices(engine, t)
+    const first = await services.signIn('a@example.com')
+    for (let again = 0; again < 3; again++) {
+      const next = await services.signIn('A@EXAMPLE.com')
+      assert.equal(next.isNewUser, false)
+      assert.equal(next.user.id, first.user.id)
+      assert.notEqual(next.session.id, first.session.id)
+    }
+    const { user: _, events, ...has } = (await belongings(services, 'a@example.com'))!
+    assert.deepEqual({ ...has, events: FRESH.events }, FRESH)
+    assert.deepEqual(events, ['account_created', 'sign_in', 'sign_in', 'sign_in', 'sign_in'])
+  })
+
+  test('wherever a new account fails, there is nothing of it, and the link still works', async t => {
+    const services = await openServices(engine, t)
+    const email = address('half@example.com')
+    const { token } = await services.sendTo(email)
+    const untouched = services.storage.transaction
+    let statements = 0
+    for (let failing = 1; ; failing++) {
+      statements = 0
+      services.storage.transaction = (work, landed) =>
+        untouched.call(services.storage, tx => work(failAt(tx, failing)), landed) as never
+      const call = services.magicLinks.verify({ token, email }, 'api', caller())
+      const failed = await call.then(
+        () => false,
+        () => true,
+      )
+      services.storage.transaction = untouched
+      if (!failed) break
+      assert.equal(await belongings(services, email), null, `failing statement ${failing}`)
+      assert.equal((await services.mailsTo(email, 'welcome')).length, 0)
+      assert.equal(await services.magicLinks.inspect(token, email), 'live')
+    }
+    assert.ok(statements > 10, 'every statement of the transaction had its turn')
+    const { user: _, ...has } = (await belongings(services, email))!
+    assert.deepEqual(has, FRESH)
+
+    /** The same transaction whose n-th statement fails, as a cut connection would make it. */
+    function failAt(tx: Transaction, failing: number): Transaction {
+      const counted = (call: () => unknown) => {
+        if (++statements === failing) throw new Error('the connection was cut')
+        return call()
+      }
+      return viewOf(tx, (name, port) =>
+        name === 'publish'
+          ? port
+          : viewOf(port as object, (_, method) => countingCall(method, port, counted)),
+      )
+    }
+  })
+
+  test('a deleted account that returns is a new one, without a second credit', async t => {
+    const services = await openServices(engine, t)
+    const first = await services.signIn('back@example.com')
+    await services.users.delete(first.user.id)
+    const second = await services.signIn('back@example.com')
+    assert.equal(second.isNewUser, true)
+    assert.notEqual(second.user.id, first.user.id)
+    const { balance, ledger, apps, plan } = (await belongings(services, 'back@example.com'))!
+    assert.deepEqual(
+      { balance, ledger, apps, plan },
+      { balance: 0, ledger: [], apps: FRESH.apps, plan: 'free' },
+    )
+    assert.equal(await refusedWith(services.sessions.authenticate(first.tokens.accessToken)), 'invalid_token')
+  })
+
+  test('of twenty verifies of one link at once one signs in, and there is one account', async t => {
+    const services = await openServices(engine, t)
+    const email = address('race@example.com')
+    const { token } = await services.sendTo(email)
+    const { won, refused } = await raceOf(services, () => ({ token, email }))
+    assert.equal(won.length, 1)
+    assert.deepEqual(refused, Array(19).fill('magic_link_used'))
+    const { user: _, ...has } = (await belongings(services, email))!
+    assert.deepEqual(has, FRESH)
+    assert.equal((await services.sessions.list(won[0]!.user.id, page)).rows.length, 1)
+  })
+
+  test('twenty different links of one new address at once make one account, whole', async t => {
+    const services = await openServices(engine, t)
+    const email = address('many@example.com')
+    const links: { token: string }[] = []
+    for (let index = 0; index < 20; index++) links.push(await services.sendTo(email))
+    const { won, refused } = await raceOf(services, index => ({ token: links[index]!.token, email }))
+    assert.ok(won.length >= 1)
+    assert.deepEqual(new Set(refused), new Set(['magic_link_used']))
+    assert.equal(new Set(won.map(({ user }) => user.id)).size, 1)
+    const { user: _, events, ...has } = (await belongings(services, email))!
+    assert.deepEqual({ ...has, events: FRESH.events }, FRESH)
+    assert.equal(events.filter(type => type === 'account_created').length, 1)
+  })
+
+  test('a link works in its last millisecond and not in the next', async t => {
+    const services = await openServices(engine, t)
+    const early = await services.sendTo('early@example.com')
+    const late = await services.sendTo('late@example.com')
+    services.clock.advance(5 * 60_000 - 1)
+    assert.equal(await services.magicLinks.inspect(early.token, address('early@example.com')), 'live')
+    assert.equal(await refusedWith(verifyToken(services, early.token, 'early@example.com')), 'none')
+    services.clock.advance(1)
+    assert.equal(await services.magicLinks.inspect(late.token, address('late@example.com')), 'expired')
+    assert.equal(
+      await refusedWith(verifyToken(services, late.token, 'late@example.com')),
+      'magic_link_expired',
+    )
+    assert.equal(await belongings(services, 'late@example.com'), null)
+  })
+
+  test('a link works once; whoever comes second hears that it was used, also after it expired', async t => {
+    const services = await openServices(engine, t)
+    const { token } = await services.sendTo('once@example.com')
+    assert.equal(await refusedWith(verifyToken(services, token, 'once@example.com')), 'none')
+    assert.equal(await refusedWith(verifyToken(services, token, 'once@example.com')), 'magic_link_used')
+    services.clock.advance(10 * 60_000)
+    assert.equal(await refusedWith(verifyToken(services, token, 'once@example.com')), 'magic_link_used')
+    assert.equal(await services.magicLinks.inspect(token, address('once@example.com')), 'used')
+  })
+
+  test('a wrong address, app or token is refused alike, and spends nothing', async t => {
+    const services = await openServices(engine, t)
+    const a = await services.sendTo('a@example.com', 'my-app')
+    const b = await services.sendTo('b@example.com')
+    const wrong = [
+      verifyToken(services, a.token, 'b@example.com'),
+      verifyToken(services, b.token, 'a@example.com'),
+      verifyToken(services, a.token, 'a@example.com', 'console'),
+      verifyToken(services, `${a.token}x`, 'a@example.com'),
+      verifyToken(services, 'A'.repeat(43), 'stranger@example.com'),
+      verifyToken(services, '', 'a@example.com'),
+    ]
+    for (const call of wrong) assert.equal(await refusedWith(call), 'magic_link_invalid')
+    assert.equal(await services.magicLinks.inspect(a.token, address('b@example.com')), 'invalid')
+    const signedIn = await verifyToken(services, a.token, 'a@example.com', 'my-app')
+    assert.equal(signedIn.session.appId, 'my-app')
+    const other = await verifyToken(services, b.token, 'b@example.com')
+    assert.equal(other.session.appId, 'console')
+    assert.equal(other.user.email, 'b@example.com')
+  })
+
+  test('several links may be live, and using one ends the others of that address only', async t => {
+    const services = await openServices(engine, t)
+    const links = [await services.sendTo('a@example.com'), await services.sendTo('a@example.com')]
+    const later = await services.sendTo('a@example.com')
+    const neighbour = await services.sendTo('b@example.com')
+    assert.equal(await refusedWith(verifyToken(services, links[1]!.token, 'a@example.com')), 'none')
+    for (const { token } of [links[0]!, later]) {
+      assert.equal(await refusedWith(verifyToken(services, token, 'a@example.com')), 'magic_link_used')
+    }
+    assert.equal(await refusedWith(verifyToken(services, neighbour.token, 'b@example.com')), 'none')
+  })
+
+  test('the code signs in under its login id and under no other', async t => {
+    const services = await openServices(engine, t)
+    const a = await services.sendTo('a@example.com')
+    const other = await services.sendTo('a@example.com')
+    assert.match(a.code, /^\d{8}$/)
+    assert.equal(
+      await refusedWith(verifyCode(services, { ...a, loginId: other.loginId }, 'a@example.com')),
+      'magic_link_invalid',
+    )
+    for (const loginId of ['', 'no-uuid', '00000000-0000-7000-8000-000000000000']) {
+      assert.equal(
+        await refusedWith(verifyCode(services, { ...a, loginId }, 'a@example.com')),
+        'magic_link_invalid',
+      )
+    }
+    assert.equal(await refusedWith(verifyCode(services, a, 'b@example.com')), 'magic_link_invalid')
+    const signedIn = await verifyCode(services, { ...a, loginId: a.loginId.toUpperCase() }, 'a@example.com')
+    assert.equal(signedIn.user.email, 'a@example.com')
+    assert.equal(await refusedWith(verifyToken(services, a.token, 'a@example.com')), 'magic_link_used')
+  })
+
+  test('the fifth try of a code may still be right', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('a@example.com')
+    for (let attempt = 0; attempt < 4; attempt++) await wrongCode(services, sent, 'a@example.com')
+    assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'none')
+  })
+
+  test('after five wrong codes only the link works', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('a@example.com')
+    for (let attempt = 0; attempt < 5; attempt++) await wrongCode(services, sent, 'a@example.com')
+    assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'magic_link_invalid')
+    assert.equal(await refusedWith(verifyToken(services, sent.token, 'a@example.com')), 'none')
+  })
+
+  test('twenty wrong codes at once count as at most five, and none is forgotten', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('a@example.com')
+    const { refused } = await raceOf(services, () => ({
+      loginId: sent.loginId,
+      code: otherCode(sent.code),
+      email: address('a@example.com'),
+    }))
+    assert.deepEqual(refused, Array(20).fill('magic_link_invalid'))
+    assert.equal((await services.store.magicLinks.find(sent.loginId))?.codeTries, 5)
+    assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'magic_link_invalid')
+  })
+
+  test('only the right code hears that it is too late or was used', async t => {
+    const services = await openServices(engine, t)
+    const used = await services.sendTo('used@example.com')
+    await verifyToken(services, used.token, 'used@example.com')
+    assert.equal(await refusedWith(verifyCode(services, used, 'used@example.com')), 'magic_link_used')
+    await wrongCode(services, used, 'used@example.com')
+    const late = await services.sendTo('late@example.com')
+    services.clock.advance(5 * 60_000)
+    assert.equal(await refusedWith(verifyCode(services, late, 'late@example.com')), 'magic_link_expired')
+    await wrongCode(services, late, 'late@example.com')
+  })
+
+  test('of the link and its code, used twenty times at once, one signs in', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('both@example.com')
+    const email = address('both@example.com')
+    const { won, refused } = await raceOf(services, index =>
+      index % 5 === 0 ? { loginId: sent.loginId, code: sent.code, email } : { token: sent.token, email },
+    )
+    assert.equal(won.length, 1)
+    assert.deepEqual(refused, Array(19).fill('magic_link_used'))
+  })
+
+  test('a suspended account is told so, nothing is spent, and the link works once it is active again', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('held@example.com')
+    await services.users.suspend(user.id)
+    const sent = await services.sendTo('held@example.com')
+    assert.equal(
+      await refusedWith(verifyToken(services, sent.token, 'held@example.com')),
+      'account_suspended',
+    )
+    assert.equal(await refusedWith(verifyCode(services, sent, 'held@example.com')), 'account_suspended')
+    assert.equal(await services.magicLinks.inspect(sent.token, address('held@example.com')), 'live')
+    await services.users.activate(user.id)
+    assert.equal(await refusedWith(verifyToken(services, sent.token, 'held@example.com')), 'none')
+  })
+
+  test('a page gets a cookie instead of tokens', async t => {
+    const services = await openServices(engine, t)
+    const email = address('page@example.com')
+    const { token } = await services.sendTo(email)
+    const { tokens, cookie, session } = await services.magicLinks.verify({ token, email }, 'page', caller())
+    assert.equal(tokens, null)
+    assert.equal(session.kind, 'page')
+    assert.equal((await services.sessions.authenticateCookie(cookie!))?.user.email, email)
+  })
+
+  test('neither the token nor the code is stored, and the queued mail is sealed', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('dump@example.com')
+    const link = await services.store.magicLinks.find(sent.loginId)
+    const mails = await services.store.outbox.recentFor(address('dump@example.com'), 10)
+    const dump = JSON.stringify([link, mails])
+    assert.ok(!dump.includes(sent.token))
+    assert.ok(!dump.includes(sent.code))
+    assert.ok(!dump.includes(encodeURIComponent(sent.link)))
+  })
+})
+
+function raceOf(services: Services, proof: (index: number) => MagicLinkProof) {
+  return race(20, index => services.magicLinks.verify(proof(index), 'api', caller()))
+}
+
+function verifyToken({ magicLinks }: Services, token: string, email: string, appId?: string) {
+  return magicLinks.verify({ token, email: address(email), appId }, 'api', caller())
+}
+
+function verifyCode({ magicLinks }: Services, sent: { loginId: string; code: string }, email: string) {
+  return magicLinks.verify({ loginId: sent.loginId, code: sent.code, email: address(email) }, 'api', caller())
+}
+
+async function wrongCode(services: Services, sent: { loginId: string; code: string }, email: string) {
+  const call = verifyCode(services, { ...sent, code: otherCode(sent.code) }, email)
+  assert.equal(await refusedWith(call), 'magic_link_invalid')
+}
+
+function otherCode(code: string): string {
+  return `${code.slice(0, -1)}${(Number(code.at(-1)) + 1) % 10}`
+}
+
+/** A view of `target` whose members pass through `change`. */
+function viewOf<Target extends object>(
+  target: Target,
+  change: (name: string | symbol, member: unknown) => unknown,
+): Target {
+  return new Proxy(target, { get: (inner, name) => change(name, Reflect.get(inner, name)) })
+}
+
+function countingCall(method: unknown, port: unknown, counted: (call: () => unknown) => unknown): unknown {
+  if (typeof method !== 'function') return method
+  return async (...values: unknown[]) => counted(() => Reflect.apply(method, port, values))
+}
