@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../log.ts'
-import { type Caller, canonicalAddress, networkMatcher, networkOf } from '../network.ts'
+import { type Caller, canonicalAddress, isLoopback, networkMatcher, networkOf } from '../network.ts'
 
 const MAX_CLIENT_LENGTH = 200
 /** What a peer without an address (a Unix socket) counts as: limits hold for it too. */
@@ -11,19 +11,24 @@ const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as cons
 export interface Callers {
   /** Who asks: the socket's peer, or whom a trusted proxy names. */
   of(incoming: IncomingMessage): Caller
+  /** Whether listening address, peer and Host are this machine's own and no proxy stands between. */
+  isLocal(incoming: IncomingMessage): boolean
   /** A mistake in KEYWAY_TRUSTED_PROXIES that requests have shown, or null. */
   readonly proxyMistake: string | null
 }
 
 /**
+ * @param host the listening address
  * @param trustedProxies CIDRs whose `X-Forwarded-For` is believed. No other header is ever believed: whoever
  *   connects directly can write all of them.
  */
 export function createCallers({
   trustedProxies,
+  host,
   log,
 }: {
   trustedProxies: readonly string[]
+  host: string
   log: Log
 }): Callers {
   const isTrusted = networkMatcher(trustedProxies)
@@ -35,6 +40,16 @@ export function createCallers({
       const address = addressBehind(peer.address, incoming)
       const network = address === peer.address ? peer.network : networkOf(address)
       return { address, network, client: clientOf(incoming.headers['user-agent']) }
+    },
+    isLocal(incoming) {
+      const name = URL.parse(`http://${incoming.headers.host ?? ''}`)?.hostname ?? ''
+      const isForwarded = FORWARDING_HEADERS.some(header => incoming.headers[header] !== undefined)
+      return (
+        !isForwarded &&
+        isLoopbackName(host) &&
+        isLoopback(peerOf(incoming.socket).address) &&
+        isLoopbackName(name)
+      )
     },
     get proxyMistake() {
       return proxyMistake
@@ -95,4 +110,9 @@ function peerOf(socket: Socket): Peer {
 function clientOf(userAgent: string | undefined): string | null {
   if (!userAgent) return null
   return userAgent.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, MAX_CLIENT_LENGTH) || null
+}
+
+/** `localhost`, or a loopback address, bracketed or not. */
+export function isLoopbackName(hostname: string): boolean {
+  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }

@@ -1,0 +1,87 @@
+import { type Clock, DAY, HOUR, MINUTE } from './clock.ts'
+import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
+import type { Log } from './log.ts'
+import type { Store } from './store.ts'
+
+/** What is kept for how long after it came to its end. The contract, section 10, promises these. */
+export const KEPT_FOR = {
+  magicLinks: DAY,
+  sends: DAY,
+  settledMail: 7 * DAY,
+  inboxMail: DAY,
+  endedSessions: 30 * DAY,
+  idempotencyKeys: DAY,
+  securityEvents: 400 * DAY,
+  /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
+  endings: HOUR,
+  retiredSigningKeys: DAY,
+} as const
+
+/** Small batches, so that no delete holds rows or the writer for long. */
+const BATCH = 500
+const INTERVAL = MINUTE
+/** A backlog is worked off over several rounds instead of in one. */
+const MAX_BATCHES_A_ROUND = 20
+
+export interface Housekeeping {
+  /** One round now. Returns how many rows went. */
+  run(): Promise<number>
+  /** A round a minute until the returned function is called. */
+  start(): () => void
+}
+
+export function createHousekeeping({
+  store,
+  clock,
+  log,
+}: {
+  store: Store
+  clock: Clock
+  log: Log
+}): Housekeeping {
+  return {
+    run,
+    start() {
+      const timer = setInterval(
+        () =>
+          void run().catch(error =>
+            log.warn({ error: String(error) }, 'housekeeping failed; it tries again in a minute'),
+          ),
+        INTERVAL,
+      )
+      timer.unref()
+      return () => clearInterval(timer)
+    },
+  }
+
+  async function run(): Promise<number> {
+    const now = clock.now()
+    let removed = 0
+    for (const prune of chores(now)) removed += await inBatches(prune)
+    if (removed > 0) log.debug({ removed }, 'housekeeping')
+    return removed
+  }
+
+  function chores(now: number): ((batch: number) => Promise<number>)[] {
+    return [
+      batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
+      batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),
+      batch => store.sessions.prune(now - KEPT_FOR.endedSessions, batch),
+      batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),
+      batch => store.endings.prune(now - KEPT_FOR.endings, batch),
+      batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
+      () => store.inbox.prune(now - KEPT_FOR.inboxMail),
+      () => store.signingKeys.prune(now - KEPT_FOR.retiredSigningKeys),
+    ]
+  }
+}
+
+async function inBatches(prune: (batch: number) => Promise<number>): Promise<number> {
+  let removed = 0
+  for (let round = 0; round < MAX_BATCHES_A_ROUND; round++) {
+    const gone = await prune(BATCH)
+    removed += gone
+    if (gone < BATCH) break
+  }
+  return removed
+}

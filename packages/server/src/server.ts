@@ -1,0 +1,243 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { type AddressInfo, createServer as createProbe } from 'node:net'
+import type { HttpBindings } from '@hono/node-server'
+import { createCharges } from './billing/charges.ts'
+import { MINUTE } from './clock.ts'
+import { type Config, ConfigError } from './config.ts'
+import { createRevocations } from './endings/revocations.ts'
+import { createHousekeeping } from './housekeeping.ts'
+import { createApp } from './http/app.ts'
+import { createCallers } from './http/caller.ts'
+import { createHttpServer } from './http/http-server.ts'
+import type { HealthCheck } from './http/services.ts'
+import { createHub, type Hub } from './hub/hub.ts'
+import { newId } from './ids.ts'
+import { createIntrospection } from './introspection/introspection.ts'
+import { createLog, type Log } from './log.ts'
+import { createInbox } from './mail/inbox.ts'
+import { createMail, openServices, type Services } from './services.ts'
+import { lockDataDir } from './storage/database.ts'
+import { createPages } from './web/pages.ts'
+
+export const VERSION: string = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+).version
+
+/** `last_used_at` is stored within 10 s; this leaves room for a slow commit. */
+const FLUSH_USES_EVERY = 5_000
+const SYNCHRONIZE_CLOCK_EVERY = MINUTE
+/** Agents have this long to connect elsewhere before their connections close with 1012. */
+const DRAIN_AGENTS_MS = 3_000
+const DRAIN_MAIL_MS = 3_000
+/** Mail that waits longer than this is named by /readyz. */
+const MAIL_LATE_SECONDS = 60
+const DEAF = 'this node does not hear the others; it looks at the database every second instead'
+
+export interface RunningServer extends AsyncDisposable {
+  readonly url: string
+  readonly port: number
+  readonly services: Services
+  readonly hub: Hub
+  /** Drains: no new work, agents told, queued mail stays queued. */
+  close(): Promise<void>
+}
+
+export interface ServerOptions {
+  log?: Log
+  /** Where printed sign-in links go (`inbox:` only). */
+  announce?: (line: string) => void
+}
+
+/**
+ * The whole service, listening.
+ *
+ * @throws Error with one sentence for the operator: a taken port, a data directory in use, a database that is
+ *   newer than this program, stored keys that no secret opens
+ */
+export async function startServer(wanted: Config, options: ServerOptions = {}): Promise<RunningServer> {
+  const config = wanted.port === 0 ? await withFreePort(wanted) : wanted
+  const log = options.log ?? createLog(config.logLevel)
+  await using stack = new AsyncDisposableStack()
+
+  if (config.database.engine === 'sqlite') stack.use(lockOf(config.dataDir))
+  const services = await openServices(config, log)
+  stack.defer(() => services.close())
+  const hub = await startHub(services)
+  stack.defer(() => hub.close())
+  const { deliverer } = createMail(services, options.announce ?? (line => console.log(line)))
+  const httpServer = listenFor(services, hub)
+  await listen(httpServer, config)
+  deliverer.start()
+  const stopTimers = startTimers(services)
+
+  const held = stack.move()
+  let closed: Promise<void> | undefined
+  const close = () => {
+    closed ??= shutDown()
+    return closed
+  }
+  return { url: config.publicUrl, port: config.port, services, hub, close, [Symbol.asyncDispose]: close }
+
+  async function shutDown(): Promise<void> {
+    stopTimers()
+    const drained = once(httpServer, 'close')
+    httpServer.close()
+    httpServer.closeIdleConnections()
+    await Promise.all([hub.drain(DRAIN_AGENTS_MS), deliverer.stop(DRAIN_MAIL_MS)])
+    httpServer.closeAllConnections()
+    await drained
+    await services.apiKeys
+      .flushUses()
+      .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
+    await held.disposeAsync()
+  }
+}
+
+/** With port 0 the system picks one; links and tokens must name it, so it is known before anything else. */
+async function withFreePort(config: Config): Promise<Config> {
+  const probe = createProbe().listen(0, config.host)
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  const renamed = (url: string) => url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
+  return { ...config, port, publicUrl: renamed(config.publicUrl), verifyUrl: renamed(config.verifyUrl) }
+}
+
+function lockOf(dataDir: string): Disposable {
+  const release = lockDataDir(dataDir)
+  if (!release) {
+    throw new ConfigError([
+      `Another "keyway serve" runs on the data directory ${dataDir}. Stop it, or set KEYWAY_DATA_DIR to another folder.`,
+    ])
+  }
+  return { [Symbol.dispose]: release }
+}
+
+async function startHub(services: Services): Promise<Hub> {
+  const { config, storage, clock, log, agentTokens, apiKeys } = services
+  const hub = createHub({
+    clock,
+    log,
+    events: storage.events,
+    presence: storage.store.presence,
+    questions: {
+      verifyToken: agentTokens.verify,
+      standing: apiKeys.standing,
+      endingsSince: storage.store.endings.since,
+    },
+    publicUrl: config.publicUrl,
+    corsOrigins: config.corsOrigins,
+    maxConnectionsPerUser: config.hubMaxConnections,
+    nodeId: newId(clock.now()),
+    version: VERSION,
+  })
+  await hub.start()
+  return hub
+}
+
+function listenFor(services: Services, hub: Hub): Server {
+  const { config, storage, clock, log } = services
+  const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
+  const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
+  const securityEvents = storage.store.securityEvents
+  const pages = createPages({
+    ...services,
+    agents: hub,
+    inbox,
+    lifetimes: config,
+    maxActiveKeys: config.maxActiveKeys,
+    productName: config.mailFrom.name,
+    publicUrl: config.publicUrl,
+    securityEvents,
+    supportEmail: config.supportEmail,
+    callerOf: (_request, env) => callers.of((env as HttpBindings).incoming),
+    isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
+  })
+  const app = createApp({
+    services: {
+      ...services,
+      charges: createCharges(services),
+      hub,
+      introspection: createIntrospection(services),
+      readiness: { checks: () => checkHealth(services) },
+      revocations: createRevocations(services),
+      securityEvents,
+    },
+    clock,
+    log,
+    version: VERSION,
+    publicUrl: config.publicUrl,
+    corsOrigins: config.corsOrigins,
+    callers,
+    failureLimits: config.failureLimits,
+    hasInbox: inbox !== null,
+    pages,
+  })
+  const server = createHttpServer(app, { publicUrl: config.publicUrl, clock, log })
+  server.on('upgrade', (request, socket, head) =>
+    hub.handleUpgrade(request, socket, head, callers.of(request)),
+  )
+  return server
+}
+
+async function listen(server: Server, { host, port }: Config): Promise<void> {
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') {
+      throw new ConfigError([
+        `Port ${port} on ${host} is taken. Stop what listens there, or set KEYWAY_PORT=8081.`,
+      ])
+    }
+    throw new ConfigError([
+      `Keyway cannot listen on ${host}:${port} (${code}). Check KEYWAY_HOST and KEYWAY_PORT.`,
+    ])
+  }
+}
+
+async function checkHealth({ storage, clock }: Services): Promise<HealthCheck[]> {
+  const events = storage.eventsHealth()
+  const reachable = await storage.readClock().then(
+    () => true,
+    () => false,
+  )
+  const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
+  const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
+  return [
+    { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
+    { name: 'events', required: false, ok: events.listening, detail: events.listening ? undefined : DEAF },
+    {
+      name: 'mail',
+      required: false,
+      ok: waiting < MAIL_LATE_SECONDS,
+      detail: waiting < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waiting} s`,
+    },
+  ]
+}
+
+function startTimers(services: Services): () => void {
+  const { apiKeys, clock, storage, log } = services
+  const warn = (what: string) => (error: unknown) => log.warn({ error: String(error) }, what)
+  const uses = setInterval(
+    () => apiKeys.flushUses().catch(warn('last uses were not stored')),
+    FLUSH_USES_EVERY,
+  )
+  const time = setInterval(
+    () => clock.synchronize(() => storage.readClock()).catch(warn('the database clock could not be read')),
+    SYNCHRONIZE_CLOCK_EVERY,
+  )
+  const stops = [
+    services.signingKeys.start(),
+    createHousekeeping({ store: storage.store, clock, log }).start(),
+    () => clearInterval(uses),
+    () => clearInterval(time),
+  ]
+  return () => {
+    for (const stop of stops) stop()
+  }
+}

@@ -1,0 +1,116 @@
+import { createAgentTokens } from './agent-tokens/agent-tokens.ts'
+import { createApiKeys } from './api-keys/api-keys.ts'
+import { createApps } from './apps/apps.ts'
+import { createAccounts } from './billing/accounts.ts'
+import { type Clock, createClock } from './clock.ts'
+import { type Config, ConfigError } from './config.ts'
+import { createLog, type Log } from './log.ts'
+import { createMagicLinks } from './magic-links/magic-links.ts'
+import { createMailer } from './mail/mailer.ts'
+import { createMailWriter } from './mail/templates/mail-writer.ts'
+import { createDeliverer } from './outbox/deliverer.ts'
+import { createOutbox } from './outbox/outbox.ts'
+import { createSecrets, SealError, type Secrets } from './secrets.ts'
+import { createSessions } from './sessions/sessions.ts'
+import { createJwt } from './signing-keys/jwt.ts'
+import { createSigningKeys } from './signing-keys/signing-keys.ts'
+import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
+import { createUsers } from './users/users.ts'
+
+/** Every verb on one opened database: what the server, the commands and the tests are composed of. */
+export type Services = Awaited<ReturnType<typeof openServices>>
+
+/**
+ * Opens the database and puts the nouns together. Listens to nothing and sends nothing.
+ *
+ * @throws ConfigError where settings and database do not fit (too new, not migrated, sealed by another secret);
+ *   KeywayError `unavailable`
+ */
+export async function openServices(config: Config, log: Log = createLog(config.logLevel)) {
+  const storage = await createStorage(config, log).catch(explain)
+  try {
+    const clock = createClock()
+    await clock.synchronize(() => storage.readClock())
+    const services = compose(config, log, { storage, clock, secrets: createSecrets(config.secrets) })
+    await services.signingKeys.load()
+    return services
+  } catch (error) {
+    await storage.close()
+    return explain(error)
+  }
+}
+
+/** What an operator can mend is a mistake of configuration: one sentence, status 78, and nothing made anew. */
+function explain(error: unknown): never {
+  if (error instanceof SealError) {
+    throw new ConfigError([
+      `KEYWAY_SECRET does not fit this database: ${error.message}. Give back the secret that it was made with.`,
+    ])
+  }
+  if (error instanceof DatabaseTooNew || error instanceof MigrationNeeded)
+    throw new ConfigError([error.message])
+  throw error
+}
+
+export interface Ground {
+  storage: DatabaseStorage
+  clock: Clock
+  secrets: Secrets
+}
+
+/** The nouns in the one direction in which they know each other. */
+export function compose<Base extends Ground>(config: Config, log: Log, ground: Base) {
+  const { publicUrl } = config
+  const common = { ...ground, log, publicUrl }
+  const longestTokenSeconds = Math.max(config.accessTokenSeconds, 900)
+  const signingKeys = createSigningKeys({ ...common, longestTokenSeconds })
+  const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
+  const outbox = createOutbox(common)
+  const users = createUsers(common)
+  const accounts = createAccounts(common)
+  const apps = createApps(common)
+  const apiKeys = createApiKeys({ ...common, outbox, maxActiveKeys: config.maxActiveKeys })
+  const agentTokens = createAgentTokens({ ...common, apiKeys, jwt })
+  const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
+  const magicLinks = createMagicLinks({
+    ...common,
+    outbox,
+    sessions,
+    verifyUrl: config.verifyUrl,
+    limits: config.magicLinkLimits,
+    networkLimits: config.magicLinkNetworkLimits,
+  })
+  return {
+    ...ground,
+    config,
+    log,
+    signingKeys,
+    jwt,
+    outbox,
+    users,
+    accounts,
+    apps,
+    apiKeys,
+    agentTokens,
+    sessions,
+    magicLinks,
+    close: () => ground.storage.close(),
+  }
+}
+
+/** The way out for mail. `announce` is told of every sign-in link that stays on this machine. */
+export function createMail(services: Services, announce?: (line: string) => void) {
+  const { config, log } = services
+  const mailer = createMailer(config.mail, {
+    ...services,
+    from: config.mailFrom,
+    announce: ({ to, link, code }) =>
+      announce?.(`Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`),
+  })
+  const write = createMailWriter({
+    productName: config.mailFrom.name,
+    supportEmail: config.supportEmail,
+    publicUrl: config.publicUrl,
+  })
+  return { mailer, deliverer: createDeliverer({ ...services, mailer, write, log }) }
+}

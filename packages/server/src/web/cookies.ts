@@ -1,0 +1,81 @@
+import type { Context } from 'hono'
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import type { Clock, Instant } from '../clock.ts'
+import { MAGIC_LINK_LIFETIME, MAGIC_LINK_LIFETIME_SECONDS } from '../magic-links/magic-link.ts'
+import { randomToken, type Secrets } from '../secrets.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/user.ts'
+
+/** One link that this browser asked for. */
+export interface AskedLink {
+  loginId: string
+  email: EmailAddress
+  at: Instant
+}
+
+/** As many links as one browser can wait for at a time. */
+const MAX_ASKED_LINKS = 5
+
+export interface Cookies {
+  session(c: Context): string | undefined
+  setSession(c: Context, value: string, maxAgeSeconds: number): void
+  clearSession(c: Context): void
+  /** The random value that form tokens are bound to; made where the browser has none. */
+  formSecret(c: Context): string
+  /** Links that this browser asked for and that may still be live, newest first. Forged ones are none. */
+  askedLinks(c: Context): AskedLink[]
+  rememberAsked(c: Context, link: AskedLink): void
+}
+
+/**
+ * `__Host-` ties a cookie to this very origin, but browsers take it over https only. Lax and not Strict: the
+ * click in a mail is a cross-site navigation, and a Strict cookie would not arrive with it.
+ */
+export function createCookies({
+  secrets,
+  clock,
+  publicUrl,
+}: {
+  secrets: Secrets
+  clock: Clock
+  publicUrl: string
+}): Cookies {
+  const secure = publicUrl.startsWith('https:')
+  const prefix = secure ? '__Host-' : ''
+  const names = {
+    session: `${prefix}keyway_session`,
+    form: `${prefix}keyway_form`,
+    asked: `${prefix}keyway_asked`,
+  }
+  const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
+
+  return {
+    session: c => getCookie(c, names.session),
+    setSession: (c, value, maxAge) => setCookie(c, names.session, value, { ...attributes, maxAge }),
+    clearSession: c => void deleteCookie(c, names.session, { path: '/', secure }),
+    formSecret(c) {
+      const present = getCookie(c, names.form)
+      if (present && /^[\w-]{43}$/.test(present)) return present
+      const fresh = randomToken(32)
+      setCookie(c, names.form, fresh, attributes)
+      return fresh
+    },
+    askedLinks(c) {
+      return readAsked(getCookie(c, names.asked) ?? '').filter(
+        link => clock.now() < link.at + MAGIC_LINK_LIFETIME,
+      )
+    },
+    rememberAsked(c, link) {
+      const links = [link, ...this.askedLinks(c)].slice(0, MAX_ASKED_LINKS)
+      const body = Buffer.from(JSON.stringify(links)).toString('base64url')
+      const value = `${body}~${secrets.mac('link-marker', body)}`
+      setCookie(c, names.asked, value, { ...attributes, maxAge: MAGIC_LINK_LIFETIME_SECONDS })
+    },
+  }
+
+  function readAsked(value: string): AskedLink[] {
+    const [body = '', mac = ''] = value.split('~')
+    if (!secrets.verifyMac('link-marker', body, mac)) return []
+    const links = JSON.parse(Buffer.from(body, 'base64url').toString()) as AskedLink[]
+    return links.filter(link => parseEmailAddress(link.email) === link.email)
+  }
+}
