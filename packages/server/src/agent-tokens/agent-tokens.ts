@@ -1,5 +1,12 @@
-import type { Instant } from '../clock.ts'
+import { allows, type OwnedApiKey } from '../api-keys/api-key.ts'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { Storage } from '../store.ts'
+import { AGENT_TOKEN_TYPE, agentTokenTimes, hubAudience } from './agent-token.ts'
 
 export interface AgentTokenClaims {
   /** The owner's id. */
@@ -25,6 +32,106 @@ export interface AgentTokens {
     audience: string | undefined,
     caller: Caller,
   ): Promise<{ token: string; agentId: string; expiresIn: number }>
-  /** What the token alone shows: signature, type, issuer, audience (the hub's), times. Null when any is wrong. */
-  verify(token: string): Promise<AgentTokenClaims | null>
+  /**
+   * What the token alone shows: signature, type, issuer, audience, times. Null when any is wrong. Whether its key
+   * still stands is another question, for `ApiKeys.standing`.
+   *
+   * @param audience the hub's unless another is given
+   */
+  verify(token: string, audience?: string): Promise<AgentTokenClaims | null>
+}
+
+export function createAgentTokens(deps: {
+  storage: Storage
+  apiKeys: Pick<ApiKeys, 'authenticate'>
+  jwt: Jwt
+  clock: Clock
+  publicUrl: string
+}): AgentTokens {
+  const { storage, apiKeys, jwt, clock, publicUrl } = deps
+  const hub = hubAudience(publicUrl)
+
+  return {
+    async exchange(key, audience, caller) {
+      const isKnown = await isAudience(audience)
+      const apiKey = await apiKeys.authenticate(key, caller, presented => {
+        assertConnects(presented)
+        if (!isKnown) throw unknownAudience()
+        // Asked here, so that a refused exchange is no use of the key.
+        assertTimeLeft(presented)
+      })
+      const now = clock.now()
+      const { issuedAt, expiresAt, expiresIn } = agentTokenTimes(apiKey.expiresAt, now)
+      if (expiresIn < 1) throw keyExpired()
+      const token = jwt.sign(AGENT_TOKEN_TYPE, {
+        type: AGENT_TOKEN_TYPE,
+        iss: publicUrl,
+        aud: audience ?? hub,
+        sub: apiKey.userId,
+        agent_id: apiKey.userId,
+        app_id: apiKey.appId,
+        key_id: apiKey.id,
+        ...(apiKey.scopes.length > 0 && { scope: apiKey.scopes.join(' ') }),
+        iat: issuedAt,
+        nbf: issuedAt,
+        exp: expiresAt,
+        jti: newId(now),
+      })
+      return { token, agentId: apiKey.userId, expiresIn }
+    },
+
+    async verify(token, audience = hub) {
+      const claims = await jwt.verify(token, { typ: AGENT_TOKEN_TYPE, audience })
+      return claims && toAgentTokenClaims(claims)
+    },
+  }
+
+  /** The hub's costs no read. */
+  async function isAudience(audience: string | undefined): Promise<boolean> {
+    if (audience === undefined || audience === hub) return true
+    return (await storage.store.apps.findByAudience(audience)) !== null
+  }
+
+  /** A key in its last second gives nothing: a token in whole seconds would be dead or outlive it. */
+  function assertTimeLeft({ expiresAt }: OwnedApiKey): void {
+    if (agentTokenTimes(expiresAt, clock.now()).expiresIn < 1) throw keyExpired()
+  }
+}
+
+function assertConnects(apiKey: OwnedApiKey): void {
+  if (allows(apiKey, 'agent:connect')) return
+  throw new KeywayError(
+    'insufficient_scope',
+    'This API key lacks the scope agent:connect. Use a key that has it, or one without scopes.',
+  )
+}
+
+function unknownAudience(): KeywayError {
+  return invalidRequest([
+    {
+      field: 'audience',
+      message: "must be the audience of a registered app; leave it out for this service's hub",
+    },
+  ])
+}
+
+function keyExpired(): KeywayError {
+  return new KeywayError('api_key_expired', 'This API key expires within a second. Make a new one.')
+}
+
+function toAgentTokenClaims(claims: Record<string, unknown>): AgentTokenClaims | null {
+  const { type, sub, app_id, key_id, scope, jti, iat, exp } = claims
+  if (type !== AGENT_TOKEN_TYPE || typeof sub !== 'string' || typeof jti !== 'string') return null
+  if (typeof app_id !== 'string' || typeof key_id !== 'string') return null
+  if (typeof iat !== 'number' || typeof exp !== 'number') return null
+  if (scope !== undefined && (typeof scope !== 'string' || scope === '')) return null
+  return {
+    agentId: sub,
+    appId: app_id,
+    keyId: key_id,
+    scopes: scope === undefined ? null : scope.split(' '),
+    tokenId: jti,
+    issuedAt: iat * SECOND,
+    expiresAt: exp * SECOND,
+  }
 }

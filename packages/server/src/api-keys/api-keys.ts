@@ -1,15 +1,19 @@
-import type { Instant } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
+import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
+import { securityEvent } from '../security-events/security-events.ts'
+import type { Storage, Store, Transaction } from '../store.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey } from './api-key.ts'
+import { assertOpens, findPresented, standingOf } from './key-standing.ts'
+import { createLastUsed } from './last-used.ts'
+import { type NewApiKey, newApiKey } from './new-api-key.ts'
+import { createRevocation, tellChanged } from './revocation.ts'
+import { createRotation } from './rotation.ts'
 
-export interface NewApiKey {
-  name: string | null
-  scopes: string[]
-  expiresAt: Instant | null
-  appId: string
-  allowedNetworks: string[]
-}
+export type { NewApiKey } from './new-api-key.ts'
 
 /** Whether a key still opens anything, and what; the hub asks this about every key that it holds connections of. */
 export interface KeyStanding {
@@ -23,7 +27,7 @@ export interface KeyStanding {
 }
 
 export interface ApiKeys {
-  /** @throws KeywayError `key_limit_reached`, `invalid_request` (unregistered app) */
+  /** @throws KeywayError `key_limit_reached`, `invalid_request` (unregistered app, expiry not in the future) */
   create(userId: string, wanted: NewApiKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>
   list(userId: string, status: ApiKeyStatus | null, page: PageRequest): Promise<Slice<ApiKey>>
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
@@ -50,12 +54,146 @@ export interface ApiKeys {
   /**
    * The key that was presented, if it opens anything now from this address; notes its use.
    *
+   * @param accept a further condition of the caller's; what it throws is the refusal, and no use is noted
    * @throws KeywayError `invalid_api_key` (malformed and unknown alike), `api_key_revoked`, `api_key_expired`,
    *   `account_suspended`, `network_not_allowed`
    */
-  authenticate(key: string, caller: Pick<Caller, 'address'>): Promise<OwnedApiKey>
+  authenticate(
+    key: string,
+    caller: Pick<Caller, 'address'>,
+    accept?: (key: OwnedApiKey) => void,
+  ): Promise<OwnedApiKey>
   /** Unknown keys are absent. */
   standing(ids: readonly string[]): Promise<Map<string, KeyStanding>>
   /** Writes gathered `last_used_at`; called on a timer and before the process ends. */
   flushUses(): Promise<void>
+}
+
+export interface ApiKeyDeps {
+  storage: Storage
+  clock: Clock
+  log: Log
+  outbox: Outbox
+  maxActiveKeys: number
+}
+
+type Created = { apiKey: ApiKey } | { refused: 'no_owner' | 'no_app' | 'limit' }
+
+export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
+  const { storage, clock, log, maxActiveKeys } = deps
+  const { store } = storage
+  const lastUsed = createLastUsed(deps)
+  const { revoke, revokeById, revokeByPossession } = createRevocation(deps)
+  const rotate = createRotation(deps)
+
+  return {
+    async create(userId, wanted, caller) {
+      const now = clock.now()
+      if (wanted.expiresAt !== null && wanted.expiresAt <= now) {
+        throw invalidRequest([
+          { field: 'expires_at', message: 'must lie in the future, for example "2030-01-01T00:00:00Z"' },
+        ])
+      }
+      const { key, apiKey } = newApiKey(userId, wanted, now)
+      const outcome = await storage.transaction<Created>(
+        tx => insertCounted(tx, apiKey, caller),
+        afterwards => landedKey(afterwards, apiKey),
+      )
+      if ('refused' in outcome) throw refusal(outcome.refused)
+      return { key, apiKey: outcome.apiKey }
+    },
+
+    async list(userId, status, page) {
+      const { rows, next } = await store.apiKeys.list(userId, status, clock.now(), page)
+      return { rows: rows.map(lastUsed.withLastUse), next }
+    },
+
+    async get(userId, id) {
+      return lastUsed.withLastUse(required(await store.apiKeys.findOwned(userId, id)))
+    },
+
+    async update(userId, id, change) {
+      const updated = await storage.transaction(async tx => {
+        const apiKey = await tx.apiKeys.update(userId, id, change)
+        if (apiKey && change.allowedNetworks) await tellChanged(tx, apiKey, clock.now())
+        return apiKey
+      })
+      return lastUsed.withLastUse(required(updated))
+    },
+
+    rotate,
+
+    async revoke(userId, id, caller) {
+      return lastUsed.withLastUse(required(await revoke(userId, id, caller)))
+    },
+
+    async revokeById(id) {
+      return lastUsed.withLastUse(required(await revokeById(id)))
+    },
+
+    revokeByPossession,
+
+    async authenticate(key, caller, accept) {
+      const apiKey = await findPresented(store, key)
+      assertOpens(apiKey, caller.address, clock.now())
+      accept?.(apiKey)
+      lastUsed.note(apiKey.id)
+      return apiKey
+    },
+
+    async standing(ids) {
+      const now = clock.now()
+      const found = await store.apiKeys.findMany(ids)
+      return new Map(found.map(apiKey => [apiKey.id, standingOf(apiKey, now)]))
+    },
+
+    async flushUses() {
+      try {
+        await lastUsed.flush()
+      } catch (error) {
+        // The notes are kept for the next time, and nobody waits for them.
+        log.warn({ error: String(error) }, 'last_used_at of keys could not be stored yet')
+      }
+    },
+  }
+
+  /** Behind the lock of its owner's row, so that of two that take the last place one is refused. */
+  async function insertCounted(tx: Transaction, apiKey: ApiKey, caller: Caller): Promise<Created> {
+    const owner = await tx.users.lock(apiKey.userId)
+    if (owner?.status !== 'active') return { refused: 'no_owner' }
+    if (!(await tx.apps.find(apiKey.appId))) return { refused: 'no_app' }
+    const now = clock.now()
+    if ((await tx.apiKeys.countActive(owner.id, now)) >= maxActiveKeys) return { refused: 'limit' }
+    await tx.apiKeys.insert(apiKey)
+    await tx.securityEvents.insert(
+      securityEvent('api_key_created', owner.id, now, caller, { keyId: apiKey.id }),
+    )
+    return { apiKey }
+  }
+
+  function refusal(reason: Exclude<Created, { apiKey: ApiKey }>['refused']): KeywayError {
+    switch (reason) {
+      case 'no_owner':
+        return new KeywayError('account_suspended', 'This account cannot make keys. Ask the operator.')
+      case 'no_app':
+        return invalidRequest([
+          { field: 'app_id', message: 'must name a registered app, for example "service-sdk"' },
+        ])
+      case 'limit':
+        return new KeywayError(
+          'key_limit_reached',
+          `This account has ${maxActiveKeys} active keys, which is the limit. Revoke one first, or rotate one.`,
+        )
+    }
+  }
+}
+
+async function landedKey(store: Store, { userId, id }: ApiKey): Promise<Created | undefined> {
+  const apiKey = await store.apiKeys.findOwned(userId, id)
+  return apiKey ? { apiKey } : undefined
+}
+
+function required(apiKey: ApiKey | null): ApiKey {
+  if (!apiKey) throw new KeywayError('not_found', 'There is no such API key.')
+  return apiKey
 }

@@ -1,60 +1,114 @@
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
+import { isLoopbackHost } from '../network.ts'
 import { equals, randomToken, sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type App, isAppId } from './app.ts'
 
+/** How an app's secret begins, so that people and scanners recognise one. */
+export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
+export const MAX_APP_NAME_LENGTH = 100
+const MAX_URL_LENGTH = 2048
 
 export interface NewApp {
   id: string
   name: string
+  /** What agent tokens for its own services are issued to. */
   audience: string | null
+  /** Its own page that sign-in links open. */
   verifyUrl: string | null
 }
 
 export interface Apps {
   list(): Promise<App[]>
-  /** @throws KeywayError `invalid_request` (no app id, or one that is taken) */
+  /** @throws KeywayError `invalid_request`, also when the id or the audience is taken */
   register(wanted: NewApp): Promise<App>
-  /** A new secret, told once. The one before it keeps working, so that it can be changed while serving. @throws KeywayError `not_found` */
+  /** A new secret, in the one answer that holds it. The one before it works on. @throws KeywayError `not_found` */
   newSecret(id: string): Promise<string>
-  /** The registered app whose secret this is, or null. Constant time. */
+  /** The registered app whose secret this is, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
 
 export function createApps({ storage, clock }: { storage: Storage; clock: Clock }): Apps {
-  const { store } = storage
+  const { apps } = storage.store
+
   return {
-    list: () => store.apps.list(),
+    list() {
+      return apps.list()
+    },
 
     async register(wanted) {
-      if (!isAppId(wanted.id))
-        throw invalidRequest([
-          { field: 'id', message: 'must be 1 to 64 of a-z 0-9 . _ - and begin with a letter or digit' },
-        ])
+      assertValid(wanted)
       const app: App = { ...wanted, firstParty: false, createdAt: clock.now() }
-      const added = await storage.transaction(tx => tx.apps.insert(app))
-      if (!added) throw invalidRequest([{ field: 'id', message: `is taken: there is an app ${app.id}` }])
+      const outcome = await storage.transaction(async tx => {
+        if (app.audience !== null && (await tx.apps.findByAudience(app.audience))) return 'audience'
+        return (await tx.apps.insert(app)) ? null : 'id'
+      })
+      if (outcome) throw invalidRequest([{ field: outcome, message: 'belongs to a registered app already' }])
       return app
     },
 
     async newSecret(id) {
-      const secret = randomToken(APP_SECRET_BYTES)
-      const found = await storage.transaction(async tx => {
-        const app = await tx.apps.find(id)
-        if (app) await tx.apps.addSecret(id, sha256(secret), clock.now())
-        return app !== null
+      const secret = APP_SECRET_PREFIX + randomToken(APP_SECRET_BYTES)
+      const app = await storage.transaction(async tx => {
+        const found = await tx.apps.find(id)
+        if (found) await tx.apps.addSecret(id, sha256(secret), clock.now())
+        return found
       })
-      if (!found) throw new KeywayError('not_found', `There is no app ${id}. Add it: keyway apps add ${id}`)
+      if (!app) throw new KeywayError('not_found', 'No app with this id is registered.')
       return secret
     },
 
     async authenticate(id, secret) {
+      const presented = sha256(secret)
       if (!isAppId(id)) return null
-      const given = sha256(secret)
-      const accepted = await store.apps.secrets(id)
-      return accepted.some(hash => equals(hash, given)) ? store.apps.find(id) : null
+      const [app, accepted] = await Promise.all([apps.find(id), apps.secrets(id)])
+      // Every one is compared, in constant time: neither which of the two it was nor how near a guess came shows.
+      const matches = accepted.map(hash => equals(hash, presented)).includes(true)
+      return matches ? app : null
     },
   }
+}
+
+function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
+  const errors = [
+    !isAppId(id) && { field: 'id', message: 'must be 1 to 64 of a-z 0-9 . _ -, for example "shop"' },
+    !isName(name) && { field: 'name', message: 'must be 1 to 100 characters without control characters' },
+    !isAudience(audience) && {
+      field: 'audience',
+      message:
+        'must be an http or https address without credentials and fragment, for example "https://shop.example.com"',
+    },
+    !isPage(verifyUrl) && {
+      field: 'verify_url',
+      message:
+        'must be an https address (http on loopback only), for example "https://shop.example.com/verify"',
+    },
+  ].filter(error => error !== false)
+  if (errors.length > 0) throw invalidRequest(errors)
+}
+
+function isName(name: string): boolean {
+  const isClean = name.isWellFormed() && !/\p{Cc}/u.test(name)
+  return isClean && name.trim() !== '' && [...name].length <= MAX_APP_NAME_LENGTH
+}
+
+/** Compared as a text with what a caller asks for, so it is kept as it was given. */
+function isAudience(audience: string | null): boolean {
+  return audience === null || parseUrl(audience) !== null
+}
+
+/** It receives live tokens, so they travel encrypted. */
+function isPage(verifyUrl: string | null): boolean {
+  if (verifyUrl === null) return true
+  const url = parseUrl(verifyUrl)
+  return url !== null && (url.protocol === 'https:' || isLoopbackHost(url.hostname))
+}
+
+function parseUrl(text: string): URL | null {
+  if (text.length > MAX_URL_LENGTH || /[\s\p{Cc}]/u.test(text)) return null
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol)) return null
+  return url.username || url.password || url.hash ? null : url
 }

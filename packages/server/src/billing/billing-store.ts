@@ -11,6 +11,9 @@ export interface BillingStore {
    * transaction. Null, and nothing written, when the balance would fall below zero or the cause was used.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
+  findEntry(id: string): Promise<LedgerEntry | null>
+  /** What an Idempotency-Key or an event caused, if it did. */
+  findByCause(cause: string): Promise<LedgerEntry | null>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
   /** Whether an address with this keyed hash had its trial credit; remembers it. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>

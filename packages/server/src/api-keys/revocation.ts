@@ -1,0 +1,95 @@
+import type { Instant } from '../clock.ts'
+import { endingsOf } from '../endings/endings.ts'
+import { newId } from '../ids.ts'
+import type { Caller } from '../network.ts'
+import { sha256 } from '../secrets.ts'
+import { securityEvent } from '../security-events/security-events.ts'
+import type { Store, Transaction } from '../store.ts'
+import { type ApiKey, type OwnedApiKey, statusOf } from './api-key.ts'
+import type { ApiKeyDeps } from './api-keys.ts'
+import { isWellFormed } from './key-standing.ts'
+
+/** The three ways to end a key: by its owner, by the operator, by whoever holds it. */
+export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
+  const { store } = storage
+
+  return {
+    /** Null for another user's key as for an unknown one. */
+    revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey | null> {
+      return storage.transaction(
+        async tx => {
+          const owned = await tx.apiKeys.findOwned(userId, id)
+          return owned && ((await end(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
+        },
+        async afterwards => whenRevoked(await afterwards.apiKeys.findOwned(userId, id)),
+      )
+    },
+
+    revokeById(id: string): Promise<ApiKey | null> {
+      return storage.transaction(
+        async tx => (await end(tx, id, null)) ?? (await findById(tx, id)),
+        async afterwards => whenRevoked(await findById(afterwards, id)),
+      )
+    },
+
+    /** Whoever finds a key can end it, and its owner hears of it. False when there is no such key. */
+    async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
+      const held = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
+      if (!held) return false
+      const mailId = newId(clock.now())
+      await storage.transaction(
+        async tx => {
+          const ended = await end(tx, held.id, caller)
+          if (ended) await mailOwner(tx, ended, mailId)
+          return true
+        },
+        async afterwards => whenRevoked(await findById(afterwards, held.id)) && true,
+      )
+      return true
+    },
+  }
+
+  /** Ends the key with all that belongs to it, once: null when it had ended already. */
+  async function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
+    const now = clock.now()
+    const ended = await tx.apiKeys.revoke(id, now)
+    if (ended) await recordRevocation(tx, ended, now, caller)
+    return ended
+  }
+
+  async function mailOwner(tx: Transaction, { userId, keyPrefix, name }: ApiKey, id: string): Promise<void> {
+    const owner = await tx.users.find(userId)
+    if (!owner?.email) return
+    const now = clock.now()
+    const content = { kind: 'api_key_revoked_by_holder', at: now, keyPrefix, keyName: name } as const
+    await outbox.enqueue(tx, { id, recipient: owner.email, userId, content, now })
+  }
+}
+
+/** What belongs to every revocation, in its own transaction: the owner's record, and word to all nodes. */
+export async function recordRevocation(
+  tx: Transaction,
+  apiKey: ApiKey,
+  now: Instant,
+  caller: Caller | null,
+): Promise<void> {
+  await tx.securityEvents.insert(
+    securityEvent('api_key_revoked', apiKey.userId, now, caller, { keyId: apiKey.id }),
+  )
+  await tellChanged(tx, apiKey, now)
+}
+
+/** Lets every hub ask about the key anew: now by the event, and for certain by the sweep of the endings. */
+export async function tellChanged(tx: Transaction, { id, userId }: ApiKey, now: Instant): Promise<void> {
+  await tx.endings.insert(endingsOf('api_key', [id], userId, now))
+  tx.publish({ type: 'api_key.changed', keyId: id, userId })
+}
+
+async function findById(store: Store, id: string): Promise<OwnedApiKey | null> {
+  const [found] = await store.apiKeys.findMany([id])
+  return found ?? null
+}
+
+function whenRevoked(apiKey: ApiKey | null): ApiKey | undefined {
+  return apiKey && statusOf(apiKey, apiKey.createdAt) === 'revoked' ? apiKey : undefined
+}

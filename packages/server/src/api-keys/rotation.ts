@@ -1,0 +1,79 @@
+import { SECOND } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import type { Caller } from '../network.ts'
+import { securityEvent } from '../security-events/security-events.ts'
+import type { Store, Transaction } from '../store.ts'
+import { type ApiKey, statusOf } from './api-key.ts'
+import type { ApiKeyDeps } from './api-keys.ts'
+import { newApiKey } from './new-api-key.ts'
+import { recordRevocation, tellChanged } from './revocation.ts'
+
+type Refused = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
+type Outcome = { apiKey: ApiKey } | { refused: Refused }
+
+const DETAILS: Record<Refused, string> = {
+  not_found: 'There is no such API key.',
+  api_key_inactive: 'This API key is revoked or expired and cannot be rotated. Make a new one.',
+  api_key_replaced: 'This API key has a successor already. Rotate that one.',
+}
+
+/**
+ * Replaces a key by one with the same name, scopes, app and networks that ends when the old one would have
+ * ended. The old one works on for the overlap. No count is taken: what replaces needs no place of its own.
+ */
+export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'clock'>) {
+  return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
+    // All of the successor but what it inherits, so that a transaction that runs twice makes the same one.
+    const blank = { name: null, scopes: [], appId: '', allowedNetworks: [], expiresAt: null }
+    const { key, apiKey: fresh } = newApiKey(userId, blank, clock.now())
+
+    const outcome = await storage.transaction<Outcome>(
+      tx => replace(tx, id, fresh, overlapSeconds, caller),
+      store => landed(store, fresh),
+    )
+    if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
+    return { key, apiKey: outcome.apiKey }
+  }
+
+  async function replace(
+    tx: Transaction,
+    id: string,
+    fresh: ApiKey,
+    overlapSeconds: number,
+    caller: Caller,
+  ): Promise<Outcome> {
+    const owner = await tx.users.lock(fresh.userId)
+    const old = owner && (await tx.apiKeys.findOwned(owner.id, id))
+    if (!old) return { refused: 'not_found' }
+    const now = clock.now()
+    const end = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapSeconds * SECOND)
+    const replaced = await tx.apiKeys.replace(id, fresh.id, end, now)
+    if (!replaced) return { refused: await whyNot(tx, old, now) }
+
+    const { name, scopes, appId, allowedNetworks, expiresAt } = old
+    const successor = { ...fresh, name, scopes, appId, allowedNetworks, expiresAt }
+    await tx.apiKeys.insert(successor)
+    await tx.securityEvents.insert(
+      securityEvent('api_key_rotated', old.userId, now, caller, { keyId: old.id }),
+    )
+    await tx.securityEvents.insert(
+      securityEvent('api_key_created', old.userId, now, caller, { keyId: successor.id }),
+    )
+    const revoked = overlapSeconds === 0 ? await tx.apiKeys.revoke(id, now) : null
+    if (revoked) await recordRevocation(tx, revoked, now, caller)
+    else await tellChanged(tx, old, now)
+    return { apiKey: successor }
+  }
+}
+
+/** A dead key is inactive, whatever replaced it. */
+async function whyNot(tx: Transaction, { userId, id }: ApiKey, now: number): Promise<Refused> {
+  const apiKey = await tx.apiKeys.findOwned(userId, id)
+  if (!apiKey) return 'not_found'
+  return statusOf(apiKey, now) === 'active' ? 'api_key_replaced' : 'api_key_inactive'
+}
+
+async function landed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {
+  const apiKey = await store.apiKeys.findOwned(userId, id)
+  return apiKey ? { apiKey } : undefined
+}

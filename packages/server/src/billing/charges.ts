@@ -1,0 +1,116 @@
+import type { App } from '../apps/app.ts'
+import { type Clock, DAY, type Instant } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { sha256 } from '../secrets.ts'
+import type { Storage, Transaction } from '../store.ts'
+import type { LedgerEntry } from './ledger.ts'
+import type { MicroDollars } from './money.ts'
+
+/** How long a repeated request is recognised by its Idempotency-Key. */
+export const IDEMPOTENCY_WINDOW = DAY
+
+export interface WantedCharge {
+  userId: string
+  /** Positive. */
+  amount: MicroDollars
+  description: string
+}
+
+export interface Charges {
+  /**
+   * Takes an amount from a user's balance, once for each Idempotency-Key: the same key and wishes again give the
+   * same entry. A refused charge leaves no trace and may be tried again under its key.
+   *
+   * @throws KeywayError `charge_not_authorized` (no authorisation, or no such active user), `insufficient_balance`,
+   *   `idempotency_conflict`
+   */
+  charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
+}
+
+type Refused = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
+type Outcome = { entry: LedgerEntry } | { refused: Refused }
+
+const DETAILS: Record<Refused, string> = {
+  charge_not_authorized:
+    'This user has not authorised the app to charge the balance, or there is no such user.',
+  insufficient_balance: "The user's balance is too low for this amount. Nothing was charged.",
+  idempotency_conflict: 'This Idempotency-Key was used for another charge. Use a new one for each charge.',
+}
+
+/**
+ * The ledger itself remembers what was charged under which key: an entry's cause is unique, so a charge cannot
+ * happen without being remembered, nor be remembered without having happened.
+ */
+export function createCharges({ storage, clock }: { storage: Storage; clock: Clock }): Charges {
+  return {
+    async charge(app, wanted, idempotencyKey) {
+      const id = newId(clock.now())
+      const origin = `charge:${app.id}:${sha256(idempotencyKey)}`
+      const outcome = await storage.transaction<Outcome>(
+        tx => post(tx, { id, appId: app.id, origin }, wanted),
+        async store => {
+          const entry = await store.billing.findEntry(id)
+          return entry ? { entry } : undefined
+        },
+      )
+      if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
+      return outcome.entry
+    },
+  }
+
+  async function post(
+    tx: Transaction,
+    { id, appId, origin }: { id: string; appId: string; origin: string },
+    wanted: WantedCharge,
+  ): Promise<Outcome> {
+    const now = clock.now()
+    const { earlier, cause } = await usesOf(tx, origin, now)
+    if (earlier) return replay(earlier, wanted)
+    if (!(await isAuthorized(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
+
+    const { userId, amount, description } = wanted
+    const entry = await tx.billing.post({
+      id,
+      userId,
+      kind: 'charge',
+      amount: -amount,
+      appId,
+      description,
+      cause,
+      createdAt: now,
+    })
+    if (entry) return { entry }
+    // Another request with this key came first, or the money is not there.
+    const raced = await tx.billing.findByCause(cause)
+    return raced ? replay(raced, wanted) : { refused: 'insufficient_balance' }
+  }
+}
+
+/** What was charged under this key in the window, and the cause that a charge made now would have. */
+async function usesOf(
+  tx: Transaction,
+  origin: string,
+  now: Instant,
+): Promise<{ earlier: LedgerEntry | null; cause: string }> {
+  let cause = origin
+  let earlier = await tx.billing.findByCause(cause)
+  // A key that comes back after its window is a new one, and causes stay unique: it is named after its last use.
+  while (earlier && now >= earlier.createdAt + IDEMPOTENCY_WINDOW) {
+    cause = `${origin}:${earlier.id}`
+    earlier = await tx.billing.findByCause(cause)
+  }
+  return { earlier, cause }
+}
+
+function replay(entry: LedgerEntry, { userId, amount, description }: WantedCharge): Outcome {
+  const isSame = entry.userId === userId && entry.amount === -amount && entry.description === description
+  return isSame ? { entry } : { refused: 'idempotency_conflict' }
+}
+
+async function isAuthorized(tx: Transaction, userId: string, appId: string): Promise<boolean> {
+  const user = await tx.users.find(userId)
+  if (user?.status !== 'active') return false
+  const granted = await tx.billing.authorizations(userId)
+  return granted.some(authorization => authorization.appId === appId && authorization.revokedAt === null)
+}

@@ -1,0 +1,64 @@
+import { statusOf } from '../api-keys/api-key.ts'
+import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
+import type { Storage } from '../store.ts'
+import type { Ending } from './ending.ts'
+
+/** How far back the feed goes: longer than an agent token lives, so whoever reads it anew misses no live token. */
+export const FEED_WINDOW = 20 * MINUTE
+/** Transactions land late: what is read again each time, so that none is passed over. */
+const LATE_COMMITS = 10 * SECOND
+
+export interface Revocations {
+  /**
+   * What ended after `cursor` (null: in the last 20 minutes), oldest first. Entries may come twice, since
+   * transactions land late; a follower keeps a set. Null: the cursor was not made here.
+   */
+  since(cursor: string | null, limit: number): Promise<{ endings: Ending[]; cursor: string } | null>
+  /** Calls `listener` when something ended on any node. Returns the way to stop. */
+  subscribe(listener: () => void): () => void
+}
+
+/** Sorts before every id: a position at the very beginning of its millisecond. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+/** The feed by which hubs elsewhere follow what ended here. */
+export function createRevocations({ storage, clock }: { storage: Storage; clock: Clock }): Revocations {
+  const { store } = storage
+
+  return {
+    async since(cursor, limit) {
+      const asked = cursor === null ? null : decodeCursor(cursor)
+      if (cursor !== null && !asked) return null
+      const now = clock.now()
+      const from = laterOf(asked, { at: now - FEED_WINDOW, id: FIRST_ID })
+      const read = await store.endings.since(from.at, from.id, limit)
+      const last = read.at(-1)
+      // With more to come the cursor goes on from the last one. At the end it stays behind the present.
+      const position = last && read.length === limit ? last : caughtUp(from, now)
+      return { endings: await onlyEnded(read, now), cursor: encodeCursor(position) }
+    },
+
+    subscribe(listener) {
+      return storage.events.subscribe(({ type }) => {
+        if (type === 'api_key.changed' || type === 'session.ended' || type === 'user.changed') listener()
+      })
+    },
+  }
+
+  /** A key whose conditions only became stricter has an ending as well, so that hubs ask about it; it lives on. */
+  async function onlyEnded(endings: Ending[], now: Instant): Promise<Ending[]> {
+    const ids = endings.filter(({ kind }) => kind === 'api_key').map(({ subjectId }) => subjectId)
+    const keys = ids.length > 0 ? await store.apiKeys.findMany([...new Set(ids)]) : []
+    const alive = new Set(keys.filter(key => statusOf(key, now) === 'active').map(({ id }) => id))
+    return endings.filter(({ kind, subjectId }) => kind !== 'api_key' || !alive.has(subjectId))
+  }
+}
+
+function caughtUp(from: Position, now: Instant): Position {
+  return laterOf({ at: now - LATE_COMMITS, id: FIRST_ID }, from)
+}
+
+function laterOf(left: Position | null, right: Position): Position {
+  return left && (left.at > right.at || (left.at === right.at && left.id > right.id)) ? left : right
+}

@@ -1,0 +1,154 @@
+import type { Json } from '@keyway/sdk/protocol'
+import { hubAudience } from '../agent-tokens/agent-token.ts'
+import type { AgentTokenClaims, AgentTokens } from '../agent-tokens/agent-tokens.ts'
+import type { OwnedApiKey } from '../api-keys/api-key.ts'
+import { isWellFormed, standingNow } from '../api-keys/key-standing.ts'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { parseId } from '../ids.ts'
+import { sha256 } from '../secrets.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { Storage } from '../store.ts'
+
+/** RFC 7662 section 2.2. */
+export type IntrospectionAnswer = { active: false } | ({ active: true } & Record<string, Json>)
+
+export interface Introspection {
+  /**
+   * What a key, access token or agent token stands for now. Dead ones (by themselves, or by their key, session or
+   * owner) and unknown ones answer alike. Moves nothing: no use is noted.
+   */
+  introspect(token: string): Promise<IntrospectionAnswer>
+}
+
+const INACTIVE: IntrospectionAnswer = { active: false }
+
+export function createIntrospection(deps: {
+  storage: Storage
+  clock: Clock
+  agentTokens: Pick<AgentTokens, 'verify'>
+  sessions: Pick<Sessions, 'authenticate'>
+  jwt: Jwt
+  publicUrl: string
+}): Introspection {
+  const { storage, clock, agentTokens, sessions, jwt, publicUrl } = deps
+  const { store } = storage
+
+  return {
+    async introspect(token) {
+      if (isWellFormed(token)) return (await ofKey(token)) ?? INACTIVE
+      return (await ofAgentToken(token)) ?? (await ofAccessToken(token)) ?? INACTIVE
+    },
+  }
+
+  async function ofKey(key: string): Promise<IntrospectionAnswer | null> {
+    const apiKey = await store.apiKeys.findByHash(sha256(key))
+    if (!apiKey || !stands(apiKey)) return null
+    return {
+      active: true,
+      type: 'api_key',
+      iss: publicUrl,
+      sub: apiKey.userId,
+      client_id: apiKey.appId,
+      key_id: apiKey.id,
+      ...scopeOf(apiKey.scopes.length > 0 ? apiKey.scopes : null),
+      iat: seconds(apiKey.createdAt),
+      ...(apiKey.expiresAt !== null && { exp: seconds(apiKey.expiresAt) }),
+    }
+  }
+
+  async function ofAgentToken(token: string): Promise<IntrospectionAnswer | null> {
+    const audience = await audienceOf(token)
+    const claims = audience === null ? null : await agentTokens.verify(token, audience)
+    if (!claims || !(await hasStandingKey(claims))) return null
+    return {
+      active: true,
+      type: 'agent_ws',
+      token_type: 'Bearer',
+      iss: publicUrl,
+      aud: audience,
+      sub: claims.agentId,
+      client_id: claims.appId,
+      key_id: claims.keyId,
+      ...scopeOf(claims.scopes),
+      iat: seconds(claims.issuedAt),
+      exp: seconds(claims.expiresAt),
+      jti: claims.tokenId,
+    }
+  }
+
+  async function ofAccessToken(token: string): Promise<IntrospectionAnswer | null> {
+    const claims = await jwt.verify(token, { typ: 'at+jwt', audience: publicUrl })
+    const signedIn = claims && (await unlessRefused(sessions.authenticate(token)))
+    if (!signedIn) return null
+    const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
+    const { user, session } = signedIn
+    return {
+      active: true,
+      type: 'access',
+      token_type: 'Bearer',
+      iss: publicUrl,
+      aud: publicUrl,
+      sub: user.id,
+      client_id: session.appId,
+      sid: session.id,
+      iat,
+      exp,
+      jti,
+    }
+  }
+
+  /**
+   * The audience that a token claims, if tokens are issued to it at all. Not to be believed before the token was
+   * verified for it.
+   */
+  async function audienceOf(token: string): Promise<string | null> {
+    const claimed = claimedAudience(token)
+    if (claimed === null || claimed === hubAudience(publicUrl)) return claimed
+    return (await store.apps.findByAudience(claimed)) ? claimed : null
+  }
+
+  async function hasStandingKey({ keyId, agentId }: AgentTokenClaims): Promise<boolean> {
+    const id = parseId(keyId)
+    const [apiKey] = id ? await store.apiKeys.findMany([id]) : []
+    return apiKey?.userId === agentId && stands(apiKey)
+  }
+
+  function stands(apiKey: OwnedApiKey): boolean {
+    return standingNow(apiKey, clock.now()) === 'active'
+  }
+}
+
+/** Absent where everything is allowed, as in the tokens. */
+function scopeOf(scopes: string[] | null): { scope?: string; unrestricted: boolean } {
+  return scopes === null ? { unrestricted: true } : { scope: scopes.join(' '), unrestricted: false }
+}
+
+function seconds(instant: Instant): number {
+  return Math.floor(instant / SECOND)
+}
+
+function claimedAudience(token: string): string | null {
+  try {
+    const payload: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    const isObject = typeof payload === 'object' && payload !== null && 'aud' in payload
+    return isObject && typeof payload.aud === 'string' && isStorable(payload.aud) ? payload.aud : null
+  } catch {
+    return null
+  }
+}
+
+/** PostgreSQL refuses a NUL even in a question. */
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}
+
+async function unlessRefused<Value>(call: Promise<Value>): Promise<Value | null> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof KeywayError && error.code === 'invalid_token') return null
+    throw error
+  }
+}
