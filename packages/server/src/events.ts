@@ -12,6 +12,8 @@ export type Event =
   /** Mail was queued. */
   | { type: 'mail.queued' }
   | { type: 'signing_keys.changed' }
+  /** Events may have been missed just now; whoever relies on them asks the store again. */
+  | { type: 'events.gap' }
   /** Text from one hub node to another; see hub/. */
   | { type: 'hub.relay'; to: string; payload: string }
 

@@ -1,0 +1,198 @@
+import type { ExpressionBuilder } from 'kysely'
+import type { ApiKey, ApiKeyStatus, OwnedApiKey } from '../api-keys/api-key.ts'
+import type { ApiKeyStore } from '../api-keys/api-key-store.ts'
+import type { Instant } from '../clock.ts'
+import { toSlice } from '../paging.ts'
+import type { UserStatus } from '../users/user.ts'
+import type { LookUp } from './engine.ts'
+import { before } from './paging.ts'
+import type { ApiKeyRow, Schema } from './schema.ts'
+import { type Scope, toList } from './scope.ts'
+
+type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
+
+/** The hot path: what every exchange asks. */
+const BY_HASH: LookUp = {
+  select: `select k.*, u.status as owner_status, k.key_hash as look_up_key
+    from api_keys k join users u on u.id = k.user_id`,
+  column: 'k.key_hash',
+}
+
+export function createApiKeyStore({ db, atomically, lookUp }: Scope): ApiKeyStore {
+  return {
+    async findByHash(keyHash) {
+      const row = (await lookUp(BY_HASH, keyHash)) as OwnedRow | undefined
+      return row ? toOwned(row) : null
+    },
+    async findMany(ids) {
+      const found: OwnedApiKey[] = []
+      for (const some of inChunks(ids)) {
+        const rows = await db
+          .selectFrom('api_keys')
+          .innerJoin('users', 'users.id', 'api_keys.user_id')
+          .selectAll('api_keys')
+          .select('users.status as owner_status')
+          .where('api_keys.id', 'in', some)
+          .execute()
+        found.push(...rows.map(toOwned))
+      }
+      return found
+    },
+    async findOwned(userId, id) {
+      const row = await db
+        .selectFrom('api_keys')
+        .selectAll()
+        .where('id', '=', id)
+        .where('user_id', '=', userId)
+        .executeTakeFirst()
+      return row ? toApiKey(row) : null
+    },
+    async list(userId, status, now, page) {
+      const rows = await db
+        .selectFrom('api_keys')
+        .selectAll()
+        .where('user_id', '=', userId)
+        .$if(status !== null, query => query.where(eb => isStatus(eb, status!, now)))
+        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(page.limit + 1)
+        .execute()
+      return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
+    },
+    async countActive(userId, now) {
+      const row = await db
+        .selectFrom('api_keys')
+        .select(eb => eb.fn.countAll<number>().as('count'))
+        .where('user_id', '=', userId)
+        .where(eb => isStatus(eb, 'active', now))
+        .executeTakeFirstOrThrow()
+      return row.count
+    },
+    async insert(key) {
+      await db.insertInto('api_keys').values(toRow(key)).execute()
+    },
+    async update(userId, id, change) {
+      const set: Partial<ApiKeyRow> = {}
+      if (change.name !== undefined) set.name = change.name
+      if (change.allowedNetworks) set.allowed_networks = JSON.stringify(change.allowedNetworks)
+      if (Object.keys(set).length === 0) return this.findOwned(userId, id)
+      const row = await db
+        .updateTable('api_keys')
+        .set(set)
+        .where('id', '=', id)
+        .where('user_id', '=', userId)
+        .returningAll()
+        .executeTakeFirst()
+      return row ? toApiKey(row) : null
+    },
+    async revoke(id, at) {
+      const row = await db
+        .updateTable('api_keys')
+        .set({ revoked_at: at })
+        .where('id', '=', id)
+        .where('revoked_at', 'is', null)
+        .returningAll()
+        .executeTakeFirst()
+      return row ? toApiKey(row) : null
+    },
+    async revokeAllOf(userId, at) {
+      const rows = await db
+        .updateTable('api_keys')
+        .set({ revoked_at: at })
+        .where('user_id', '=', userId)
+        .where('revoked_at', 'is', null)
+        .returning('id')
+        .execute()
+      return rows.map(row => row.id)
+    },
+    async replace(id, successorId, expiresAt, now) {
+      const row = await db
+        .updateTable('api_keys')
+        .set(eb => ({
+          replaced_by: successorId,
+          expires_at: eb
+            .case()
+            .when(eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', expiresAt)]))
+            .then(eb.cast<number>(eb.val(expiresAt), 'bigint'))
+            .else(eb.ref('expires_at'))
+            .end(),
+        }))
+        .where('id', '=', id)
+        .where('replaced_by', 'is', null)
+        .where(eb => isStatus(eb, 'active', now))
+        .returningAll()
+        .executeTakeFirst()
+      return row ? toApiKey(row) : null
+    },
+    async recordUse(uses) {
+      // In the order of ids, so that two nodes that write their batches at once never wait in a circle.
+      const sorted = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
+      for (const some of inChunks(sorted)) {
+        await atomically(async tx => {
+          for (const [id, at] of some) {
+            await tx
+              .updateTable('api_keys')
+              .set({ last_used_at: at })
+              .where('id', '=', id)
+              .where(eb => eb.or([eb('last_used_at', 'is', null), eb('last_used_at', '<', at)]))
+              .execute()
+          }
+        })
+      }
+    },
+  }
+}
+
+const CHUNK = 500
+
+function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {
+  for (let start = 0; start < items.length; start += CHUNK) yield items.slice(start, start + CHUNK)
+}
+
+function isStatus(eb: ExpressionBuilder<Schema, 'api_keys'>, status: ApiKeyStatus, now: Instant) {
+  if (status === 'revoked') return eb('revoked_at', 'is not', null)
+  const unrevoked = eb('revoked_at', 'is', null)
+  if (status === 'expired') return eb.and([unrevoked, eb('expires_at', '<=', now)])
+  return eb.and([unrevoked, eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])])
+}
+
+function toRow(key: ApiKey): ApiKeyRow {
+  return {
+    id: key.id,
+    user_id: key.userId,
+    app_id: key.appId,
+    key_hash: key.keyHash,
+    key_prefix: key.keyPrefix,
+    name: key.name,
+    scopes: JSON.stringify(key.scopes),
+    allowed_networks: JSON.stringify(key.allowedNetworks),
+    created_at: key.createdAt,
+    expires_at: key.expiresAt,
+    revoked_at: key.revokedAt,
+    last_used_at: key.lastUsedAt,
+    replaced_by: key.replacedBy,
+  }
+}
+
+function toApiKey(row: ApiKeyRow): ApiKey {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    appId: row.app_id,
+    keyHash: row.key_hash,
+    keyPrefix: row.key_prefix,
+    name: row.name,
+    scopes: toList(row.scopes),
+    allowedNetworks: toList(row.allowed_networks),
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    lastUsedAt: row.last_used_at,
+    replacedBy: row.replaced_by,
+  }
+}
+
+function toOwned(row: OwnedRow): OwnedApiKey {
+  return { ...toApiKey(row), ownerStatus: row.owner_status }
+}

@@ -1,0 +1,87 @@
+import type { App } from '../apps/app.ts'
+import type { AppStore } from '../apps/app-store.ts'
+import type { AppRow } from './schema.ts'
+import type { Scope } from './scope.ts'
+
+const KEPT_SECRETS = 2
+
+export function createAppStore({ db, atomically }: Scope): AppStore {
+  return {
+    async find(id) {
+      return toApp(await db.selectFrom('apps').selectAll().where('id', '=', id).executeTakeFirst())
+    },
+    async findByAudience(audience) {
+      return toApp(
+        await db.selectFrom('apps').selectAll().where('audience', '=', audience).executeTakeFirst(),
+      )
+    },
+    async list() {
+      const rows = await db.selectFrom('apps').selectAll().orderBy('id').execute()
+      return rows.map(row => toApp(row)!)
+    },
+    async insert(app) {
+      const inserted = await db
+        .insertInto('apps')
+        .values({
+          id: app.id,
+          name: app.name,
+          first_party: app.firstParty ? 1 : 0,
+          audience: app.audience,
+          verify_url: app.verifyUrl,
+          created_at: app.createdAt,
+        })
+        .onConflict(conflict => conflict.column('id').doNothing())
+        .returning('id')
+        .executeTakeFirst()
+      return inserted !== undefined
+    },
+    addSecret: (appId, secretHash, at) =>
+      atomically(async tx => {
+        // Locks the app, so that of two secrets added at once both see the other.
+        await tx
+          .updateTable('apps')
+          .set(eb => ({ name: eb.ref('name') }))
+          .where('id', '=', appId)
+          .execute()
+        await tx
+          .insertInto('app_secrets')
+          .values({ app_id: appId, secret_hash: secretHash, created_at: at })
+          .onConflict(conflict => conflict.columns(['app_id', 'secret_hash']).doNothing())
+          .execute()
+        const kept = tx
+          .selectFrom('app_secrets')
+          .select('secret_hash')
+          .where('app_id', '=', appId)
+          .orderBy('created_at', 'desc')
+          .orderBy('secret_hash')
+          .limit(KEPT_SECRETS)
+        await tx
+          .deleteFrom('app_secrets')
+          .where('app_id', '=', appId)
+          .where('secret_hash', 'not in', kept)
+          .execute()
+      }),
+    async secrets(appId) {
+      const rows = await db
+        .selectFrom('app_secrets')
+        .select('secret_hash')
+        .where('app_id', '=', appId)
+        .orderBy('created_at', 'desc')
+        .orderBy('secret_hash')
+        .execute()
+      return rows.map(row => row.secret_hash)
+    },
+  }
+}
+
+function toApp(row: AppRow | undefined): App | null {
+  if (!row) return null
+  return {
+    id: row.id,
+    name: row.name,
+    firstParty: row.first_party === 1,
+    audience: row.audience,
+    verifyUrl: row.verify_url,
+    createdAt: row.created_at,
+  }
+}

@@ -1,0 +1,200 @@
+import type { BillingStore } from '../billing/billing-store.ts'
+import type { ChargeAuthorization, LedgerEntry } from '../billing/ledger.ts'
+import { toSlice } from '../paging.ts'
+import type { Db } from './engine.ts'
+import { before } from './paging.ts'
+import type { ChargeAuthorizationRow, LedgerEntryRow } from './schema.ts'
+import type { Scope } from './scope.ts'
+
+export function createBillingStore({ db, atomically }: Scope): BillingStore {
+  return {
+    async balance(userId) {
+      const row = await db
+        .selectFrom('balances')
+        .select('balance')
+        .where('user_id', '=', userId)
+        .executeTakeFirst()
+      return row?.balance ?? 0
+    },
+    async findEntry(id) {
+      const row = await db.selectFrom('ledger_entries').selectAll().where('id', '=', id).executeTakeFirst()
+      return row ? toEntry(row) : null
+    },
+    async findByCause(cause) {
+      const row = await db
+        .selectFrom('ledger_entries')
+        .selectAll()
+        .where('cause', '=', cause)
+        .executeTakeFirst()
+      return row ? toEntry(row) : null
+    },
+    post: entry => atomically(tx => post(tx, entry)),
+    async ledger(userId, page) {
+      const rows = await db
+        .selectFrom('ledger_entries')
+        .selectAll()
+        .where('user_id', '=', userId)
+        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(page.limit + 1)
+        .execute()
+      return toSlice(rows.map(toEntry), page.limit, entry => ({ at: entry.createdAt, id: entry.id }))
+    },
+    async claimTrialCredit(addressHash, userId, at) {
+      const claimed = await db
+        .insertInto('trial_credits')
+        .values({ address_hash: addressHash, user_id: userId, claimed_at: at })
+        .onConflict(conflict => conflict.column('address_hash').doNothing())
+        .returning('address_hash')
+        .executeTakeFirst()
+      return claimed !== undefined
+    },
+    async insertSubscription({ userId, plan, status, startedAt }) {
+      const inserted = await db
+        .insertInto('subscriptions')
+        .values({ user_id: userId, plan, status, started_at: startedAt })
+        .onConflict(conflict => conflict.column('user_id').doNothing())
+        .returning('user_id')
+        .executeTakeFirst()
+      return inserted !== undefined
+    },
+    async subscription(userId) {
+      const row = await db
+        .selectFrom('subscriptions')
+        .selectAll()
+        .where('user_id', '=', userId)
+        .executeTakeFirst()
+      return row ? { userId, plan: row.plan, status: row.status, startedAt: row.started_at } : null
+    },
+    async authorizations(userId) {
+      const rows = await authorizationsOf(db, userId)
+        .orderBy('granted_at', 'desc')
+        .orderBy('app_id')
+        .execute()
+      return rows.map(toAuthorization)
+    },
+    authorize: (userId, appId, at) =>
+      atomically(async tx => {
+        await grant(tx, userId, appId, at)
+        return find(tx, userId, appId)
+      }),
+    withdraw: (userId, appId, at) =>
+      atomically(async tx => {
+        await tx
+          .updateTable('charge_authorizations')
+          .set({ revoked_at: at })
+          .where('user_id', '=', userId)
+          .where('app_id', '=', appId)
+          .where('revoked_at', 'is', null)
+          .execute()
+        return find(tx, userId, appId)
+      }),
+  }
+}
+
+/**
+ * The balance first: its conditional update locks the row, so nobody else moves it until the entry stands. A
+ * cause that was used before shows at the entry's unique key, and then the amount is taken back.
+ */
+async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null> {
+  const { userId, amount } = entry
+  await tx
+    .insertInto('balances')
+    .values({ user_id: userId, balance: 0 })
+    .onConflict(conflict => conflict.column('user_id').doNothing())
+    .execute()
+  const balanceAfter = await move(tx, userId, amount)
+  if (balanceAfter === null) return null
+  const inserted = await tx
+    .insertInto('ledger_entries')
+    .values({
+      id: entry.id,
+      user_id: userId,
+      kind: entry.kind,
+      amount,
+      balance_after: balanceAfter,
+      app_id: entry.appId,
+      description: entry.description,
+      cause: entry.cause,
+      created_at: entry.createdAt,
+    })
+    .onConflict(conflict => conflict.column('cause').doNothing())
+    .returningAll()
+    .executeTakeFirst()
+  if (inserted) return toEntry(inserted)
+  await move(tx, userId, -amount)
+  return null
+}
+
+async function move(tx: Db, userId: string, amount: number): Promise<number | null> {
+  const row = await tx
+    .updateTable('balances')
+    .set(eb => ({ balance: eb('balance', '+', amount) }))
+    .where('user_id', '=', userId)
+    .where(eb => eb(eb('balance', '+', amount), '>=', 0))
+    .returning('balance')
+    .executeTakeFirst()
+  return row?.balance ?? null
+}
+
+async function grant(tx: Db, userId: string, appId: string, at: number): Promise<void> {
+  await tx
+    .insertInto('charge_authorizations')
+    .columns(['user_id', 'app_id', 'granted_at'])
+    .expression(
+      tx
+        .selectFrom('apps')
+        .select(eb => [
+          eb.cast<string>(eb.val(userId), 'text').as('user_id'),
+          'id',
+          eb.cast<number>(eb.val(at), 'bigint').as('granted_at'),
+        ])
+        .where('id', '=', appId),
+    )
+    .onConflict(conflict =>
+      conflict
+        .columns(['user_id', 'app_id'])
+        .doUpdateSet({ granted_at: at, revoked_at: null })
+        .where('charge_authorizations.revoked_at', 'is not', null),
+    )
+    .execute()
+}
+
+async function find(tx: Db, userId: string, appId: string): Promise<ChargeAuthorization | null> {
+  const row = await authorizationsOf(tx, userId).where('app_id', '=', appId).executeTakeFirst()
+  return row ? toAuthorization(row) : null
+}
+
+function authorizationsOf(db: Db, userId: string) {
+  return db
+    .selectFrom('charge_authorizations')
+    .innerJoin('apps', 'apps.id', 'charge_authorizations.app_id')
+    .selectAll('charge_authorizations')
+    .select('apps.name')
+    .where('user_id', '=', userId)
+}
+
+function toAuthorization(row: ChargeAuthorizationRow & { name: string }): ChargeAuthorization {
+  return {
+    userId: row.user_id,
+    appId: row.app_id,
+    name: row.name,
+    grantedAt: row.granted_at,
+    revokedAt: row.revoked_at,
+  }
+}
+
+function toEntry(row: LedgerEntryRow): LedgerEntry {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    kind: row.kind,
+    amount: row.amount,
+    balanceAfter: row.balance_after,
+    appId: row.app_id,
+    description: row.description,
+    cause: row.cause,
+    createdAt: row.created_at,
+  }
+}

@@ -1,0 +1,100 @@
+import { sql } from 'kysely'
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import type { Storage, Store, Transaction } from '../store.ts'
+import { createApiKeyStore } from './api-keys.ts'
+import { createAppStore } from './apps.ts'
+import { createBillingStore } from './billing.ts'
+import { createEndingStore } from './endings.ts'
+import { createDb, type Engine, type EngineTransaction, type EventsHealth } from './engine.ts'
+import { createInboxStore } from './inbox.ts'
+import { createInstanceStore } from './instance.ts'
+import { createMagicLinkStore } from './magic-links.ts'
+import { migrate } from './migrate.ts'
+import { createOutboxStore } from './outbox.ts'
+import { openPostgres } from './postgres.ts'
+import { createPresenceStore } from './presence.ts'
+import type { Scope } from './scope.ts'
+import { createSecurityEventStore } from './security-events.ts'
+import { createSessionStore } from './sessions.ts'
+import { createSigningKeyStore } from './signing-keys.ts'
+import { openSqlite } from './sqlite.ts'
+import { createUserStore } from './users.ts'
+
+export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
+export { lockDataDir } from './sqlite.ts'
+
+export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'>
+
+export interface DatabaseStorage extends Storage {
+  /** Whether this node hears the events of others just now. */
+  eventsHealth(): EventsHealth
+  /** The engine below the ports, for backups and tests. */
+  readonly engine: Engine
+}
+
+/**
+ * Opens the database and brings its schema up to date.
+ *
+ * @throws DatabaseTooNew, MigrationNeeded, KeywayError `unavailable`
+ */
+export async function createStorage(config: StorageConfig, log: Log): Promise<DatabaseStorage> {
+  const engine = await openEngine(config, log)
+  try {
+    await migrate(engine, config.autoMigrate, log)
+  } catch (error) {
+    await engine.close()
+    throw error
+  }
+  const store = createStore({
+    db: createDb(engine, engine.connection),
+    atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
+    lookUp: (what, key) => engine.lookUp(what, key),
+  })
+  return {
+    store,
+    engine,
+    events: engine.events,
+    eventsHealth: () => engine.events.health(),
+    transaction: (work, landed) =>
+      engine.transaction(tx => work(toTransaction(engine, tx)), landed && (() => landed(store))),
+    readClock: () => engine.readClock(),
+    close: () => engine.close(),
+  }
+}
+
+function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
+  if (database.engine === 'sqlite') return openSqlite(database.file, log)
+  return openPostgres(database.url, events.kind === 'postgres' ? events.url : null, log)
+}
+
+function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
+  const db = createDb(engine, tx)
+  const store = createStore({
+    db,
+    atomically: work => work(db),
+    async lookUp(what, key) {
+      const { rows } = await sql`${sql.raw(what.select)} where ${sql.raw(what.column)} = ${key}`.execute(db)
+      return rows[0]
+    },
+  })
+  return { ...store, publish: event => tx.publish(event) }
+}
+
+function createStore(scope: Scope): Store {
+  return {
+    users: createUserStore(scope),
+    billing: createBillingStore(scope),
+    apiKeys: createApiKeyStore(scope),
+    apps: createAppStore(scope),
+    endings: createEndingStore(scope),
+    inbox: createInboxStore(scope),
+    instance: createInstanceStore(scope),
+    magicLinks: createMagicLinkStore(scope),
+    outbox: createOutboxStore(scope),
+    presence: createPresenceStore(scope),
+    securityEvents: createSecurityEventStore(scope),
+    sessions: createSessionStore(scope),
+    signingKeys: createSigningKeyStore(scope),
+  }
+}

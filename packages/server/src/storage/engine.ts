@@ -1,0 +1,95 @@
+import {
+  type Dialect,
+  Kysely,
+  type DatabaseConnection as KyselyConnection,
+  type QueryResult as KyselyResult,
+} from 'kysely'
+import type { Instant } from '../clock.ts'
+import type { Event, Events } from '../events.ts'
+import type { Schema } from './schema.ts'
+
+/** The query builder, bound to one connection: a transaction's, or the one for everything outside. */
+export type Db = Kysely<Schema>
+
+export interface Result {
+  rows: unknown[]
+  /** Rows that were written. */
+  changes: number
+}
+
+/** Whatever runs one statement. */
+export interface Connection {
+  execute(sql: string, parameters: readonly unknown[]): Promise<Result>
+}
+
+/** A read of one row by one unique column, asked so often that an engine may prepare and gather it. */
+export interface LookUp {
+  /** Select and from, without where. The column's own name is returned as `look_up_key`. */
+  select: string
+  column: string
+}
+
+export interface EngineTransaction extends Connection {
+  publish(event: Event): void
+}
+
+export interface EventsHealth {
+  /** False while this node may miss events. */
+  listening: boolean
+}
+
+/** What differs between the engines: how statements run, commit and tell. No noun is known here. */
+export interface Engine {
+  /** Outside of transactions. */
+  readonly connection: Connection
+  readonly dialect: Pick<Dialect, 'createAdapter' | 'createQueryCompiler' | 'createIntrospector'>
+  readonly events: Events & { health(): EventsHealth }
+  transaction<Outcome>(
+    work: (tx: EngineTransaction) => Promise<Outcome>,
+    landed?: () => Promise<Outcome | undefined>,
+  ): Promise<Outcome>
+  lookUp(what: LookUp, key: string): Promise<unknown>
+  /** Statements that make the engine refuse UPDATE and DELETE on a table. */
+  appendOnly(table: string): string[]
+  readClock(): Promise<Instant>
+  close(): Promise<void>
+}
+
+/** The same query builder over any connection; beginning and committing is the engine's own affair. */
+export function createDb(engine: Pick<Engine, 'dialect'>, connection: Connection): Db {
+  const bound = toKyselyConnection(connection)
+  const none = async () => {}
+  return new Kysely<Schema>({
+    dialect: {
+      createAdapter: () => engine.dialect.createAdapter(),
+      createQueryCompiler: () => engine.dialect.createQueryCompiler(),
+      createIntrospector: db => engine.dialect.createIntrospector(db),
+      createDriver: () => ({
+        init: none,
+        acquireConnection: async () => bound,
+        beginTransaction: refuse,
+        commitTransaction: refuse,
+        rollbackTransaction: refuse,
+        releaseConnection: none,
+        destroy: none,
+      }),
+    },
+  })
+}
+
+async function refuse(): Promise<never> {
+  throw new Error('transactions are opened by Storage.transaction only')
+}
+
+function toKyselyConnection(connection: Connection): KyselyConnection {
+  return {
+    async executeQuery<Row>(query: { sql: string; parameters: readonly unknown[] }) {
+      const { rows, changes } = await connection.execute(query.sql, query.parameters)
+      return { rows: rows as Row[], numAffectedRows: BigInt(changes) } satisfies KyselyResult<Row>
+    },
+    // biome-ignore lint/correctness/useYield: the interface wants it; no statement here streams
+    async *streamQuery() {
+      throw new Error('no statement streams')
+    },
+  }
+}

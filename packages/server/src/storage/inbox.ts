@@ -1,0 +1,52 @@
+import type { InboxMail, InboxStore } from '../outbox/outbox-store.ts'
+import type { Schema } from './schema.ts'
+import { countOf, type Scope } from './scope.ts'
+
+const KEPT_MAILS = 200
+
+export function createInboxStore({ db, atomically }: Scope): InboxStore {
+  return {
+    insert: mail =>
+      atomically(async tx => {
+        await tx
+          .insertInto('inbox')
+          .values({
+            id: mail.id,
+            recipient: mail.recipient,
+            sealed_mail: mail.sealedMail,
+            created_at: mail.createdAt,
+          })
+          .onConflict(conflict => conflict.column('id').doNothing())
+          .execute()
+        const kept = tx
+          .selectFrom('inbox')
+          .select('id')
+          .orderBy('created_at', 'desc')
+          .orderBy('id', 'desc')
+          .limit(KEPT_MAILS)
+        await tx.deleteFrom('inbox').where('id', 'not in', kept).execute()
+      }),
+    async list(recipient, limit) {
+      const rows = await db
+        .selectFrom('inbox')
+        .selectAll()
+        .$if(recipient !== null, query => query.where('recipient', '=', recipient!))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .execute()
+      return rows.map(toMail)
+    },
+    async find(id) {
+      const row = await db.selectFrom('inbox').selectAll().where('id', '=', id).executeTakeFirst()
+      return row ? toMail(row) : null
+    },
+    async prune(before) {
+      return countOf(await db.deleteFrom('inbox').where('created_at', '<', before).executeTakeFirst())
+    },
+  }
+}
+
+function toMail(row: Schema['inbox']): InboxMail {
+  return { id: row.id, recipient: row.recipient, sealedMail: row.sealed_mail, createdAt: row.created_at }
+}

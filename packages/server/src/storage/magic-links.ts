@@ -1,0 +1,93 @@
+import type { MagicLink } from '../magic-links/magic-link.ts'
+import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
+import type { MagicLinkRow } from './schema.ts'
+import { countOf, type Scope } from './scope.ts'
+import { clearSends, lockSends, pruneSends, recordSend } from './sends.ts'
+
+export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore {
+  return {
+    async insert(link) {
+      await db.insertInto('magic_links').values(toRow(link)).execute()
+    },
+    async find(id) {
+      return toLink(await db.selectFrom('magic_links').selectAll().where('id', '=', id).executeTakeFirst())
+    },
+    async findByTokenHash(tokenHash) {
+      const links = db.selectFrom('magic_links').selectAll()
+      return toLink(await links.where('token_hash', '=', tokenHash).executeTakeFirst())
+    },
+    async consume(id, at) {
+      const row = await db
+        .updateTable('magic_links')
+        .set({ used_at: at })
+        .where('id', '=', id)
+        .where('used_at', 'is', null)
+        .where('expires_at', '>', at)
+        .returningAll()
+        .executeTakeFirst()
+      return toLink(row)
+    },
+    async consumeOthers(email, exceptId, at) {
+      await liveLinksOf(email, at).where('id', '<>', exceptId).execute()
+    },
+    async consumeAllOf(email, at) {
+      await liveLinksOf(email, at).execute()
+    },
+    async countCodeTry(id, maxTries) {
+      const row = await db
+        .updateTable('magic_links')
+        .set(eb => ({ code_tries: eb('code_tries', '+', 1) }))
+        .where('id', '=', id)
+        .where('code_tries', '<', maxTries)
+        .returningAll()
+        .executeTakeFirst()
+      return toLink(row)
+    },
+    lockSends: (buckets, now) => lockSends(db, buckets, now),
+    recordSend: (buckets, at) => recordSend(db, buckets, at),
+    clearSends: bucket => clearSends(db, bucket),
+    async prune(linksBefore, sendsBefore, batch) {
+      const old = db.selectFrom('magic_links').select('id').where('expires_at', '<', linksBefore).limit(batch)
+      const links = countOf(await db.deleteFrom('magic_links').where('id', 'in', old).executeTakeFirst())
+      return links + (await atomically(tx => pruneSends(tx, sendsBefore, batch)))
+    },
+  }
+
+  function liveLinksOf(email: MagicLink['email'], at: number) {
+    return db
+      .updateTable('magic_links')
+      .set({ used_at: at })
+      .where('email', '=', email)
+      .where('used_at', 'is', null)
+      .where('expires_at', '>', at)
+  }
+}
+
+function toRow(link: MagicLink): MagicLinkRow {
+  return {
+    id: link.id,
+    token_hash: link.tokenHash,
+    code_hash: link.codeHash,
+    email: link.email,
+    app_id: link.appId,
+    created_at: link.createdAt,
+    expires_at: link.expiresAt,
+    used_at: link.usedAt,
+    code_tries: link.codeTries,
+  }
+}
+
+function toLink(row: MagicLinkRow | undefined): MagicLink | null {
+  if (!row) return null
+  return {
+    id: row.id,
+    tokenHash: row.token_hash,
+    codeHash: row.code_hash,
+    email: row.email,
+    appId: row.app_id,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    usedAt: row.used_at,
+    codeTries: row.code_tries,
+  }
+}

@@ -1,0 +1,129 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { KeywayError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { createDb, type Db, type Engine } from './engine.ts'
+import { MIGRATIONS } from './migrations/index.ts'
+import type { Migration, Untyped } from './migrations/migration.ts'
+
+/** The database was written by a newer version of the program, which this one must not touch. */
+export class DatabaseTooNew extends Error {
+  override readonly name = 'DatabaseTooNew'
+}
+
+/** The database lacks migrations, and this process was told not to run them. */
+export class MigrationNeeded extends Error {
+  override readonly name = 'MigrationNeeded'
+}
+
+const PATIENCE_MS = 60_000
+const RETRY_MS = 200
+
+/**
+ * Brings the schema up to date; nodes that start together run each migration once. With `autoMigrate` false it
+ * only checks.
+ *
+ * @throws DatabaseTooNew, MigrationNeeded
+ */
+export async function migrate(
+  engine: Engine,
+  autoMigrate: boolean,
+  log: Log,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const missing = missingFrom(await appliedNames(engine), migrations)
+  if (missing.length === 0) return
+  if (!autoMigrate) {
+    throw new MigrationNeeded(
+      `the database needs the migrations ${missing.map(one => one.name).join(', ')}; run "keyway migrate"`,
+    )
+  }
+  await patiently(() => prepareLock(engine))
+  await patiently(() => runMissing(engine, migrations, log))
+}
+
+function missingFrom(applied: ReadonlySet<string>, migrations: readonly Migration[]): Migration[] {
+  const known = new Set(migrations.map(migration => migration.name))
+  const unknown = [...applied].filter(name => !known.has(name))
+  if (unknown.length > 0) {
+    throw new DatabaseTooNew(
+      `the database has the migrations ${unknown.join(', ')}, which this version does not know; use the newer version`,
+    )
+  }
+  return migrations.filter(migration => !applied.has(migration.name))
+}
+
+async function appliedNames(engine: Engine): Promise<Set<string>> {
+  const db = createDb(engine, engine.connection)
+  const tables = await db.introspection.getTables()
+  if (!tables.some(table => table.name === 'schema_migrations')) return new Set()
+  const rows = await db.selectFrom('schema_migrations').select('name').execute()
+  return new Set(rows.map(row => row.name))
+}
+
+/** A row to lock: every engine has those, and not every one has advisory locks. */
+async function prepareLock(engine: Engine): Promise<void> {
+  await engine.transaction(async tx => {
+    const { schema } = createDb(engine, tx)
+    await schema
+      .createTable('schema_lock')
+      .ifNotExists()
+      .addColumn('id', 'integer', c => c.notNull().primaryKey())
+      .execute()
+    await schema
+      .createTable('schema_migrations')
+      .ifNotExists()
+      .addColumn('name', 'text', c => c.notNull().primaryKey())
+      .addColumn('applied_at', 'bigint', c => c.notNull())
+      .execute()
+    await createDb(engine, tx)
+      .insertInto('schema_lock')
+      .values({ id: 1 })
+      .onConflict(conflict => conflict.column('id').doNothing())
+      .execute()
+  })
+}
+
+async function runMissing(engine: Engine, migrations: readonly Migration[], log: Log): Promise<void> {
+  const now = await engine.readClock()
+  const ran = await engine.transaction(async tx => {
+    const db = createDb(engine, tx)
+    await db.updateTable('schema_lock').set({ id: 1 }).where('id', '=', 1).execute()
+    const rows = await db.selectFrom('schema_migrations').select('name').execute()
+    const missing = missingFrom(new Set(rows.map(row => row.name)), migrations)
+    for (const migration of missing) {
+      await migration.up({ db: withoutTypes(db), appendOnly: table => appendOnly(engine, tx, table) })
+      await db.insertInto('schema_migrations').values({ name: migration.name, applied_at: now }).execute()
+    }
+    return missing
+  })
+  for (const migration of ran) log.info({ migration: migration.name }, 'migrated the database')
+}
+
+function withoutTypes(db: Db): Untyped {
+  return db as unknown as Untyped
+}
+
+async function appendOnly(
+  engine: Engine,
+  tx: { execute(sql: string, parameters: readonly unknown[]): Promise<unknown> },
+  table: string,
+): Promise<void> {
+  for (const statement of engine.appendOnly(table)) await tx.execute(statement, [])
+}
+
+/** unique_violation, duplicate_table, duplicate_object: another node made the same table in the same moment. */
+const MADE_BY_ANOTHER = new Set(['23505', '42P07', '42710'])
+
+/** Another node holds the lock or the database is just starting: both pass. */
+async function patiently(step: () => Promise<void>): Promise<void> {
+  for (let waited = 0; ; waited += RETRY_MS) {
+    try {
+      return await step()
+    } catch (error) {
+      const code = (error as { code?: string }).code
+      const passes = error instanceof KeywayError || (code !== undefined && MADE_BY_ANOTHER.has(code))
+      if (!passes || waited >= PATIENCE_MS) throw error
+      await wait(RETRY_MS)
+    }
+  }
+}

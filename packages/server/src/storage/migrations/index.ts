@@ -1,0 +1,5 @@
+import { first } from './0001-first.ts'
+import type { Migration } from './migration.ts'
+
+/** The one list for both engines. Only ever grows at its end. */
+export const MIGRATIONS: readonly Migration[] = [first]

@@ -1,0 +1,144 @@
+import type { Instant } from '../clock.ts'
+import type { OutboxMessage } from '../outbox/message.ts'
+import type { OutboxStore } from '../outbox/outbox-store.ts'
+import type { MessageRow } from './schema.ts'
+import { countOf, type Scope } from './scope.ts'
+
+export function createOutboxStore({ db }: Scope): OutboxStore {
+  return {
+    async insert(message) {
+      const inserted = await db
+        .insertInto('messages')
+        .values(toRow(message))
+        .onConflict(conflict => conflict.column('id').doNothing())
+        .returning('id')
+        .executeTakeFirst()
+      return inserted !== undefined
+    },
+    async lease(now, leasedUntil, limit) {
+      const due = db
+        .selectFrom('messages')
+        .select('id')
+        .where('state', '=', 'queued')
+        .where('next_attempt_at', '<=', now)
+        .where(eb => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
+        .orderBy('next_attempt_at')
+        .orderBy('id')
+        .limit(limit)
+      // The conditions stand outside too: whoever waited for another node's lease must look again.
+      const rows = await db
+        .updateTable('messages')
+        .set(eb => ({ leased_until: leasedUntil, attempts: eb('attempts', '+', 1) }))
+        .where('id', 'in', due)
+        .where('state', '=', 'queued')
+        .where('next_attempt_at', '<=', now)
+        .where(eb => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
+        .returningAll()
+        .execute()
+      return rows.map(toMessage)
+    },
+    async settle(id, leasedUntil, { state, at, error }) {
+      const row = await db
+        .updateTable('messages')
+        .set({ state, settled_at: at, last_error: error, sealed_content: null, leased_until: null })
+        .where('id', '=', id)
+        .where('state', '=', 'queued')
+        .where('leased_until', '=', leasedUntil)
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+    async retryLater(id, leasedUntil, nextAttemptAt, error) {
+      const row = await db
+        .updateTable('messages')
+        .set({ next_attempt_at: nextAttemptAt, last_error: error, leased_until: null })
+        .where('id', '=', id)
+        .where('state', '=', 'queued')
+        .where('leased_until', '=', leasedUntil)
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+    async nextDue() {
+      const row = await db
+        .selectFrom('messages')
+        .select(eb =>
+          eb.fn
+            .min<Instant | null>(
+              eb
+                .case()
+                .when('leased_until', '>', eb.ref('next_attempt_at'))
+                .then(eb.ref('leased_until'))
+                .else(eb.ref('next_attempt_at'))
+                .end(),
+            )
+            .as('due'),
+        )
+        .where('state', '=', 'queued')
+        .executeTakeFirst()
+      return row?.due ?? null
+    },
+    async recentFor(recipient, limit) {
+      const rows = await db
+        .selectFrom('messages')
+        .selectAll()
+        .where('recipient', '=', recipient)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit)
+        .execute()
+      return rows.map(toMessage)
+    },
+    async depth(now) {
+      const row = await db
+        .selectFrom('messages')
+        .select(eb => [
+          eb.fn.countAll<number>().as('queued'),
+          eb.fn.min<Instant | null>('next_attempt_at').filterWhere('next_attempt_at', '<=', now).as('oldest'),
+        ])
+        .where('state', '=', 'queued')
+        .executeTakeFirstOrThrow()
+      return { queued: row.queued, oldestDueAt: row.oldest }
+    },
+    async prune(settledBefore, batch) {
+      const old = db.selectFrom('messages').select('id').where('settled_at', '<', settledBefore).limit(batch)
+      return countOf(await db.deleteFrom('messages').where('id', 'in', old).executeTakeFirst())
+    },
+  }
+}
+
+function toRow(message: OutboxMessage): MessageRow {
+  return {
+    id: message.id,
+    kind: message.kind,
+    recipient: message.recipient,
+    user_id: message.userId,
+    sealed_content: message.sealedContent,
+    state: message.state,
+    attempts: message.attempts,
+    created_at: message.createdAt,
+    next_attempt_at: message.nextAttemptAt,
+    send_before: message.sendBefore,
+    leased_until: message.leasedUntil,
+    settled_at: message.settledAt,
+    last_error: message.lastError,
+  }
+}
+
+function toMessage(row: MessageRow): OutboxMessage {
+  return {
+    id: row.id,
+    kind: row.kind,
+    recipient: row.recipient,
+    userId: row.user_id,
+    sealedContent: row.sealed_content,
+    state: row.state,
+    attempts: row.attempts,
+    createdAt: row.created_at,
+    nextAttemptAt: row.next_attempt_at,
+    sendBefore: row.send_before,
+    leasedUntil: row.leased_until,
+    settledAt: row.settled_at,
+    lastError: row.last_error,
+  }
+}

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import type { Event, Events } from '../events.ts'
+import type { Log } from '../log.ts'
+import type { EventsHealth } from './engine.ts'
+import { connectionOptions } from './postgres.ts'
+import { describeError } from './postgres-errors.ts'
+
+const CHANNEL = 'keyway'
+/** PostgreSQL takes less than 8000 bytes; the head of a part needs about 50. */
+const MAX_PART_BYTES = 7000
+const TEST_EVERY_MS = 5000
+const MAX_BACKOFF_MS = 5000
+
+/** One statement that notifies of all these events; inside a transaction it does so when that commits. */
+export function notification(events: readonly Event[]): { sql: string; parameters: [string[]] } {
+  const parts = events.flatMap(event => toParts(JSON.stringify(event)))
+  return { sql: `select pg_notify('${CHANNEL}', part) from unnest($1::text[]) part`, parameters: [parts] }
+}
+
+/** `<id>:<index>:<count>:<base64url or JSON>`. A text of one part is sent as it is. */
+function toParts(text: string): string[] {
+  const bytes = Buffer.from(text)
+  const id = randomUUID()
+  if (bytes.length <= MAX_PART_BYTES) return [`${id}:0:1:${text}`]
+  const encoded = bytes.toString('base64url')
+  const count = Math.ceil(encoded.length / MAX_PART_BYTES)
+  return Array.from(
+    { length: count },
+    (_, index) =>
+      `${id}:${index}:${count}:${encoded.slice(index * MAX_PART_BYTES, (index + 1) * MAX_PART_BYTES)}`,
+  )
+}
+
+/** Puts parts together. Those of one event come in a row, because one transaction sent them. */
+function createAssembler(): (payload: string) => unknown {
+  let current = { id: '', text: '', next: 0 }
+  return payload => {
+    const match = /^([^:]+):(\d+):(\d+):/.exec(payload)
+    if (!match) return undefined
+    const [head, id = '', index, count] = match
+    const text = payload.slice(head.length)
+    if (count === '1') return JSON.parse(text)
+    if (index === '0') current = { id, text: '', next: 0 }
+    if (current.id !== id || current.next !== Number(index)) return undefined
+    current.text += text
+    current.next++
+    if (current.next < Number(count)) return undefined
+    return JSON.parse(Buffer.from(current.text, 'base64url').toString())
+  }
+}
+
+export interface PostgresEvents extends Events {
+  /** Listens, or throws when the database cannot be reached. */
+  start(): Promise<void>
+  stop(): Promise<void>
+  health(): EventsHealth
+}
+
+/**
+ * Events by LISTEN and NOTIFY, over one connection of their own. It listens to itself: a pooler in between
+ * accepts LISTEN and delivers nothing, so a test event that is not heard means deaf, and a new connection.
+ * After every time without ears listeners get `events.gap` and ask the store again.
+ *
+ * @param deps.url null: no listening here (another carrier brings the events)
+ */
+export function createPostgresEvents(deps: {
+  url: string | null
+  log: Log
+  send(event: Event): Promise<void>
+}): PostgresEvents {
+  const { url, log, send } = deps
+  const listeners = new Set<(event: Event) => void>()
+  let client: pg.Client | null = null
+  let stopped = false
+  let failures = 0
+  let timer: NodeJS.Timeout | undefined
+  let expected: string | null = null
+
+  return {
+    subscribe(listener) {
+      const own = (event: Event) => listener(event)
+      listeners.add(own)
+      return () => listeners.delete(own)
+    },
+    publish: send,
+    async start() {
+      if (url) await connect(url)
+    },
+    async stop() {
+      stopped = true
+      clearTimeout(timer)
+      const last = client
+      client = null
+      await last?.end().catch(() => {})
+    },
+    health: () => ({ listening: client !== null }),
+  }
+
+  async function connect(to: string): Promise<void> {
+    const next = new pg.Client(connectionOptions(to))
+    const assemble = createAssembler()
+    next.on('error', error => lose(next, error))
+    next.on('end', () => lose(next, new Error('the connection ended')))
+    next.on('notification', message => hear(assemble(message.payload ?? '')))
+    try {
+      await next.connect()
+      await next.query(`listen ${CHANNEL}`)
+    } catch (error) {
+      next.end().catch(() => {})
+      throw error
+    }
+    if (stopped) return void next.end().catch(() => {})
+    client = next
+    failures = 0
+    expected = null
+    schedule(test, TEST_EVERY_MS)
+  }
+
+  function hear(message: unknown): void {
+    const heard = message as Event | { type: 'events.test'; id: string } | undefined
+    if (!heard) return
+    if (heard.type === 'events.test') {
+      if (heard.id === expected) expected = null
+      return
+    }
+    deliver(heard)
+  }
+
+  function deliver(event: Event): void {
+    for (const listener of listeners) {
+      try {
+        listener(event)
+      } catch (error) {
+        log.error({ err: error, type: event.type }, 'an event listener failed')
+      }
+    }
+  }
+
+  /** Sends the next test event, unless the one before was not heard. */
+  async function test(): Promise<void> {
+    const tested = client
+    if (!tested) return
+    if (expected !== null) return lose(tested, new Error('a test event was not heard'))
+    expected = randomUUID()
+    const event = { type: 'events.test', id: expected }
+    // Sent over the pool, where events come from; a pool that is away is not the listener's fault.
+    await send(event as unknown as Event).catch(() => {
+      expected = null
+    })
+    if (client === tested) schedule(test, TEST_EVERY_MS)
+  }
+
+  function lose(lost: pg.Client, cause: Error): void {
+    if (stopped || client !== lost) return
+    client = null
+    log.warn({ error: describeError(cause) }, 'events are not heard; connecting anew')
+    lost.end().catch(() => {})
+    schedule(reconnect, 0)
+  }
+
+  async function reconnect(): Promise<void> {
+    try {
+      await connect(url!)
+      deliver({ type: 'events.gap' })
+      log.info({}, 'events are heard again')
+    } catch {
+      failures++
+      schedule(reconnect, Math.min(MAX_BACKOFF_MS, 100 * 2 ** failures) * (0.5 + Math.random() / 2))
+    }
+  }
+
+  function schedule(step: () => Promise<void>, ms: number): void {
+    if (stopped) return
+    clearTimeout(timer)
+    timer = setTimeout(() => void step(), ms)
+    timer.unref()
+  }
+}

@@ -1,0 +1,51 @@
+import type pg from 'pg'
+import type { LookUp } from './engine.ts'
+import { toStorageError } from './postgres-errors.ts'
+
+/** More keys than this go into another query. */
+const MAX_GATHERED = 500
+
+interface Waiting {
+  key: string
+  resolve(row: unknown): void
+  reject(error: unknown): void
+}
+
+let names = 0
+
+/**
+ * Look-ups of one turn of the event loop share one prepared query. Nothing is remembered: every one of them is
+ * read after it was asked, so what was revoked before is seen as revoked.
+ */
+export function createGatherer(
+  what: LookUp,
+  query: (config: pg.QueryConfig) => Promise<unknown[]>,
+): (key: string) => Promise<unknown> {
+  const name = `look_up_${++names}`
+  const text = `${what.select} where ${what.column} = any($1)`
+  let waiting: Waiting[] = []
+
+  async function ask(asked: Waiting[]): Promise<void> {
+    try {
+      const rows = await query({ name, text, values: [[...new Set(asked.map(one => one.key))]] })
+      const found = new Map(rows.map(row => [(row as { look_up_key: string }).look_up_key, row]))
+      for (const one of asked) one.resolve(found.get(one.key))
+    } catch (error) {
+      for (const one of asked) one.reject(toStorageError(error))
+    }
+  }
+
+  function flush(): void {
+    const asked = waiting
+    waiting = []
+    for (let start = 0; start < asked.length; start += MAX_GATHERED) {
+      void ask(asked.slice(start, start + MAX_GATHERED))
+    }
+  }
+
+  return key =>
+    new Promise((resolve, reject) => {
+      if (waiting.length === 0) setImmediate(flush)
+      waiting.push({ key, resolve, reject })
+    })
+}

@@ -1,0 +1,96 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type pg from 'pg'
+import { unavailable } from '../errors.ts'
+import type { Event } from '../events.ts'
+import type { Log } from '../log.ts'
+import type { EngineTransaction } from './engine.ts'
+import { type Connections, run } from './postgres.ts'
+import { describeError, isConnectionError, isRetryable, toStorageError } from './postgres-errors.ts'
+import { notification } from './postgres-events.ts'
+
+const MAX_RETRIES = 3
+/** Before the n-th retry: up to n times this. */
+const RETRY_JITTER_MS = 20
+const READ_BACK_DELAYS_MS = [0, 100, 300, 800]
+
+/** What became of one attempt. */
+type Attempt<Outcome> = { outcome: Outcome } | { retry: unknown } | { unknownCommit: unknown }
+
+export function createTransactions(connections: Connections, log: Log) {
+  return async <Outcome>(
+    work: (tx: EngineTransaction) => Promise<Outcome>,
+    landed?: () => Promise<Outcome | undefined>,
+  ): Promise<Outcome> => {
+    for (let retries = 0; ; retries++) {
+      const attempt = await attemptOnce(connections, work)
+      if ('outcome' in attempt) return attempt.outcome
+      if ('unknownCommit' in attempt) {
+        log.warn({ error: describeError(attempt.unknownCommit) }, 'the answer to a COMMIT was lost')
+        return readBack(landed, attempt.unknownCommit)
+      }
+      if (retries === MAX_RETRIES) throw toStorageError(attempt.retry)
+      await wait(Math.random() * RETRY_JITTER_MS * (retries + 1))
+    }
+  }
+}
+
+async function attemptOnce<Outcome>(
+  connections: Connections,
+  work: (tx: EngineTransaction) => Promise<Outcome>,
+): Promise<Attempt<Outcome>> {
+  const { client, release } = await connections.acquire()
+  const events: Event[] = []
+  let committing = false
+  try {
+    await client.query('begin isolation level read committed')
+    const outcome = await work({
+      execute: (sql, parameters) => run(client, sql, parameters),
+      publish: event => events.push(event),
+    })
+    if (events.length > 0) {
+      const { sql, parameters } = notification(events)
+      await client.query(sql, parameters)
+    }
+    committing = true
+    const committed = await client.query('commit')
+    // An aborted transaction answers COMMIT with ROLLBACK, without an error.
+    if (committed.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
+    release()
+    return { outcome }
+  } catch (error) {
+    const broken = !(await rollBack(client, error))
+    release(broken)
+    if (isRetryable(error)) return { retry: error }
+    if (committing && isConnectionError(error)) return { unknownCommit: error }
+    throw toStorageError(error)
+  }
+}
+
+/** Whether the connection can be used again. */
+async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean> {
+  if (isConnectionError(cause)) return false
+  try {
+    await client.query('rollback')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Asks on fresh connections whether the transaction is there. Never repeats it: it might be there twice then. */
+async function readBack<Outcome>(
+  landed: (() => Promise<Outcome | undefined>) | undefined,
+  cause: unknown,
+): Promise<Outcome> {
+  if (!landed) throw unavailable(cause)
+  for (const delay of READ_BACK_DELAYS_MS) {
+    await wait(delay)
+    try {
+      const outcome = await landed()
+      if (outcome !== undefined) return outcome
+    } catch {
+      // Still away; the next look may find it back.
+    }
+  }
+  throw unavailable(cause)
+}

@@ -1,0 +1,168 @@
+import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
+import pg from 'pg'
+import { unavailable } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { Engine, LookUp, Result } from './engine.ts'
+import { describeError, isRetryable, toStorageError } from './postgres-errors.ts'
+import { createPostgresEvents, notification } from './postgres-events.ts'
+import { createGatherer } from './postgres-gather.ts'
+import { createTransactions } from './postgres-transactions.ts'
+
+const POOL_SIZE = 20
+/** More waiting than this is a stuck database: say so at once instead of queueing up. */
+const MAX_WAITING = 1000
+/** Also how long a call may wait for a free connection. */
+const CONNECT_TIMEOUT_MS = 2000
+const STATEMENT_TIMEOUT_MS = 5000
+const LOCK_TIMEOUT_MS = 2000
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
+
+const INT8 = 20
+
+/** Gives one connection for a while. `broken` says that it shall not be used again. */
+export interface Connections {
+  acquire(): Promise<{ client: pg.PoolClient; release(broken?: boolean): void }>
+}
+
+export function connectionOptions(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: 'keyway',
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    // For a database that has stopped answering at all, so that its own timeouts never arrive.
+    query_timeout: STATEMENT_TIMEOUT_MS + 1000,
+    // On the connection, not for the whole process: 64-bit integers here are instants and micro-dollars, all
+    // of them exact in a double.
+    types: {
+      getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+        oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+    },
+  }
+}
+
+/** PostgreSQL, or what speaks its protocol. Several nodes share one. */
+export async function openPostgres(url: string, eventsUrl: string | null, log: Log): Promise<Engine> {
+  const pool = new pg.Pool({ ...connectionOptions(url), max: POOL_SIZE })
+  // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
+  pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
+  const connections = toConnections(pool)
+
+  const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
+    withConnection(connections, client => run(client, sql, parameters))
+  const gatherers = new Map<LookUp, (key: string) => Promise<unknown>>()
+  const events = createPostgresEvents({
+    url: eventsUrl,
+    log,
+    send: async event => {
+      const { sql, parameters } = notification([event])
+      await execute(sql, parameters)
+    },
+  })
+  try {
+    await events.start()
+  } catch (error) {
+    await pool.end()
+    throw toStorageError(error)
+  }
+
+  return {
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+      createIntrospector: db => new PostgresIntrospector(db),
+    },
+    connection: { execute: (sql, parameters) => retrying(() => execute(sql, parameters)) },
+    events,
+    transaction: createTransactions(connections, log),
+    lookUp(what, key) {
+      let gather = gatherers.get(what)
+      if (!gather) {
+        gather = createGatherer(what, (query: pg.QueryConfig) =>
+          withConnection(connections, async client => (await client.query(query)).rows),
+        )
+        gatherers.set(what, gather)
+      }
+      return gather(key)
+    },
+    appendOnly: table => [
+      `create function ${table}_refuse() returns trigger language plpgsql as $$ begin raise exception '${table} only grows'; end $$`,
+      `create trigger ${table}_only_grows before update or delete on ${table} for each row execute function ${table}_refuse()`,
+    ],
+    async readClock() {
+      const { rows } = await execute(
+        `select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
+        [],
+      )
+      return (rows[0] as { now: number }).now
+    },
+    async close() {
+      await events.stop()
+      await pool.end()
+    },
+  }
+}
+
+function toConnections(pool: pg.Pool): Connections {
+  return {
+    async acquire() {
+      if (pool.waitingCount >= MAX_WAITING) {
+        throw unavailable(new Error('too many calls wait for a database connection'))
+      }
+      try {
+        const client = await pool.connect()
+        const ignore = () => {}
+        // While it is lent out, the error reaches whoever waits for an answer; a second copy of it is emitted.
+        client.on('error', ignore)
+        return {
+          client,
+          release(broken = false) {
+            client.off('error', ignore)
+            client.release(broken)
+          },
+        }
+      } catch (error) {
+        throw unavailable(error)
+      }
+    },
+  }
+}
+
+/** A single statement is its own transaction, so what the engine refused to serialize is simply asked again. */
+async function retrying<Outcome>(work: () => Promise<Outcome>): Promise<Outcome> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt > 3 || !isRetryable(error)) throw toStorageError(error)
+    }
+  }
+}
+
+async function withConnection<Outcome>(
+  connections: Connections,
+  work: (client: pg.PoolClient) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { client, release } = await connections.acquire()
+  try {
+    const outcome = await work(client)
+    release()
+    return outcome
+  } catch (error) {
+    release(!(error instanceof pg.DatabaseError) || error.severity === 'FATAL')
+    if (isRetryable(error)) throw error
+    throw toStorageError(error)
+  }
+}
+
+export async function run(
+  client: pg.ClientBase,
+  sql: string,
+  parameters: readonly unknown[],
+): Promise<Result> {
+  const result = await client.query(sql, parameters as unknown[])
+  return { rows: result.rows, changes: result.rowCount ?? 0 }
+}

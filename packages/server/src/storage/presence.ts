@@ -1,0 +1,108 @@
+import type { NodeRow, PresenceRow, PresenceStore } from '../hub/presence-store.ts'
+import type { ConnectionRow, Schema } from './schema.ts'
+import { countOf, type Scope } from './scope.ts'
+
+const CHUNK = 500
+
+export function createPresenceStore({ db, atomically }: Scope): PresenceStore {
+  return {
+    async heartbeat(node) {
+      await db
+        .insertInto('nodes')
+        .values({ id: node.id, started_at: node.startedAt, seen_at: node.seenAt, version: node.version })
+        .onConflict(conflict =>
+          conflict.column('id').doUpdateSet({ seen_at: node.seenAt, version: node.version }),
+        )
+        .execute()
+    },
+    leave: nodeId =>
+      atomically(async tx => {
+        await tx.deleteFrom('connections').where('node_id', '=', nodeId).execute()
+        await tx.deleteFrom('nodes').where('id', '=', nodeId).execute()
+      }),
+    async record(added, removedIds) {
+      if (added.length + removedIds.length === 0) return
+      await atomically(async tx => {
+        for (let start = 0; start < added.length; start += CHUNK) {
+          await tx
+            .insertInto('connections')
+            .values(added.slice(start, start + CHUNK).map(toRow))
+            .onConflict(conflict => conflict.column('id').doNothing())
+            .execute()
+        }
+        for (let start = 0; start < removedIds.length; start += CHUNK) {
+          const some = removedIds.slice(start, start + CHUNK)
+          await tx.deleteFrom('connections').where('id', 'in', some).execute()
+        }
+      })
+    },
+    async listOf(userId, seenSince) {
+      const rows = await db
+        .selectFrom('connections')
+        .innerJoin('nodes', 'nodes.id', 'connections.node_id')
+        .selectAll('connections')
+        .where('connections.user_id', '=', userId)
+        .where('nodes.seen_at', '>=', seenSince)
+        .orderBy('connections.connected_at', 'desc')
+        .orderBy('connections.id', 'desc')
+        .execute()
+      return rows.map(toPresence)
+    },
+    async nodes(seenSince) {
+      const rows = await db
+        .selectFrom('nodes')
+        .selectAll()
+        .where('seen_at', '>=', seenSince)
+        .orderBy('started_at')
+        .orderBy('id')
+        .execute()
+      return rows.map(toNode)
+    },
+    async prune(notSeenSince, batch) {
+      const gone = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
+      const nodes = countOf(
+        await db
+          .deleteFrom('nodes')
+          .where('id', 'in', gone)
+          .where('seen_at', '<', notSeenSince)
+          .executeTakeFirst(),
+      )
+      const orphans = db
+        .selectFrom('connections')
+        .select('id')
+        .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
+        .limit(batch)
+      return nodes + countOf(await db.deleteFrom('connections').where('id', 'in', orphans).executeTakeFirst())
+    },
+  }
+}
+
+function toRow(row: PresenceRow): ConnectionRow {
+  return {
+    id: row.connectionId,
+    node_id: row.nodeId,
+    user_id: row.userId,
+    key_id: row.keyId,
+    key_name: row.keyName,
+    address: row.address,
+    client: row.client,
+    connected_at: row.connectedAt,
+  }
+}
+
+function toPresence(row: ConnectionRow): PresenceRow {
+  return {
+    connectionId: row.id,
+    nodeId: row.node_id,
+    userId: row.user_id,
+    keyId: row.key_id,
+    keyName: row.key_name,
+    address: row.address,
+    client: row.client,
+    connectedAt: row.connected_at,
+  }
+}
+
+function toNode(row: Schema['nodes']): NodeRow {
+  return { id: row.id, startedAt: row.started_at, seenAt: row.seen_at, version: row.version }
+}

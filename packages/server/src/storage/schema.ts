@@ -1,0 +1,179 @@
+import type { LedgerEntryKind } from '../billing/ledger.ts'
+import type { Instant } from '../clock.ts'
+import type { Ending } from '../endings/ending.ts'
+import type { MessageKind, MessageState } from '../outbox/message.ts'
+import type { SecurityEventType } from '../security-events/security-event.ts'
+import type { SessionEnd, SessionKind } from '../sessions/session.ts'
+import type { EmailAddress, UserRole, UserStatus } from '../users/user.ts'
+
+/** 0 or 1. */
+export type Flag = 0 | 1
+/** A JSON list of strings as text. */
+export type ListText = string
+
+/** Every table as it stands after all migrations, the same in both engines. */
+export interface Schema {
+  users: UserRow
+  balances: { user_id: string; balance: number }
+  ledger_entries: LedgerEntryRow
+  trial_credits: { address_hash: string; user_id: string; claimed_at: Instant }
+  subscriptions: { user_id: string; plan: 'free'; status: 'active'; started_at: Instant }
+  charge_authorizations: ChargeAuthorizationRow
+  api_keys: ApiKeyRow
+  apps: AppRow
+  app_secrets: { app_id: string; secret_hash: string; created_at: Instant }
+  endings: EndingRow
+  inbox: { id: string; recipient: EmailAddress; sealed_mail: string; created_at: Instant }
+  instance: { name: string; value: string }
+  magic_links: MagicLinkRow
+  send_buckets: { bucket: string; count: number }
+  sends: { bucket: string; number: number; sent_at: Instant }
+  messages: MessageRow
+  nodes: { id: string; started_at: Instant; seen_at: Instant; version: string }
+  connections: ConnectionRow
+  security_events: SecurityEventRow
+  sessions: SessionRow
+  signing_keys: SigningKeyRow
+  schema_migrations: { name: string; applied_at: Instant }
+  schema_lock: { id: number }
+}
+
+export interface UserRow {
+  id: string
+  email: EmailAddress | null
+  name: string | null
+  role: UserRole
+  status: UserStatus
+  created_at: Instant
+  deleted_at: Instant | null
+}
+
+export interface LedgerEntryRow {
+  id: string
+  user_id: string
+  kind: LedgerEntryKind
+  amount: number
+  balance_after: number
+  app_id: string | null
+  description: string
+  cause: string
+  created_at: Instant
+}
+
+export interface ChargeAuthorizationRow {
+  user_id: string
+  app_id: string
+  granted_at: Instant
+  revoked_at: Instant | null
+}
+
+export interface ApiKeyRow {
+  id: string
+  user_id: string
+  app_id: string
+  key_hash: string
+  key_prefix: string
+  name: string | null
+  scopes: ListText
+  allowed_networks: ListText
+  created_at: Instant
+  expires_at: Instant | null
+  revoked_at: Instant | null
+  last_used_at: Instant | null
+  replaced_by: string | null
+}
+
+export interface AppRow {
+  id: string
+  name: string
+  first_party: Flag
+  audience: string | null
+  verify_url: string | null
+  created_at: Instant
+}
+
+export interface EndingRow {
+  id: string
+  kind: Ending['kind']
+  subject_id: string
+  user_id: string
+  at: Instant
+}
+
+export interface MagicLinkRow {
+  id: string
+  token_hash: string
+  code_hash: string
+  email: EmailAddress
+  app_id: string
+  created_at: Instant
+  expires_at: Instant
+  used_at: Instant | null
+  code_tries: number
+}
+
+export interface MessageRow {
+  id: string
+  kind: MessageKind
+  recipient: EmailAddress
+  user_id: string | null
+  sealed_content: string | null
+  state: MessageState
+  attempts: number
+  created_at: Instant
+  next_attempt_at: Instant
+  send_before: Instant | null
+  leased_until: Instant | null
+  settled_at: Instant | null
+  last_error: string | null
+}
+
+export interface ConnectionRow {
+  id: string
+  node_id: string
+  user_id: string
+  key_id: string
+  key_name: string | null
+  address: string
+  client: string | null
+  connected_at: Instant
+}
+
+export interface SecurityEventRow {
+  id: string
+  user_id: string
+  type: SecurityEventType
+  at: Instant
+  network: string | null
+  client: string | null
+  key_id: string | null
+  session_id: string | null
+}
+
+export interface SessionRow {
+  id: string
+  user_id: string
+  app_id: string
+  kind: SessionKind
+  created_at: Instant
+  last_used_at: Instant
+  expires_at: Instant
+  counter: number
+  sealed_secret: string
+  retry_keys: ListText
+  ended_at: Instant | null
+  ended_by: SessionEnd | null
+  network: string
+  client: string | null
+}
+
+export interface SigningKeyRow {
+  id: string
+  /** 1, 2, 3 …; unique, so that of two first keys one is refused. */
+  sequence: number
+  public_key: string
+  sealed_seed: string
+  created_at: Instant
+  signs_from: Instant
+  retires_at: Instant | null
+}

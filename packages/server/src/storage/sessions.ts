@@ -1,0 +1,158 @@
+import { toSlice } from '../paging.ts'
+import type { Session } from '../sessions/session.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
+import type { LookUp } from './engine.ts'
+import { before } from './paging.ts'
+import type { SessionRow, UserRow } from './schema.ts'
+import { countOf, type Scope, toList } from './scope.ts'
+import { toUser } from './users.ts'
+
+type WithUserRow = SessionRow & {
+  user_email: UserRow['email']
+  user_name: string | null
+  user_role: UserRow['role']
+  user_status: UserRow['status']
+  user_created_at: number
+}
+
+/** What every signed-in call asks. */
+const WITH_USER: LookUp = {
+  select: `select s.*, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
+      u.created_at as user_created_at, s.id as look_up_key
+    from sessions s join users u on u.id = s.user_id`,
+  column: 's.id',
+}
+
+export function createSessionStore({ db, lookUp }: Scope): SessionStore {
+  return {
+    async insert(session) {
+      await db.insertInto('sessions').values(toRow(session)).execute()
+    },
+    async find(id) {
+      return toSession(await db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst())
+    },
+    async findWithUser(id) {
+      const row = (await lookUp(WITH_USER, id)) as WithUserRow | undefined
+      if (!row) return null
+      const user = toUser({
+        id: row.user_id,
+        email: row.user_email,
+        name: row.user_name,
+        role: row.user_role,
+        status: row.user_status,
+        created_at: row.user_created_at,
+        deleted_at: null,
+      })
+      return { session: toSession(row)!, user: user! }
+    },
+    async rotate(id, counter, { at, idleSince, retryKeys }) {
+      const row = await db
+        .updateTable('sessions')
+        .set({ counter: counter + 1, last_used_at: at, retry_keys: JSON.stringify(retryKeys) })
+        .where('id', '=', id)
+        .where('counter', '=', counter)
+        .where('ended_at', 'is', null)
+        .where('last_used_at', '>', idleSince)
+        .where('expires_at', '>', at)
+        .returningAll()
+        .executeTakeFirst()
+      return toSession(row)
+    },
+    async touch(id, at) {
+      await db
+        .updateTable('sessions')
+        .set({ last_used_at: at })
+        .where('id', '=', id)
+        .where('last_used_at', '<', at)
+        .execute()
+    },
+    async end(id, by, at) {
+      const row = await db
+        .updateTable('sessions')
+        .set({ ended_at: at, ended_by: by })
+        .where('id', '=', id)
+        .where('ended_at', 'is', null)
+        .returningAll()
+        .executeTakeFirst()
+      return toSession(row)
+    },
+    async endAllOf(userId, by, at, exceptId) {
+      const rows = await db
+        .updateTable('sessions')
+        .set({ ended_at: at, ended_by: by })
+        .where('user_id', '=', userId)
+        .where('ended_at', 'is', null)
+        .where('expires_at', '>', at)
+        .$if(exceptId !== undefined, query => query.where('id', '<>', exceptId!))
+        .returning('id')
+        .execute()
+      return rows.map(row => row.id)
+    },
+    async listLive(userId, now, idleSince, page) {
+      const rows = await db
+        .selectFrom('sessions')
+        .selectAll()
+        .where('user_id', '=', userId)
+        .where('ended_at', 'is', null)
+        .where('last_used_at', '>', idleSince)
+        .where('expires_at', '>', now)
+        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(page.limit + 1)
+        .execute()
+      return toSlice(
+        rows.map(row => toSession(row)!),
+        page.limit,
+        one => ({ at: one.createdAt, id: one.id }),
+      )
+    },
+    async prune(endedBefore, batch) {
+      const old = db
+        .selectFrom('sessions')
+        .select('id')
+        .where(eb => eb.or([eb('ended_at', '<', endedBefore), eb('expires_at', '<', endedBefore)]))
+        .limit(batch)
+      return countOf(await db.deleteFrom('sessions').where('id', 'in', old).executeTakeFirst())
+    },
+  }
+}
+
+function toRow(session: Session): SessionRow {
+  return {
+    id: session.id,
+    user_id: session.userId,
+    app_id: session.appId,
+    kind: session.kind,
+    created_at: session.createdAt,
+    last_used_at: session.lastUsedAt,
+    expires_at: session.expiresAt,
+    counter: session.counter,
+    sealed_secret: session.sealedSecret,
+    retry_keys: JSON.stringify(session.retryKeys),
+    ended_at: session.endedAt,
+    ended_by: session.endedBy,
+    network: session.network,
+    client: session.client,
+  }
+}
+
+function toSession(row: SessionRow | undefined): Session | null {
+  if (!row) return null
+  return {
+    id: row.id,
+    userId: row.user_id,
+    appId: row.app_id,
+    kind: row.kind,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+    counter: row.counter,
+    sealedSecret: row.sealed_secret,
+    retryKeys: toList(row.retry_keys),
+    endedAt: row.ended_at,
+    endedBy: row.ended_by,
+    network: row.network,
+    client: row.client,
+  }
+}

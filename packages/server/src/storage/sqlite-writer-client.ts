@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { unavailable } from '../errors.ts'
+import type { Result } from './engine.ts'
+import type { WriterAnswer, WriterOrder } from './sqlite-writer.ts'
+
+/** A statement that SQLite refused. */
+export class SqliteError extends Error {
+  override readonly name = 'SqliteError'
+  /** SQLite's extended result code. */
+  readonly code: number
+
+  constructor(message: string, code: number) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The batch that an order belonged to was rolled back as a whole. */
+export class BatchAborted extends Error {
+  override readonly name = 'BatchAborted'
+}
+
+type WithoutId<Order> = Order extends { id: number } ? Omit<Order, 'id'> : Order
+
+export interface Writer {
+  /** Waits for the answer. @throws SqliteError, BatchAborted, KeywayError `unavailable` when the thread is gone */
+  ask(order: WithoutId<Extract<WriterOrder, { id: number }>>): Promise<Result>
+  /** Does not wait: orders are obeyed in order, and a failure shows in the next answer of the batch. */
+  tell(order: Extract<WriterOrder, { kind: 'release' | 'rollback' }>): void
+  close(): Promise<void>
+}
+
+interface Waiting {
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
+
+/** Starts the writer thread and waits until it has opened the file. */
+export async function startWriter(file: string): Promise<Writer> {
+  const worker = new Worker(new URL('./sqlite-writer.ts', import.meta.url), { workerData: { file } })
+  await once(worker, 'message')
+  const waiting = new Map<number, Waiting>()
+  let lastId = 0
+  let gone: Error | null = null
+
+  worker.on('message', (answer: WriterAnswer) => {
+    if (answer.kind === 'opened') return
+    const asked = waiting.get(answer.id)
+    waiting.delete(answer.id)
+    if (waiting.size === 0) worker.unref()
+    if (answer.kind === 'done') asked?.resolve(answer)
+    else if (answer.kind === 'failed') asked?.reject(new SqliteError(answer.message, answer.code))
+    else asked?.reject(new BatchAborted(answer.message))
+  })
+  const leave = (cause: Error) => {
+    gone ??= cause
+    for (const asked of waiting.values()) asked.reject(unavailable(gone))
+    waiting.clear()
+  }
+  worker.on('error', leave)
+  worker.on('exit', () => leave(new Error('the writer thread has ended')))
+  worker.unref()
+
+  const ask: Writer['ask'] = order => {
+    if (gone) return Promise.reject(unavailable(gone))
+    const id = ++lastId
+    return new Promise((resolve, reject) => {
+      // The process must not end while an answer is owed; an idle writer keeps nobody alive.
+      if (waiting.size === 0) worker.ref()
+      waiting.set(id, { resolve, reject })
+      worker.postMessage({ ...order, id })
+    })
+  }
+  return {
+    ask,
+    tell: order => worker.postMessage(order),
+    async close() {
+      if (gone) return
+      const exited = once(worker, 'exit')
+      await ask({ kind: 'close' })
+      worker.ref()
+      await exited
+    },
+  }
+}

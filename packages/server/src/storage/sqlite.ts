@@ -1,0 +1,156 @@
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
+import { unavailable } from '../errors.ts'
+import type { Event } from '../events.ts'
+import type { Log } from '../log.ts'
+import type { Connection, Engine, LookUp, Result } from './engine.ts'
+import { createGroupCommit } from './sqlite-group-commit.ts'
+import { toSqliteValues } from './sqlite-values.ts'
+import { startWriter } from './sqlite-writer-client.ts'
+
+export interface SqliteEngine extends Engine {
+  /** Outer commits so far: far fewer than transactions when many come at once. */
+  readonly commits: number
+}
+
+/**
+ * SQLite in this process: WAL, every commit on disk before it is acknowledged, one writer thread, and this
+ * thread only reads. A second process may write too (commands beside a running service) and waits its turn.
+ */
+export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const writer = await startWriter(file)
+  const reader = openReader(file)
+  const listeners = new Set<(event: Event) => void>()
+  const emit = (event: Event) => {
+    for (const listener of listeners) {
+      try {
+        listener(event)
+      } catch (error) {
+        log.error({ err: error, type: event.type }, 'an event listener failed')
+      }
+    }
+  }
+  const group = createGroupCommit(writer, emit)
+
+  return {
+    get commits() {
+      return group.commits
+    },
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+      createIntrospector: db => new SqliteIntrospector(db),
+    },
+    connection: {
+      async execute(sql, parameters) {
+        if (isRead(sql)) return reader.execute(sql, parameters)
+        return group.transaction(tx => tx.execute(sql, parameters))
+      },
+    },
+    events: {
+      subscribe(listener) {
+        const own = (event: Event) => listener(event)
+        listeners.add(own)
+        return () => listeners.delete(own)
+      },
+      async publish(event) {
+        emit(event)
+      },
+      health: () => ({ listening: true }),
+    },
+    // No COMMIT is ever unknown here: the writer answers or the process is gone.
+    transaction: work => group.transaction(work),
+    async lookUp(what, key) {
+      return reader.first(what, key)
+    },
+    appendOnly: table =>
+      ['update', 'delete'].map(
+        verb =>
+          `create trigger ${table}_no_${verb} before ${verb} on ${table} begin select raise(abort, '${table} only grows'); end`,
+      ),
+    async readClock() {
+      const { rows } = await reader.execute(
+        `select cast((julianday('now') - 2440587.5) * 86400000.0 as integer) as now`,
+        [],
+      )
+      return (rows[0] as { now: number }).now
+    },
+    async close() {
+      await group.close()
+      reader.close()
+    },
+  }
+}
+
+/**
+ * Keeps this data folder for one serving process until the returned function is called or the process ends.
+ * Null when another process has it.
+ */
+export function lockDataDir(dataDir: string): (() => void) | null {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const lock = new DatabaseSync(join(dataDir, 'serve.lock'), { timeout: 0 })
+  try {
+    lock.exec('begin exclusive')
+  } catch {
+    lock.close()
+    return null
+  }
+  return () => lock.close()
+}
+
+function isRead(sql: string): boolean {
+  return /^\s*select\b/i.test(sql)
+}
+
+interface Reader extends Connection {
+  first(what: LookUp, key: string): unknown
+  close(): void
+}
+
+const MAX_STATEMENTS = 500
+
+function openReader(file: string): Reader {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 1000 })
+  const statements = new Map<string, StatementSync>()
+  const lookUps = new Map<LookUp, StatementSync>()
+  const prepare = (sql: string) => {
+    let statement = statements.get(sql)
+    if (!statement) {
+      if (statements.size >= MAX_STATEMENTS) statements.clear()
+      statement = database.prepare(sql)
+      statements.set(sql, statement)
+    }
+    return statement
+  }
+  return {
+    async execute(sql, parameters): Promise<Result> {
+      return answering(() => ({ rows: prepare(sql).all(...toSqliteValues(parameters)), changes: 0 }))
+    },
+    first(what, key) {
+      return answering(() => {
+        let statement = lookUps.get(what)
+        if (!statement) {
+          statement = database.prepare(`${what.select} where ${what.column} = ?`)
+          lookUps.set(what, statement)
+        }
+        return statement.get(key)
+      })
+    },
+    close: () => database.close(),
+  }
+}
+
+/** A file that cannot be read right now is the database being away, not a bug of the caller. */
+function answering<Value>(read: () => Value): Value {
+  try {
+    return read()
+  } catch (error) {
+    const code = (error as { errcode?: number }).errcode
+    const closed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
+    if (closed || (code !== undefined && [5, 6, 10, 14, 15].includes(code & 0xff))) throw unavailable(error)
+    throw error
+  }
+}

@@ -1,0 +1,91 @@
+import { toSlice } from '../paging.ts'
+import type { User } from '../users/user.ts'
+import type { UserStore } from '../users/user-store.ts'
+import { before } from './paging.ts'
+import type { UserRow } from './schema.ts'
+import type { Scope } from './scope.ts'
+
+export function createUserStore({ db }: Scope): UserStore {
+  return {
+    async find(id) {
+      return toUser(await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst())
+    },
+    async findByEmail(email) {
+      return toUser(await db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst())
+    },
+    async insert(user) {
+      const inserted = await db
+        .insertInto('users')
+        .values({
+          id: user.id,
+          email: user.email,
+          name: user.name,
+          role: user.role,
+          status: user.status,
+          created_at: user.createdAt,
+          deleted_at: null,
+        })
+        .onConflict(conflict => conflict.column('email').doNothing())
+        .returning('id')
+        .executeTakeFirst()
+      return inserted !== undefined
+    },
+    rename: (id, name) => change(id, { name }),
+    setRole: (id, role) => change(id, { role }),
+    async setStatus(id, from, to) {
+      return toUser(
+        await db
+          .updateTable('users')
+          .set({ status: to })
+          .where('id', '=', id)
+          .where('status', 'in', from)
+          .returningAll()
+          .executeTakeFirst(),
+      )
+    },
+    erase: (id, at) => change(id, { status: 'deleted', name: null, email: null, deleted_at: at }),
+    async lock(id) {
+      // An update that changes nothing is the one row lock that both engines know.
+      const row = await db
+        .updateTable('users')
+        .set(eb => ({ status: eb.ref('status') }))
+        .where('id', '=', id)
+        .returningAll()
+        .executeTakeFirst()
+      return toUser(row)
+    },
+    async list(page) {
+      const rows = await db
+        .selectFrom('users')
+        .selectAll()
+        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(page.limit + 1)
+        .execute()
+      return toSlice(
+        rows.map(row => toUser(row)!),
+        page.limit,
+        user => ({ at: user.createdAt, id: user.id }),
+      )
+    },
+  }
+
+  async function change(id: string, set: Partial<UserRow>): Promise<User | null> {
+    return toUser(
+      await db
+        .updateTable('users')
+        .set(set)
+        .where('id', '=', id)
+        .where('status', '<>', 'deleted')
+        .returningAll()
+        .executeTakeFirst(),
+    )
+  }
+}
+
+export function toUser(row: UserRow | undefined): User | null {
+  if (!row) return null
+  const { id, email, name, role, status, created_at } = row
+  return { id, email, name, role, status, createdAt: created_at }
+}

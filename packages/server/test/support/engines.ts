@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext } from 'node:test'
+import { createLog, type Log } from '../../src/log.ts'
+import { createSecrets, type Secrets } from '../../src/secrets.ts'
+import { createStorage, type DatabaseStorage, type StorageConfig } from '../../src/storage/database.ts'
+import { createTestClock, type TestClock } from './clock.ts'
+import { createDatabase, findPostgresBinaries, POSTGRES_URL_VARIABLE } from './postgres.ts'
+
+export type EngineName = 'sqlite' | 'postgres'
+
+export interface TestStorage {
+  storage: DatabaseStorage
+  clock: TestClock
+  secrets: Secrets
+  log: Log
+  /** What opened it; `createStorage(config, log)` opens it once more, as another process would. */
+  config: StorageConfig
+  /** A second Storage on the same database: another node. Closed with this one. */
+  reopen(): Promise<DatabaseStorage>
+  close(): Promise<void>
+}
+
+/** One `describe` per engine. Without PostgreSQL its half is skipped by name, except on CI, where it fails. */
+export function forEachEngine(define: (engine: EngineName) => void): void {
+  describe('on sqlite', () => define('sqlite'))
+  describe('on postgres', { skip: postgresMissing() }, () => define('postgres'))
+}
+
+export function postgresMissing(): string | false {
+  if (process.env[POSTGRES_URL_VARIABLE] || findPostgresBinaries() || process.env.CI) return false
+  return 'PostgreSQL is not installed here'
+}
+
+/** A fresh, empty, migrated database, closed after the test. */
+export async function openTestStorage(engine: EngineName, t?: TestContext): Promise<TestStorage> {
+  const log = createLog('silent')
+  const { config, remove } = await freshDatabase(engine, log)
+  const opened: DatabaseStorage[] = []
+  const reopen = async () => {
+    const storage = await createStorage(config, log)
+    opened.push(storage)
+    return storage
+  }
+  const close = async () => {
+    await Promise.all(opened.splice(0).map(storage => storage.close()))
+    await remove()
+  }
+  const storage = await reopen()
+  t?.after(close)
+  const secrets = createSecrets([Buffer.alloc(32, 7)])
+  return { storage, clock: createTestClock(), secrets, log, config, reopen, close }
+}
+
+async function freshDatabase(
+  engine: EngineName,
+  log: Log,
+): Promise<{ config: StorageConfig; remove(): Promise<void> }> {
+  if (engine === 'sqlite') {
+    const dataDir = mkdtempSync(join(tmpdir(), 'keyway-sqlite-'))
+    return {
+      config: sqliteConfig(dataDir),
+      remove: async () => rmSync(dataDir, { recursive: true, force: true }),
+    }
+  }
+  const database = await createDatabase(async url => {
+    await (await createStorage(postgresConfig(url), log)).close()
+  })
+  return { config: postgresConfig(database.url), remove: database.drop }
+}
+
+export function sqliteConfig(dataDir: string): StorageConfig {
+  return {
+    dataDir,
+    database: { engine: 'sqlite', file: join(dataDir, 'keyway.db') },
+    events: { kind: 'in-process' },
+    autoMigrate: true,
+  }
+}
+
+export function postgresConfig(url: string): StorageConfig {
+  return {
+    dataDir: tmpdir(),
+    database: { engine: 'postgres', url },
+    events: { kind: 'postgres', url },
+    autoMigrate: true,
+  }
+}

@@ -1,0 +1,205 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+
+/** Hands the cluster of a whole test run to its test processes. */
+export const POSTGRES_URL_VARIABLE = 'KEYWAY_TEST_POSTGRES_URL'
+
+/** A PostgreSQL of our own, thrown away with the process that started it. */
+export interface Cluster {
+  /** Of the maintenance database; `databaseUrl` names another one. */
+  url: string
+  stop(): Promise<void>
+}
+
+/** The folder with `initdb` and `postgres`, or null where PostgreSQL is not installed. */
+export function findPostgresBinaries(): string | null {
+  const debian = '/usr/lib/postgresql'
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : []
+  const folders = [
+    ...versions.map(version => join(debian, version, 'bin')),
+    ...(process.env.PATH ?? '').split(delimiter),
+  ]
+  return (
+    folders.find(folder => existsSync(join(folder, 'initdb')) && existsSync(join(folder, 'postgres'))) ?? null
+  )
+}
+
+/** `fsync` on is for tests that pull the plug; without it a cluster is several times as quick. */
+export async function startCluster(options: { fsync?: boolean } = {}): Promise<Cluster> {
+  const binaries = findPostgresBinaries()
+  if (!binaries) throw new Error('no PostgreSQL binaries on this machine')
+  const identity = unprivilegedIdentity()
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-postgres-'))
+  if (identity.uid !== undefined) chownSync(folder, identity.uid, identity.gid!)
+  const initdb = spawnSync(
+    join(binaries, 'initdb'),
+    ['-D', join(folder, 'data'), '-U', 'keyway', '-A', 'trust', '-E', 'UTF8', '--no-sync', '--locale=C'],
+    { ...identity, encoding: 'utf8', cwd: folder },
+  )
+  if (initdb.status !== 0) throw new Error(`initdb failed: ${initdb.stderr}`)
+  const port = await freePort()
+  const server = spawnGuarded(binaries, folder, port, options.fsync ?? false, identity)
+  const url = `postgres://keyway@127.0.0.1:${port}/postgres`
+  await untilReady(url)
+  return {
+    url,
+    async stop() {
+      if (server.exitCode !== null) return
+      const exited = new Promise(resolve => server.once('exit', resolve))
+      server.stdin!.end()
+      await exited
+    },
+  }
+}
+
+/** PostgreSQL refuses to run as root, so root lends it another user's name. */
+function unprivilegedIdentity(): { uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return {}
+  for (const name of ['postgres', 'nobody']) {
+    const uid = spawnSync('id', ['-u', name], { encoding: 'utf8' })
+    const gid = spawnSync('id', ['-g', name], { encoding: 'utf8' })
+    if (uid.status === 0 && gid.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) }
+  }
+  throw new Error('PostgreSQL does not run as root, and there is no user postgres or nobody')
+}
+
+/**
+ * The shell in between waits for the end of its standard input, which comes however our process ends, a kill
+ * included; then it stops the server and removes the folder.
+ */
+function spawnGuarded(
+  binaries: string,
+  folder: string,
+  port: number,
+  fsync: boolean,
+  identity: { uid?: number; gid?: number },
+): ChildProcess {
+  const settings = [
+    `port=${port}`,
+    'listen_addresses=127.0.0.1',
+    `unix_socket_directories=${folder}`,
+    'max_connections=400',
+    'shared_buffers=32MB',
+    'log_min_messages=fatal',
+    ...(fsync ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
+  ].map(setting => `-c ${setting}`)
+  const script = `"${join(binaries, 'postgres')}" -D "${folder}/data" ${settings.join(' ')} </dev/null & server=$!
+cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "${folder}"`
+  const child = spawn('sh', ['-c', script], {
+    ...identity,
+    cwd: '/',
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  child.unref()
+  ;(child.stdin as unknown as { unref(): void }).unref()
+  return child
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+async function untilReady(url: string): Promise<void> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await withClient(url, client => client.query('select 1'))
+      return
+    } catch (error) {
+      if (attempt === 300) throw error
+      await wait(50)
+    }
+  }
+}
+
+let lazily: Promise<Cluster> | undefined
+
+/** The cluster of this test run, or one of this process's own. */
+export async function clusterUrl(): Promise<string> {
+  const shared = process.env[POSTGRES_URL_VARIABLE]
+  if (shared) return shared
+  lazily ??= startCluster()
+  return (await lazily).url
+}
+
+export function databaseUrl(cluster: string, database: string): string {
+  const url = new URL(cluster)
+  url.pathname = `/${database}`
+  return url.href
+}
+
+const TEMPLATE = 'keyway_template'
+
+/**
+ * A fresh database, copied from a template that `migrate` filled once for the whole cluster. Returns its URL
+ * and the way to drop it.
+ */
+export async function createDatabase(
+  migrate: (url: string) => Promise<void>,
+): Promise<{ url: string; drop(): Promise<void> }> {
+  const cluster = await clusterUrl()
+  await ensureTemplate(cluster, migrate)
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await withClient(cluster, client => client.query(`create database ${name} template ${TEMPLATE}`))
+  return {
+    url: databaseUrl(cluster, name),
+    async drop() {
+      await withClient(cluster, client => client.query(`drop database if exists ${name} with (force)`))
+    },
+  }
+}
+
+/** A database without a single table. */
+export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  const cluster = await clusterUrl()
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await withClient(cluster, client => client.query(`create database ${name}`))
+  return {
+    url: databaseUrl(cluster, name),
+    async drop() {
+      await withClient(cluster, client => client.query(`drop database if exists ${name} with (force)`))
+    },
+  }
+}
+
+let templateReady: Promise<void> | undefined
+
+function ensureTemplate(cluster: string, migrate: (url: string) => Promise<void>): Promise<void> {
+  templateReady ??= withClient(cluster, async client => {
+    await client.query('select pg_advisory_lock(20261120)')
+    const found = await client.query('select 1 from pg_database where datname = $1', [TEMPLATE])
+    if (found.rowCount) return
+    const building = `${TEMPLATE}_building`
+    await client.query(`drop database if exists ${building} with (force)`)
+    await client.query(`create database ${building}`)
+    await migrate(databaseUrl(cluster, building))
+    await client.query(`alter database ${building} rename to ${TEMPLATE}`)
+  })
+  return templateReady
+}
+
+export async function withClient<Result>(
+  url: string,
+  work: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
