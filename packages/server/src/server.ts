@@ -161,7 +161,7 @@ function listenFor(services: Services, hub: Hub): Server {
       ...services,
       charges: createCharges(services),
       hub,
-      introspection: createIntrospection(services),
+      introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
       readiness: { checks: () => checkHealth(services) },
       revocations: createRevocations(services),
       securityEvents,
@@ -173,6 +173,7 @@ function listenFor(services: Services, hub: Hub): Server {
     corsOrigins: config.corsOrigins,
     callers,
     failureLimits: config.failureLimits,
+    lifetimes: config,
     hasInbox: inbox !== null,
     pages,
   })

@@ -13,8 +13,9 @@ const MAIL_POLICY =
 
 /** /inbox: the mail that stays on this machine. Whoever is not on this machine finds nothing here. */
 export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageInbox): void {
-  app.use('/inbox/*', (c, next) => {
-    return kit.isLocal(c.req.raw, c.env) ? next() : c.notFound()
+  app.use('/inbox/*', async (c, next) => {
+    if (!kit.isLocal(c.req.raw, c.env)) return c.notFound()
+    await next()
   })
   app.get('/inbox', async c => {
     const to = c.req.query('to')
