@@ -39,7 +39,11 @@ export interface MagicLinks {
     kind: SessionKind,
     caller: Caller,
   ): Promise<StartedSession & { isNewUser: boolean }>
-  inspect(token: string, email: EmailAddress): Promise<LinkState>
+  /**
+   * How the link stands, without spending it. `loginId` (null for `invalid`) lets a page recognise the browser
+   * that asked for this very link.
+   */
+  inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
 }
 
 export interface MagicLinkDeps {
@@ -65,7 +69,8 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
 
     async inspect(token, email) {
       const link = await storage.store.magicLinks.findByTokenHash(sha256(token))
-      return link?.email === email ? linkState(link, clock.now()) : 'invalid'
+      if (link?.email !== email) return { state: 'invalid', loginId: null }
+      return { state: linkState(link, clock.now()), loginId: link.id }
     },
   }
 }

@@ -84,7 +84,7 @@ forEachEngine(engine => {
       if (!failed) break
       assert.equal(await belongings(services, email), null, `failing statement ${failing}`)
       assert.equal((await services.mailsTo(email, 'welcome')).length, 0)
-      assert.equal(await services.magicLinks.inspect(token, email), 'live')
+      assert.equal((await services.magicLinks.inspect(token, email)).state, 'live')
     }
     assert.ok(statements > 10, 'every statement of the transaction had its turn')
     const { user: _, ...has } = (await belongings(services, email))!
@@ -150,10 +150,13 @@ forEachEngine(engine => {
     const early = await services.sendTo('early@example.com')
     const late = await services.sendTo('late@example.com')
     services.clock.advance(5 * 60_000 - 1)
-    assert.equal(await services.magicLinks.inspect(early.token, address('early@example.com')), 'live')
+    assert.equal((await services.magicLinks.inspect(early.token, address('early@example.com'))).state, 'live')
     assert.equal(await refusedWith(verifyToken(services, early.token, 'early@example.com')), 'none')
     services.clock.advance(1)
-    assert.equal(await services.magicLinks.inspect(late.token, address('late@example.com')), 'expired')
+    assert.equal(
+      (await services.magicLinks.inspect(late.token, address('late@example.com'))).state,
+      'expired',
+    )
     assert.equal(
       await refusedWith(verifyToken(services, late.token, 'late@example.com')),
       'magic_link_expired',
@@ -168,7 +171,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyToken(services, token, 'once@example.com')), 'magic_link_used')
     services.clock.advance(10 * 60_000)
     assert.equal(await refusedWith(verifyToken(services, token, 'once@example.com')), 'magic_link_used')
-    assert.equal(await services.magicLinks.inspect(token, address('once@example.com')), 'used')
+    assert.equal((await services.magicLinks.inspect(token, address('once@example.com'))).state, 'used')
   })
 
   test('a wrong address, app or token is refused alike, and spends nothing', async t => {
@@ -184,7 +187,7 @@ forEachEngine(engine => {
       verifyToken(services, '', 'a@example.com'),
     ]
     for (const call of wrong) assert.equal(await refusedWith(call), 'magic_link_invalid')
-    assert.equal(await services.magicLinks.inspect(a.token, address('b@example.com')), 'invalid')
+    assert.equal((await services.magicLinks.inspect(a.token, address('b@example.com'))).state, 'invalid')
     const signedIn = await verifyToken(services, a.token, 'a@example.com', 'my-app')
     assert.equal(signedIn.session.appId, 'my-app')
     const other = await verifyToken(services, b.token, 'b@example.com')
@@ -286,7 +289,7 @@ forEachEngine(engine => {
       'account_suspended',
     )
     assert.equal(await refusedWith(verifyCode(services, sent, 'held@example.com')), 'account_suspended')
-    assert.equal(await services.magicLinks.inspect(sent.token, address('held@example.com')), 'live')
+    assert.equal((await services.magicLinks.inspect(sent.token, address('held@example.com'))).state, 'live')
     await services.users.activate(user.id)
     assert.equal(await refusedWith(verifyToken(services, sent.token, 'held@example.com')), 'none')
   })

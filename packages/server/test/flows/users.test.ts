@@ -39,7 +39,7 @@ forEachEngine(engine => {
     assert.equal((await services.users.suspend(user.id)).status, 'suspended')
     assert.ok((await heard).includes('session.ended'))
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
-    assert.equal(await services.magicLinks.inspect(sent.token, address('a@example.com')), 'used')
+    assert.equal((await services.magicLinks.inspect(sent.token, address('a@example.com'))).state, 'used')
     const exchange = services.agentTokens.exchange(key, undefined, caller())
     assert.equal(await refusedWith(exchange), 'account_suspended')
     assert.deepEqual(await endedSubjects(services), [`session ${session.id}`, `user ${user.id}`])
