@@ -1,5 +1,6 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { SqliteValue } from './sqlite-values.ts'
 
 /**
  * The one thread that writes. It does what it is told in the order it is told; sqlite.ts decides which
@@ -8,7 +9,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 /** `batch` counts outer transactions; the first order of a batch begins it. */
 export type WriterOrder =
-  | { kind: 'run'; id: number; batch: number; savepoint: boolean; sql: string; parameters: unknown[] }
+  | { kind: 'run'; id: number; batch: number; savepoint: boolean; sql: string; parameters: SqliteValue[] }
   | { kind: 'release' | 'rollback'; batch: number }
   | { kind: 'commit'; id: number; batch: number }
   | { kind: 'close'; id: number }
@@ -60,18 +61,10 @@ function begin(batch: number): void {
 
 function obey(order: Exclude<WriterOrder, { kind: 'close' }>): void {
   switch (order.kind) {
-    case 'run': {
+    case 'run':
       if (order.savepoint) prepare('savepoint work').run()
-      const statement = prepare(order.sql)
-      // biome-ignore lint/suspicious/noExplicitAny: sqlite.ts made them values that SQLite knows
-      const parameters = order.parameters as any[]
-      if (statement.columns().length > 0) {
-        const rows = statement.all(...parameters)
-        return answer({ kind: 'done', id: order.id, rows, changes: rows.length })
-      }
-      const { changes } = statement.run(...parameters)
-      return answer({ kind: 'done', id: order.id, rows: [], changes: Number(changes) })
-    }
+      answer({ kind: 'done', id: order.id, ...runStatement(order.sql, order.parameters) })
+      return
     case 'release':
       prepare('release work').run()
       return
@@ -83,6 +76,15 @@ function obey(order: Exclude<WriterOrder, { kind: 'close' }>): void {
       database.exec('commit')
       answer({ kind: 'done', id: order.id, rows: [], changes: 0 })
   }
+}
+
+function runStatement(sql: string, parameters: SqliteValue[]): { rows: unknown[]; changes: number } {
+  const statement = prepare(sql)
+  if (statement.columns().length > 0) {
+    const rows = statement.all(...parameters)
+    return { rows, changes: rows.length }
+  }
+  return { rows: [], changes: Number(statement.run(...parameters).changes) }
 }
 
 function fail(order: Exclude<WriterOrder, { kind: 'close' }>, error: Error & { errcode?: number }): void {
