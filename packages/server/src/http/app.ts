@@ -5,11 +5,10 @@ import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
-import { isLoopback } from '../network.ts'
 import type { SessionLifetimes } from '../sessions/session.ts'
 import { type Answer, toResponse } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
-import { createCallers } from './caller.ts'
+import { type Callers, isLoopbackName } from './caller.ts'
 import { createCors } from './cors.ts'
 import { type Challenge, toKeywayError, toProblem } from './errors.ts'
 import { createOpenApi } from './openapi.ts'
@@ -29,7 +28,8 @@ export interface AppOptions {
   /** What every address in an answer is built from; never the request's Host. */
   publicUrl: string
   corsOrigins: readonly string[]
-  trustedProxies: readonly string[]
+  /** Who asks; the pages are given the same. */
+  callers: Callers
   failureLimits: readonly SendWindow[]
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
@@ -56,8 +56,7 @@ export interface HttpApp {
 
 /** The whole HTTP edge: one pass over a request, from socket to answer, without middleware. */
 export function createApp(options: AppOptions): HttpApp {
-  const { clock, log, publicUrl, pages, observe } = options
-  const callers = createCallers(options)
+  const { callers, clock, log, publicUrl, pages, observe } = options
   const cors = createCors(options.corsOrigins)
   const limits = createRequestLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
@@ -177,10 +176,6 @@ export function createApp(options: AppOptions): HttpApp {
     if (!host || !isLoopbackName(host.hostname) || host.hostname === own.hostname) return null
     return url.startsWith('/') ? publicUrl + url : null
   }
-}
-
-function isLoopbackName(hostname: string): boolean {
-  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }
 
 function wantsPage(context: HttpContext): boolean {

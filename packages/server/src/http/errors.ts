@@ -197,6 +197,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   const challenge = challengeFor(error, context.challenge)
   if (challenge) headers['WWW-Authenticate'] = challenge
   if (status === 413) headers.Connection = 'close'
+  if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
   return { status, type: 'application/problem+json', body, headers }
 }
 

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '@keyway/sdk/protocol'
+import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { EXAMPLE_ID, problem } from './answer-schemas.ts'
 import { ERROR_KINDS } from './errors.ts'
@@ -15,7 +15,7 @@ export function createOpenApi(
   const paths: Record<string, Json> = {}
   for (const route of routes) {
     paths[route.path] ??= {}
-    paths[route.path]![route.method.toLowerCase()] = operationOf(route, schemas, publicUrl)
+    paths[route.path]![route.method.toLowerCase()] = operationOf(route, schemas)
   }
   schemas.Problem ??= toSchema(problem, 'output', schemas)
   return {
@@ -31,6 +31,9 @@ export function createOpenApi(
     paths,
     components: {
       schemas,
+      examples: Object.fromEntries(
+        ERROR_CODES.map(code => [code, { value: problemExample(code, publicUrl) }]),
+      ),
       securitySchemes: {
         accessToken: { type: 'http', scheme: 'bearer', description: 'The access token of a session.' },
         apiKey: { type: 'http', scheme: 'bearer', description: 'An API key (`svc_…`).' },
@@ -40,7 +43,7 @@ export function createOpenApi(
   }
 }
 
-function operationOf(route: Route, schemas: Json, publicUrl: string): Json {
+function operationOf(route: Route, schemas: Json): Json {
   return {
     operationId: route.operation,
     tags: [route.tag],
@@ -56,7 +59,7 @@ function operationOf(route: Route, schemas: Json, publicUrl: string): Json {
         },
       },
     }),
-    responses: { ...answersOf(route, schemas), ...errorsOf(route, publicUrl) },
+    responses: { ...answersOf(route, schemas), ...errorsOf(route) },
   }
 }
 
@@ -150,7 +153,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   return [...new Set(codes)]
 }
 
-function errorsOf(route: Route, publicUrl: string): Json {
+function errorsOf(route: Route): Json {
   const byStatus = Map.groupBy(errorCodesOf(route), code => ERROR_KINDS[code].status)
   return Object.fromEntries(
     [...byStatus]
@@ -163,7 +166,7 @@ function errorsOf(route: Route, publicUrl: string): Json {
             'application/problem+json': {
               schema: { $ref: '#/components/schemas/Problem' },
               examples: Object.fromEntries(
-                codes.map(code => [code, { value: problemExample(code, publicUrl) }]),
+                codes.map(code => [code, { $ref: `#/components/examples/${code}` }]),
               ),
             },
           },

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { test } from 'node:test'
+import { openServer } from '../support/http.ts'
+
+const SEND = '/auth/send-magic-link'
+const GOOD = JSON.stringify({ email: 'ada@example.com' })
+
+const REFUSED_TYPES = [
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/jsonx',
+  'application/json x',
+  'application/json;',
+  'application/json\t;',
+  'application/json; charset=utf-7',
+  'application/json; charset=utf-16',
+  'application/json; charset=utf-8; a=b',
+  'application/vnd.api+json',
+  'application/json, application/json',
+  '',
+]
+
+test('only plain JSON is read, whatever else a browser could send without asking', async t => {
+  const server = await openServer('sqlite', t)
+  for (const type of REFUSED_TYPES) {
+    const answer = await server.post(SEND, GOOD, { headers: { 'Content-Type': type } })
+    assert.equal(answer.status, 415, JSON.stringify(type))
+    assert.equal(answer.body.code, 'unsupported_media_type')
+  }
+  for (const type of [
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+  ]) {
+    assert.equal((await server.post(SEND, GOOD, { headers: { 'Content-Type': type } })).status, 200, type)
+  }
+  const mails = await server.mailsTo('ada@example.com', 'sign_in')
+  assert.equal(mails.length, 4, 'no refused request sent a mail')
+})
+
+test('two Content-Type headers are refused', async t => {
+  const server = await openServer('sqlite', t)
+  const head = `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Type: application/json\r\n`
+  const answer = await server.raw(`${head}Content-Length: ${GOOD.length}\r\nConnection: close\r\n\r\n${GOOD}`)
+  assert.match(answer, /^HTTP\/1\.1 415 /)
+})
+
+test('no compressed body is unpacked', async t => {
+  const server = await openServer('sqlite', t)
+  for (const encoding of ['gzip', 'br', 'gzip, gzip', 'x']) {
+    const answer = await server.post(SEND, GOOD, {
+      headers: { 'Content-Encoding': encoding, 'Content-Type': 'application/json' },
+    })
+    assert.equal(answer.status, 415, encoding)
+  }
+})
+
+test('a body of 16 KiB is read and one byte more is not, announced or streamed', async t => {
+  const server = await openServer('sqlite', t)
+  const exact = `{"email":"ada@example.com","x":"${'a'.repeat(16_384 - 34)}"}`
+  assert.equal(Buffer.byteLength(exact), 16_384)
+  const tooLong = exact.replace('"x":"', '"x":"a')
+  assert.equal((await streamed(server.port, exact)).status, 200)
+  assert.equal((await streamed(server.port, tooLong)).status, 413)
+  assert.equal((await server.post(SEND, exact)).status, 200)
+  const answer = await server.post(SEND, tooLong)
+  assert.equal(answer.status, 413)
+  assert.equal(answer.body.code, 'payload_too_large')
+})
+
+test('5 MB are refused without being taken in', async t => {
+  const server = await openServer('sqlite', t)
+  const before = process.memoryUsage().rss
+  const answer = await server.raw(
+    `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n`,
+  )
+  assert.match(answer, /^HTTP\/1\.1 413 /)
+  assert.ok(process.memoryUsage().rss - before < 20_000_000)
+})
+
+test('what is no JSON in UTF-8 is told so', async t => {
+  const server = await openServer('sqlite', t)
+  const headers = { 'Content-Type': 'application/json' }
+  for (const body of ['{', 'x', '{"email":}', `\ufeff${GOOD}`, '{"email":"a@b.test",}', "{'email':1}", ' ']) {
+    const answer = await server.post(SEND, body, { headers })
+    assert.equal(answer.body.code, 'invalid_json', body)
+  }
+  const bytes = Buffer.from(`{"email":"\xff@example.com"}`, 'latin1')
+  const head = `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n`
+  const answer = await server.raw(
+    Buffer.concat([Buffer.from(`${head}Content-Length: ${bytes.length}\r\n\r\n`), bytes]),
+  )
+  assert.match(answer, /invalid_json/)
+})
+
+test('nesting of any depth and arrays of any size are answered, not choked on', async t => {
+  const server = await openServer('sqlite', t)
+  const deep = `${'['.repeat(8000)}${']'.repeat(8000)}`
+  assert.equal((await server.post(SEND, deep)).status, 400)
+  assert.equal((await server.post(SEND, `{"email":"ada@example.com","x":${deep}}`)).status, 200)
+  const { tokens } = await server.signIn('ada@example.com')
+  const path = '/v1/agents/019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11/messages'
+  const answer = await server.post(path, `{"data":${deep}}`, { token: tokens.accessToken })
+  assert.equal(answer.body.code, 'invalid_request')
+})
+
+test('of two members with one name the last is validated and the last is used', async t => {
+  const server = await openServer('sqlite', t)
+  assert.equal(
+    (await server.post(SEND, '{"email":"first@example.com","email":"last@example.com"}')).status,
+    200,
+  )
+  assert.equal((await server.mailsTo('last@example.com', 'sign_in')).length, 1)
+  assert.equal((await server.mailsTo('first@example.com', 'sign_in')).length, 0)
+  assert.equal((await server.post(SEND, '{"Email":"ada@example.com"}')).status, 400)
+})
+
+test('__proto__ and constructor in a body or query change nothing for anyone', async t => {
+  const server = await openServer('sqlite', t)
+  const evil =
+    '{"email":"ada@example.com","__proto__":{"app_id":"evil","status":500},"constructor":{"prototype":{"x":1}}}'
+  assert.equal((await server.post(SEND, evil)).status, 200)
+  assert.equal((await server.get('/livez?__proto__=1&constructor=2&__proto__[x]=1')).status, 200)
+  assert.equal(Object.hasOwn(Object.prototype, 'app_id'), false)
+  assert.deepEqual((await server.get('/livez')).body, { status: 'alive' })
+})
+
+test('unknown fields are ignored, null is omitted, and known fields are strictly typed', async t => {
+  const server = await openServer('sqlite', t)
+  assert.equal(
+    (await server.post(SEND, { email: 'ada@example.com', app_id: null, redirect_to: 'https://evil.test' }))
+      .status,
+    200,
+  )
+  const [mail] = await server.mailsTo('ada@example.com', 'sign_in')
+  assert.doesNotMatch(mail!.link, /evil/)
+  for (const email of [1, true, {}, ['ada@example.com'], { toString: 'x' }, null]) {
+    const answer = await server.post(SEND, { email })
+    assert.equal(answer.body.code, 'invalid_request')
+    assert.equal(answer.body.errors[0].field, 'email')
+    assert.match(answer.body.errors[0].message, /for example/)
+  }
+})
+
+test('NUL and lone surrogates are refused in every text, and lengths count characters as people do', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const rename = (name: string) =>
+    server.call('PATCH', '/v1/me', { token: tokens.accessToken, body: { name } })
+  assert.equal((await rename('a\0b')).status, 400)
+  assert.equal(
+    (await server.call('PATCH', '/v1/me', { token: tokens.accessToken, body: '{"name":"\\ud800"}' })).status,
+    400,
+  )
+  assert.equal((await rename('a\r\nb')).status, 400)
+  assert.equal((await rename('😀'.repeat(100))).body.user.name, '😀'.repeat(100))
+  assert.equal((await rename('😀'.repeat(101))).status, 400)
+  assert.equal((await rename('<script>\u202e')).body.user.name, '<script>\u202e')
+})
+
+function streamed(port: number, body: string): Promise<{ status: number }> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      port,
+      path: SEND,
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+    })
+    outgoing.on('response', incoming => {
+      incoming.resume()
+      resolve({ status: incoming.statusCode! })
+    })
+    outgoing.on('error', reject)
+    for (let at = 0; at < body.length; at += 4096) outgoing.write(body.slice(at, at + 4096))
+    outgoing.end()
+  })
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import type { IncomingMessage } from 'node:http'
+import { test } from 'node:test'
+import { KeywayError } from '../../src/errors.ts'
+import { createCallers } from '../../src/http/caller.ts'
+import { createRequestLimits } from '../../src/http/request-limits.ts'
+import { createLog } from '../../src/log.ts'
+import { createTestClock } from '../support/clock.ts'
+import { openServer } from '../support/http.ts'
+
+const log = createLog('silent')
+const trusting = createCallers({ trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'], host: '127.0.0.1', log })
+
+function from(remoteAddress: string, headers: Record<string, string> = {}): IncomingMessage {
+  return { socket: { remoteAddress }, headers } as unknown as IncomingMessage
+}
+
+const chain = (forwarded: string) => trusting.of(from('10.0.0.1', { 'x-forwarded-for': forwarded }))
+
+test('behind trusted proxies the right-most address that is not one of them counts', () => {
+  assert.equal(chain('1.2.3.4, 203.0.113.7').address, '203.0.113.7')
+  assert.equal(chain('1.2.3.4, 203.0.113.7, 10.0.0.9').address, '203.0.113.7')
+  assert.equal(chain('203.0.113.7:4711').address, '203.0.113.7')
+  assert.equal(
+    chain(Array.from({ length: 20 }, (_, hop) => `198.51.100.${hop}`).join(',')).address,
+    '198.51.100.19',
+  )
+})
+
+test('what cannot be read ends the chain at the hop that wrote it', () => {
+  assert.equal(chain('203.0.113.7, garbage').address, '10.0.0.1')
+  assert.equal(chain('').address, '10.0.0.1')
+  assert.equal(chain('203.0.113.7, "><script>, 10.0.0.2').address, '10.0.0.2')
+})
+
+test('one IPv6 /64 is one network, and mapped IPv4 is IPv4', () => {
+  assert.equal(chain('2001:db8::1').network, chain('2001:DB8:0:0:ffff::2').network)
+  assert.notEqual(chain('2001:db8::1').network, chain('2001:db8:0:1::1').network)
+  assert.equal(chain('::ffff:1.2.3.4').network, '1.2.3.4')
+  assert.equal(chain('::ffff:0102:0304').network, '1.2.3.4')
+  assert.equal(chain('[2001:db8::1]:443').network, chain('2001:db8::9').network)
+  assert.equal(chain('fe80::1%eth0').address, 'fe80::1')
+})
+
+test('without a trusted proxy no header is believed, and the operator is told once', () => {
+  const callers = createCallers({ trustedProxies: [], host: '127.0.0.1', log })
+  assert.equal(callers.proxyMistake, null)
+  const headers = {
+    'x-forwarded-for': '1.1.1.1',
+    forwarded: 'for=1.1.1.1',
+    'x-real-ip': '1.1.1.1',
+    'cf-connecting-ip': '1.1.1.1',
+  }
+  assert.equal(callers.of(from('192.0.2.1', headers)).address, '192.0.2.1')
+  assert.match(callers.proxyMistake!, /KEYWAY_TRUSTED_PROXIES/)
+})
+
+test('a peer without an address is limited like any other', () => {
+  const nowhere = { socket: {}, headers: {} } as unknown as IncomingMessage
+  assert.ok(trusting.of(nowhere).network)
+})
+
+test('only this machine, under its own name and without a proxy, is local', () => {
+  const callers = createCallers({ trustedProxies: [], host: '127.0.0.1', log })
+  assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost:8080' })), true)
+  assert.equal(callers.isLocal(from('::1', { host: '[::1]:8080' })), true)
+  assert.equal(callers.isLocal(from('127.0.0.1', { host: 'evil.test' })), false)
+  assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', 'x-forwarded-for': '1.1.1.1' })), false)
+  assert.equal(callers.isLocal(from('192.0.2.1', { host: 'localhost' })), false)
+  assert.equal(
+    createCallers({ trustedProxies: [], host: '0.0.0.0', log }).isLocal(
+      from('127.0.0.1', { host: 'localhost' }),
+    ),
+    false,
+  )
+})
+
+test('failures fill a true sliding window, and a refused one never makes the wait longer', () => {
+  const clock = createTestClock()
+  const limits = createRequestLimits({ clock, windows: [{ window: 'minute', limit: 2 }] })
+  const failure = new KeywayError('invalid_api_key', 'no')
+  const refusal = (network = 'a') => limits.refusal(network, failure)
+  assert.equal(refusal().code, 'invalid_api_key')
+  clock.advance(30_000)
+  assert.equal(refusal().code, 'invalid_api_key')
+  assert.equal(refusal().extras.retryAfter, 30)
+  clock.advance(29_999)
+  assert.equal(refusal().code, 'rate_limited')
+  assert.equal(refusal('b').code, 'invalid_api_key', 'another network is not touched')
+  clock.advance(1)
+  assert.equal(refusal().code, 'invalid_api_key')
+  assert.equal(limits.refusal('a', new KeywayError('invalid_request', 'x')).code, 'invalid_request')
+})
+
+test('whoever holds a good key is served however much others behind the same address get wrong', async t => {
+  const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 3 }] })
+  const { tokens } = await server.signIn('ada@example.com')
+  const { key } = await server.createKey(tokens.accessToken)
+  const guess = (headers = {}) =>
+    server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` }, { headers })
+  for (let tries = 0; tries < 3; tries++) assert.equal((await guess()).status, 401)
+  const spoofed = { 'X-Forwarded-For': '9.9.9.9', 'X-Real-IP': '9.9.9.8', Forwarded: 'for=9.9.9.7' }
+  const limited = await guess(spoofed)
+  assert.equal(limited.status, 429)
+  assert.equal(limited.body.window, 'minute')
+  assert.equal(limited.headers.get('retry-after'), String(limited.body.retry_after))
+  assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
+  server.clock.advance(60_000)
+  assert.equal((await guess()).status, 401)
+  const readiness = await server.get('/readyz')
+  assert.equal(readiness.status, 200)
+  assert.ok(
+    readiness.body.checks.some(
+      (check: { name: string; ok: boolean }) => check.name === 'trusted_proxies' && !check.ok,
+    ),
+  )
+})

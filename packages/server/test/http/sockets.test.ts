@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { openServer } from '../support/http.ts'
+
+const LIVE = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
+const POST = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+
+const SMUGGLING: Record<string, string> = {
+  'length and chunks': `${POST}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${LIVE}`,
+  'an unknown transfer coding': `${POST}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${LIVE}`,
+  'a space before the colon': `${POST}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${LIVE}`,
+  'two lengths': `${POST}Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}${LIVE}`,
+  'a signed length': `${POST}Content-Length: +5\r\n\r\n{}   ${LIVE}`,
+  'bare line feeds': `GET /livez HTTP/1.1\nHost: x\n\n${LIVE}`,
+  'a bare carriage return': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n${LIVE}`,
+  'a folded header': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n${LIVE}`,
+  'a NUL in a header': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n${LIVE}`,
+  'two Hosts': `GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n`,
+  'no Host': `GET /livez HTTP/1.1\r\n\r\n${LIVE}`,
+  'a chunk size that lies': `${POST}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n${LIVE}`,
+}
+
+for (const [name, bytes] of Object.entries(SMUGGLING)) {
+  test(`${name}: refused, and the request hidden behind it is never answered`, async t => {
+    const server = await openServer('sqlite', t)
+    const answer = await server.raw(bytes)
+    assert.doesNotMatch(answer, /alive/)
+    assert.doesNotMatch(answer, /^HTTP\/1\.1 5/)
+    assert.match(answer, /^HTTP\/1\.1 4\d\d /)
+  })
+}
+
+test('twenty requests in one write are answered in their order', async t => {
+  const server = await openServer('sqlite', t)
+  const paths = Array.from(
+    { length: 20 },
+    (_, index) => `/errors/${index % 2 ? 'not_found' : 'rate_limited'}`,
+  )
+  const requests = paths.map((path, index) => {
+    const last = index === paths.length - 1 ? 'Connection: close\r\n' : ''
+    return `GET ${path} HTTP/1.1\r\nHost: x\r\n${last}\r\n`
+  })
+  const codes = [...(await server.raw(requests.join(''))).matchAll(/"code":"(\w+)"/g)].map(match => match[1])
+  assert.deepEqual(
+    codes,
+    paths.map(path => path.slice('/errors/'.length)),
+  )
+})
+
+test('a body that trickles is cut off', async t => {
+  const timeouts = { headersMs: 300, requestMs: 400, checkMs: 50 }
+  const server = await openServer('sqlite', t, { timeouts })
+  const answer = await server.raw(`${POST}Content-Length: 100\r\n\r\n{`)
+  assert.ok(answer === '' || /^HTTP\/1\.1 408 /.test(answer), answer)
+  assert.equal((await server.get('/livez')).status, 200)
+})
+
+test('headers that trickle are cut off with a reason', async t => {
+  const timeouts = { headersMs: 200, requestMs: 400, checkMs: 50 }
+  const server = await openServer('sqlite', t, { timeouts })
+  const answer = await server.raw('GET /livez HTTP/1.1\r\nHost: x\r\nA: ')
+  assert.match(answer, /^HTTP\/1\.1 408 /)
+  assert.match(answer, /application\/problem\+json/)
+})
+
+test('17 KB of headers are refused with 431 and a problem', async t => {
+  const server = await openServer('sqlite', t)
+  const answer = await server.raw(`GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`)
+  assert.match(answer, /^HTTP\/1\.1 431 /)
+  assert.match(answer, /"request_id"/)
+})
+
+test('300 headers and an 8 KB cookie break nothing', async t => {
+  const server = await openServer('sqlite', t)
+  const many = Array.from({ length: 300 }, (_, index) => `A${index}: b\r\n`).join('')
+  assert.match(
+    await server.raw(`GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${many}\r\n`),
+    /^HTTP\/1\.1 (200|431)/,
+  )
+  const cookie = `Cookie: a=${'b'.repeat(8000)}\r\n`
+  assert.match(
+    await server.raw(`GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${cookie}\r\n`),
+    /^HTTP\/1\.1 200/,
+  )
+})
+
+test('strange targets and Hosts are answered below 500', async t => {
+  const server = await openServer('sqlite', t)
+  const targets = [
+    '/%',
+    '/%ZZ',
+    '/v1/api-keys/%00',
+    '/../../etc/passwd',
+    '//evil.test/',
+    '/v1/..%2f..',
+    '*',
+    'http://evil.test/livez',
+    '/\\evil',
+    `/${'a'.repeat(9000)}`,
+    '/%ff%fe',
+    '/?%',
+  ]
+  for (const target of targets) {
+    const answer = await server.raw(`GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    assert.match(answer, /^HTTP\/1\.1 [234]/, target)
+  }
+  for (const host of ['', 'a b', 'user@evil.test', 'x:99999', '[::1', '%']) {
+    const answer = await server.raw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    assert.match(answer, /^HTTP\/1\.1 [24]/, host)
+  }
+})
+
+test('TRACE, CONNECT and made-up methods get nothing done, nor do overrides', async t => {
+  const server = await openServer('sqlite', t)
+  for (const method of ['TRACE', 'PROPFIND', 'PURGE']) {
+    assert.match(
+      await server.raw(`${method} /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`),
+      /^HTTP\/1\.1 4\d\d/,
+    )
+  }
+  assert.doesNotMatch(await server.raw('CONNECT evil.test:80 HTTP/1.1\r\nHost: x\r\n\r\n'), /^HTTP\/1\.1 2/)
+  const overridden = await server.call('GET', '/v1/sessions', {
+    headers: { 'X-HTTP-Method-Override': 'DELETE' },
+  })
+  assert.equal(overridden.status, 401)
+})
+
+test('a client that leaves in the middle of its body disturbs nobody', async t => {
+  const server = await openServer('sqlite', t)
+  const socket = connect(server.port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(`${POST}Content-Length: 100\r\n\r\n{`)
+  socket.resetAndDestroy()
+  await once(socket, 'close')
+  assert.equal((await server.get('/livez')).status, 200)
+})

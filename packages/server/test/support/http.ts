@@ -1,0 +1,126 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
+import type { TestContext } from 'node:test'
+import { type AppOptions, createApp } from '../../src/http/app.ts'
+import { createCallers } from '../../src/http/caller.ts'
+import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from '../../src/http/http-server.ts'
+import type { EngineName } from './engines.ts'
+import { openHttpServices } from './http-services.ts'
+import type { ServiceOverrides } from './services.ts'
+
+export interface ServerOverrides extends ServiceOverrides {
+  trustedProxies?: string[]
+  corsOrigins?: string[]
+  failureLimits?: AppOptions['failureLimits']
+  timeouts?: Partial<HttpTimeouts>
+  pages?: AppOptions['pages']
+  publicUrl?: string
+}
+
+export interface CallOptions {
+  /** Sent as a Bearer token. */
+  token?: string
+  /** Sent as JSON. */
+  body?: unknown
+  headers?: Record<string, string>
+  redirect?: RequestRedirect
+}
+
+export interface CallAnswer {
+  status: number
+  headers: Headers
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: an answer is whatever the test says it must be
+  body: any
+}
+
+/** The HTTP edge on a real socket, over every real noun on a fresh database. */
+export async function openServer(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
+  const services = await openHttpServices(engine, t, overrides)
+  const { clock, log } = services
+  const publicUrl = overrides.publicUrl ?? services.publicUrl
+  const callers = createCallers({ trustedProxies: overrides.trustedProxies ?? [], host: '127.0.0.1', log })
+  const app = createApp({
+    services,
+    callers,
+    clock,
+    log,
+    publicUrl,
+    version: '0.0.0',
+    lifetimes: services.lifetimes,
+    corsOrigins: overrides.corsOrigins ?? [],
+    failureLimits: overrides.failureLimits ?? [{ window: 'minute', limit: 60 }],
+    hasInbox: true,
+    pages: overrides.pages,
+  })
+  const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }
+  const server = createHttpServer(app, { publicUrl, clock, log, timeouts })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(async () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+
+  async function call(method: string, path: string, options: CallOptions = {}): Promise<CallAnswer> {
+    const headers = new Headers(options.headers)
+    if (options.token) headers.set('Authorization', `Bearer ${options.token}`)
+    if (options.body !== undefined && !headers.has('Content-Type'))
+      headers.set('Content-Type', 'application/json')
+    const body = typeof options.body === 'string' ? options.body : JSON.stringify(options.body)
+    const response = await fetch(url + path, {
+      method,
+      headers,
+      body,
+      redirect: options.redirect ?? 'manual',
+    })
+    const text = await response.text()
+    const isJson = response.headers.get('content-type')?.includes('json') && text !== ''
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson ? JSON.parse(text) : undefined,
+    }
+  }
+
+  return {
+    ...services,
+    app,
+    server,
+    url,
+    port,
+    call,
+    get: (path: string, options?: CallOptions) => call('GET', path, options),
+    post: (path: string, body?: unknown, options?: CallOptions) => call('POST', path, { ...options, body }),
+    /** Signs in and makes a key, over HTTP. */
+    async createKey(token: string, body: object = {}): Promise<{ id: string; key: string }> {
+      const answer = await call('POST', '/v1/api-keys', { token, body })
+      if (answer.status !== 201) throw new Error(`no key was made: ${answer.text}`)
+      return answer.body
+    },
+    raw: (bytes: string | Buffer) => sendRaw(port, bytes),
+  }
+}
+
+/** Writes bytes as they are and returns all that comes back until the other side closes (or `idleMs` of silence). */
+export async function sendRaw(port: number, bytes: string | Buffer, idleMs = 700): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  socket.setTimeout(idleMs, () => socket.destroy())
+  socket.on('data', chunk => {
+    received += chunk.toString('latin1')
+  })
+  socket.on('error', () => {})
+  socket.write(bytes)
+  await once(socket, 'close')
+  return received
+}
+
+/** `App id:secret` as an Authorization header. */
+export function basic(id: string, secret: string): Record<string, string> {
+  return { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
+}
