@@ -52,6 +52,7 @@ export async function startCluster(options: { fsync?: boolean } = {}): Promise<C
     async stop() {
       if (server.exitCode !== null) return
       const exited = new Promise(resolve => server.once('exit', resolve))
+      server.ref()
       server.stdin!.end()
       await exited
     },
