@@ -5,6 +5,7 @@ import { findCommand, loadCommand } from './cli/commands.ts'
 import { helpOf, overview } from './cli/help.ts'
 import { ConfigError, EXIT_CONFIGURATION, loadConfigOfProcess, loadOrCreateSecret } from './config.ts'
 import { KeywayError } from './errors.ts'
+import { createLog } from './log.ts'
 import type { Services } from './services.ts'
 
 /** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
@@ -19,13 +20,22 @@ async function run(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
   } catch (error) {
-    if (error instanceof ConfigError) return fail(error.message, EXIT_CONFIGURATION)
+    if (error instanceof ConfigError || isForTheOperator(error))
+      return fail(error.message, EXIT_CONFIGURATION)
     if (error instanceof UsageError) return fail(error.message, EXIT_USAGE)
     if (error instanceof CommandFailed || error instanceof KeywayError)
       return fail(error.message, EXIT_FAILED)
     console.error(error)
     return EXIT_FAILED
   }
+}
+
+/** A place that is taken, a database of another version, keys of another secret: known by name, so that nothing is loaded for it. */
+function isForTheOperator(error: unknown): error is Error {
+  return (
+    error instanceof Error &&
+    ['CannotStart', 'DatabaseTooNew', 'MigrationNeeded', 'SealError'].includes(error.name)
+  )
 }
 
 class UsageError extends Error {
@@ -66,7 +76,7 @@ async function runCommand(command: Command, rest: string[]): Promise<number> {
     config: () => loadOrCreateSecret(loadConfigOfProcess()),
     services: async () => {
       const { openServices } = await import('./services.ts')
-      opened ??= await openServices({ ...context.config(), logLevel: 'error' })
+      opened ??= await openServices(context.config(), createLog('silent'))
       return opened
     },
     print: (data, text) => console.log(values.json ? JSON.stringify(data, null, 2) : text),

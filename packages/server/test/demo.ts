@@ -8,7 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { closeCode, createJourney } from './support/journey.ts'
 import { createMailbox } from './support/mailbox.ts'
-import { createDatabase } from './support/postgres.ts'
+import { startCluster } from './support/postgres.ts'
 import { freePort, serve, temporaryFolder } from './support/serve.ts'
 
 const { values: flags } = parseArgs({
@@ -95,9 +95,9 @@ async function start(mailUrl: string | undefined): Promise<string> {
   if (mailUrl)
     Object.assign(settings, { KEYWAY_MAIL_URL: mailUrl, KEYWAY_SUPPORT_EMAIL: 'support@example.com' })
   if (flags.postgres) {
-    const database = await createDatabase()
-    cleanUp.push(database.drop)
-    settings.KEYWAY_DATABASE_URL = database.url
+    const cluster = await startCluster()
+    cleanUp.push(cluster.stop)
+    settings.KEYWAY_DATABASE_URL = cluster.url
     settings.KEYWAY_SECRET = randomBytes(32).toString('base64')
   }
   const server = await serve(settings)

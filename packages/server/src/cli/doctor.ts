@@ -1,5 +1,6 @@
 import { configWarnings } from '../config.ts'
 import { type Command, EXIT_FAILED } from './command.ts'
+import { createMail } from './mail.ts'
 
 interface Finding {
   check: string
@@ -16,7 +17,8 @@ export const commands: Command[] = [
     async run(context) {
       const config = context.config()
       const services = await context.services()
-      const { storage, clock, signingKeys, mailer } = services
+      const { storage, clock, signingKeys } = services
+      const { mailer } = createMail(services)
       const findings = [
         ...configWarnings(config).map(detail => ({ check: 'settings', ok: false, detail })),
         await look('database', async () => {

@@ -1,6 +1,7 @@
 import { newId } from '../ids.ts'
 import { parseEmailAddress } from '../users/user.ts'
 import { type Command, CommandFailed } from './command.ts'
+import { createMail } from './mail.ts'
 
 export const commands: Command[] = [
   {
@@ -12,7 +13,9 @@ export const commands: Command[] = [
     async run(context) {
       const email = parseEmailAddress(context.args[0]!)
       if (!email) throw new CommandFailed('ADDRESS must be one e-mail address, for example you@example.com.')
-      const { storage, clock, outbox, deliverer, mailer } = await context.services()
+      const services = await context.services()
+      const { storage, clock, outbox } = services
+      const { mailer, deliverer } = createMail(services)
       await mailer.check().catch(refused)
       const id = newId(clock.now())
       await storage.transaction(tx =>

@@ -1,3 +1,4 @@
+import { createLog } from '../log.ts'
 import type { Command } from './command.ts'
 
 export const commands: Command[] = [
@@ -8,9 +9,9 @@ export const commands: Command[] = [
     help: `Runs what is missing, under a lock, and is harmless to repeat. Needed only with KEYWAY_AUTO_MIGRATE=false;
 "serve" does it by itself otherwise. Migrations only add, so the version before keeps running beside it.`,
     async run(context) {
-      const { openServices } = await import('../services.ts')
-      const services = await openServices({ ...context.config(), autoMigrate: true, logLevel: 'error' })
-      await services.close()
+      const { createStorage } = await import('../storage/database.ts')
+      const storage = await createStorage({ ...context.config(), autoMigrate: true }, createLog('silent'))
+      await storage.close()
       context.print({ ok: true }, 'The database is up to date.')
       return 0
     },

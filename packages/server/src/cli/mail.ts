@@ -1,0 +1,16 @@
+import { createMailer } from '../mail/mailer.ts'
+import { createMailWriter } from '../mail/templates/mail-writer.ts'
+import { createDeliverer } from '../outbox/deliverer.ts'
+import type { Services } from '../services.ts'
+
+/** The configured way out, for commands that use it once. */
+export function createMail(services: Services) {
+  const { config } = services
+  const mailer = createMailer(config.mail, { ...services, from: config.mailFrom })
+  const write = createMailWriter({
+    productName: config.mailFrom.name,
+    supportEmail: config.supportEmail,
+    publicUrl: config.publicUrl,
+  })
+  return { mailer, deliverer: createDeliverer({ ...services, mailer, write }) }
+}
