@@ -1,4 +1,3 @@
-import { statusOf } from '../api-keys/api-key.ts'
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
 import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
 import type { Storage } from '../store.ts'
@@ -50,7 +49,10 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
   async function onlyEnded(endings: Ending[], now: Instant): Promise<Ending[]> {
     const ids = endings.filter(({ kind }) => kind === 'api_key').map(({ subjectId }) => subjectId)
     const keys = ids.length > 0 ? await store.apiKeys.findMany([...new Set(ids)]) : []
-    const alive = new Set(keys.filter(key => statusOf(key, now) === 'active').map(({ id }) => id))
+    const lives = keys.filter(
+      ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt ?? now + 1) > now,
+    )
+    const alive = new Set(lives.map(({ id }) => id))
     return endings.filter(({ kind, subjectId }) => kind !== 'api_key' || !alive.has(subjectId))
   }
 }

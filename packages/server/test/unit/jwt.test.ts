@@ -1,0 +1,391 @@
+import assert from 'node:assert/strict'
+import { createHmac, createPublicKey } from 'node:crypto'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { compactVerify, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose'
+import { keyPairOf, sign, signWithNode, toPublicKey } from '../../src/signing-keys/ed25519.ts'
+import { createJwt, type Jwt, MAX_JWT_LENGTH } from '../../src/signing-keys/jwt.ts'
+import type { PublicJwk, SigningKeys } from '../../src/signing-keys/signing-keys.ts'
+import { createTestClock } from '../support/clock.ts'
+
+const ISSUER = 'https://keyway.test'
+const AUDIENCE = `${ISSUER}/hub`
+const KID = '0198f0aa-0000-7000-8000-000000000001'
+const EXPECTED = { typ: 'agent_ws', audience: AUDIENCE } as const
+
+const pair = keyPairOf(Buffer.alloc(32, 1))
+const attacker = keyPairOf(Buffer.alloc(32, 2))
+const jwk: PublicJwk = {
+  kty: 'OKP',
+  crv: 'Ed25519',
+  x: pair.publicKey.toString('base64url'),
+  kid: KID,
+  alg: 'EdDSA',
+  use: 'sig',
+}
+const clock = createTestClock()
+const now = () => Math.floor(clock.now() / 1000)
+
+/** A ring of one fixed key, so that these promises are about tokens alone. */
+const ring: SigningKeys = {
+  load: async () => {},
+  reload: async () => {},
+  start: () => () => {},
+  current: () => ({ kid: KID, secretKey: pair.secretKey }),
+  publicKey: async kid => (kid === KID ? pair.publicKey : null),
+  jwks: () => ({ keys: [jwk] }),
+  rotate: async () => ({ kid: KID, signsFrom: 0 }),
+}
+const jwt: Jwt = createJwt({ signingKeys: ring, clock, issuer: ISSUER })
+
+function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
+  const issued = now()
+  return {
+    type: 'agent_ws',
+    iss: ISSUER,
+    aud: AUDIENCE,
+    sub: 'owner',
+    iat: issued,
+    nbf: issued,
+    exp: issued + 900,
+    jti: 'one',
+    ...change,
+  }
+}
+
+const encode = (text: string) => Buffer.from(text).toString('base64url')
+const OUR_HEADER = { alg: 'EdDSA', typ: 'agent_ws', kid: KID }
+
+/** A token signed with our own key, whatever it says. */
+function forge(header: string | object, payload: string | object, secretKey = pair.secretKey): string {
+  const text = (part: string | object) => encode(typeof part === 'string' ? part : JSON.stringify(part))
+  const input = `${text(header)}.${text(payload)}`
+  return `${input}.${sign(Buffer.from(input), secretKey).toString('base64url')}`
+}
+
+async function refuses(token: string, what?: string): Promise<void> {
+  assert.equal(await jwt.verify(token, EXPECTED), null, what)
+}
+
+describe('signing', () => {
+  test('what is signed here is verified here, claim by claim', async () => {
+    assert.deepEqual(await jwt.verify(jwt.sign('agent_ws', claims()), EXPECTED), claims())
+  })
+
+  test('an independent implementation verifies our tokens with the published keys', async () => {
+    const token = jwt.sign('agent_ws', claims({ exp: now() + 60 }))
+    const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(ring.jwks()), {
+      currentDate: new Date(clock.now()),
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      typ: 'agent_ws',
+    })
+    assert.equal(payload.sub, 'owner')
+    assert.deepEqual(protectedHeader, OUR_HEADER)
+  })
+
+  test('we verify what an independent implementation signed with our key', async () => {
+    const d = Buffer.alloc(32, 1).toString('base64url')
+    const key = await importJWK({ ...jwk, d }, 'EdDSA')
+    const token = await new SignJWT(claims()).setProtectedHeader(OUR_HEADER).sign(key)
+    assert.equal((await jwt.verify(token, EXPECTED))?.sub, 'owner')
+  })
+
+  test('libsodium and Node make the same signature, so either may be missing', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 600 }), bytes => {
+        const message = Buffer.from(bytes)
+        assert.deepEqual(sign(message, pair.secretKey), signWithNode(message, pair.secretKey))
+      }),
+    )
+  })
+
+  test('RFC 8032 section 7.1, test 1: the key pair and signature of a known seed', () => {
+    const seed = Buffer.from('9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60', 'hex')
+    const { publicKey, secretKey } = keyPairOf(seed)
+    assert.equal(
+      publicKey.toString('hex'),
+      'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a',
+    )
+    assert.equal(
+      sign(Buffer.alloc(0), secretKey).toString('hex'),
+      'e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b',
+    )
+  })
+})
+
+describe('algorithms and keys', () => {
+  test('JWT-01: alg none in any spelling is refused, with any signature', async () => {
+    const [, , signature] = jwt.sign('agent_ws', claims()).split('.')
+    for (const alg of ['none', 'None', 'nOnE', 'NONE', '', null]) {
+      const input = `${encode(JSON.stringify({ ...OUR_HEADER, alg }))}.${encode(JSON.stringify(claims()))}`
+      for (const token of [`${input}.`, input, `${input}.${signature}`]) await refuses(token, `${alg}`)
+      await refuses(forge({ ...OUR_HEADER, alg }, claims()), `${alg} signed with our key`)
+    }
+  })
+
+  test('JWT-02: the public key is no HMAC secret, in whatever spelling', async () => {
+    const key = createPublicKey({ key: jwk as never, format: 'jwk' })
+    const pem = key.export({ type: 'spki', format: 'pem' }).toString()
+    const secrets = [
+      pem,
+      `${pem}\n`,
+      ` ${pem}`,
+      pem.trim(),
+      JSON.stringify(jwk),
+      jwk.x,
+      pair.publicKey,
+      key.export({ type: 'spki', format: 'der' }),
+    ]
+    for (const [alg, hash] of [
+      ['HS256', 'sha256'],
+      ['HS384', 'sha384'],
+      ['HS512', 'sha512'],
+      ['EdDSA', 'sha512'],
+    ] as const) {
+      const input = `${encode(JSON.stringify({ ...OUR_HEADER, alg }))}.${encode(JSON.stringify(claims()))}`
+      for (const secret of secrets) {
+        await refuses(`${input}.${createHmac(hash, secret).update(input).digest('base64url')}`, alg)
+      }
+    }
+  })
+
+  test('JWT-02: a header that names another algorithm is refused even with our signature', async () => {
+    for (const alg of ['RS256', 'ES256', 'PS256', 'Ed25519', 'Ed448', 'eddsa', 'EdDSA ', ['EdDSA']]) {
+      await refuses(forge({ ...OUR_HEADER, alg }, claims()), String(alg))
+    }
+  })
+
+  test('JWT-03: a key that the token brings along is never used', async () => {
+    const x = attacker.publicKey.toString('base64url')
+    for (const extra of [
+      { jwk: { kty: 'OKP', crv: 'Ed25519', x } },
+      { jku: 'https://attacker.test/jwks.json' },
+      { x5u: 'https://attacker.test/cert.pem' },
+      { x5c: ['MIIB'] },
+    ]) {
+      await refuses(forge({ ...OUR_HEADER, ...extra }, claims(), attacker.secretKey))
+      await refuses(forge({ ...OUR_HEADER, ...extra }, claims()))
+    }
+  })
+
+  test('a key id that is not ours is refused, also one that names a path, a prototype or nothing', async () => {
+    for (const kid of [
+      '',
+      'x',
+      '../../dev/null',
+      "' or 1=1",
+      '__proto__',
+      'constructor',
+      null,
+      1,
+      [KID],
+      undefined,
+    ]) {
+      await refuses(forge({ ...OUR_HEADER, kid }, claims()), String(kid))
+    }
+  })
+
+  test('another key’s signature under our key id is refused', () =>
+    refuses(forge(OUR_HEADER, claims(), attacker.secretKey)))
+
+  test('crit, b64 and zip are refused', async () => {
+    for (const extra of [{ crit: [] }, { crit: ['b64'], b64: false }, { zip: 'DEF' }]) {
+      await refuses(forge({ ...OUR_HEADER, ...extra }, claims()))
+    }
+  })
+})
+
+describe('type, audience, issuer', () => {
+  test('JWT-06: a token of one type is not accepted in the other’s place', async () => {
+    const access = jwt.sign('at+jwt', claims())
+    assert.equal(await jwt.verify(access, EXPECTED), null)
+    assert.ok(await jwt.verify(access, { ...EXPECTED, typ: 'at+jwt' }))
+    for (const typ of ['JWT', 'AGENT_WS', 'application/agent_ws', 'agent_ws ', null, undefined]) {
+      await refuses(forge({ ...OUR_HEADER, typ }, claims()), String(typ))
+    }
+  })
+
+  test('JWT-07: only exactly our audience', async () => {
+    for (const aud of [
+      ISSUER,
+      `${AUDIENCE}/`,
+      `${AUDIENCE}x`,
+      'hub',
+      '',
+      [],
+      [AUDIENCE],
+      [AUDIENCE, 'x'],
+      null,
+      1,
+    ]) {
+      await refuses(forge(OUR_HEADER, claims({ aud })), JSON.stringify(aud))
+    }
+  })
+
+  test('JWT-07: only exactly our issuer', async () => {
+    for (const iss of [`${ISSUER}/`, 'http://keyway.test', 'https://KEYWAY.test', '', [ISSUER], null]) {
+      await refuses(forge(OUR_HEADER, claims({ iss })), JSON.stringify(iss))
+    }
+  })
+
+  test('a token without one of the claims that every token has is refused', async () => {
+    for (const name of ['iss', 'aud', 'sub', 'iat', 'exp', 'jti', 'type']) {
+      const { [name]: _gone, ...rest } = claims()
+      await refuses(forge(OUR_HEADER, rest), name)
+    }
+  })
+})
+
+describe('times', () => {
+  test('a token lives to the last millisecond before exp and not one longer', async () => {
+    const local = createTestClock()
+    const here = createJwt({ signingKeys: ring, clock: local, issuer: ISSUER })
+    const exp = Math.floor(local.now() / 1000) + 900
+    const token = here.sign('agent_ws', claims({ exp }))
+    local.set(exp * 1000 - 1)
+    assert.ok(await here.verify(token, EXPECTED))
+    local.set(exp * 1000)
+    assert.equal(await here.verify(token, EXPECTED), null)
+  })
+
+  test('another node’s clock may be 5 seconds ahead and not more', async () => {
+    const at = (ahead: number) =>
+      forge(OUR_HEADER, claims({ iat: now() + ahead, nbf: now() + ahead, exp: now() + 900 }))
+    assert.ok(await jwt.verify(at(5), EXPECTED))
+    await refuses(at(6))
+    await refuses(forge(OUR_HEADER, claims({ nbf: now() + 6 })))
+    await refuses(forge(OUR_HEADER, claims({ iat: now() + 6 })))
+  })
+
+  test('JWT-08: exp must be a whole number of seconds, and no longer than tokens here live', async () => {
+    const issued = now()
+    const wrong = [
+      String(issued + 900),
+      issued + 900.5,
+      -1,
+      0,
+      issued - 10,
+      issued,
+      issued + 315_360_000,
+      Number.MAX_SAFE_INTEGER,
+      null,
+      true,
+      [issued + 900],
+    ]
+    for (const exp of wrong) await refuses(forge(OUR_HEADER, claims({ exp })), JSON.stringify(exp))
+    const raw = JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e400')
+    await refuses(forge(OUR_HEADER, raw), '1e400')
+  })
+
+  test('JWT-08: iat and nbf must be numbers', async () => {
+    for (const value of ['1', null, {}, -1, 1.5]) await refuses(forge(OUR_HEADER, claims({ iat: value })))
+    for (const value of ['1', null, {}]) await refuses(forge(OUR_HEADER, claims({ nbf: value })))
+  })
+})
+
+describe('one token, one spelling', () => {
+  test('JWT-12: a member that stands twice is refused, though the signature is ours', async () => {
+    const payload = JSON.stringify(claims())
+    await refuses(forge(OUR_HEADER, payload.replace('{', '{"exp":1,')))
+    await refuses(forge(OUR_HEADER, payload.replace(/}$/, ',"sub":"somebody"}')))
+    await refuses(forge(`{"alg":"none",${JSON.stringify(OUR_HEADER).slice(1)}`, claims()))
+    await refuses(forge(`{"kid":"x",${JSON.stringify(OUR_HEADER).slice(1)}`, claims()))
+  })
+
+  test('padding, white space, other alphabets and spare bits are refused', async () => {
+    const token = jwt.sign('agent_ws', claims())
+    const [header, payload, signature] = token.split('.') as [string, string, string]
+    const last = signature.at(-1)!
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    // 64 bytes are 86 characters; the last carries 4 spare bits.
+    const sameBytes = [...alphabet].filter(
+      c =>
+        c !== last &&
+        Buffer.from(signature.slice(0, -1) + c, 'base64url').equals(Buffer.from(signature, 'base64url')),
+    )
+    assert.ok(sameBytes.length > 0)
+    for (const c of sameBytes) await refuses(`${header}.${payload}.${signature.slice(0, -1)}${c}`)
+    for (const other of [
+      ` ${token}`,
+      `${token}\n`,
+      `${token}=`,
+      `${token}==`,
+      `${header}=.${payload}.${signature}`,
+    ]) {
+      await refuses(other)
+    }
+    await refuses(forge(`${JSON.stringify(OUR_HEADER)} `, claims()))
+    await refuses(forge(OUR_HEADER, `${JSON.stringify(claims())} `))
+  })
+
+  test('a signature with the group order added to its scalar is refused', async () => {
+    const [header, payload, signature] = jwt.sign('agent_ws', claims()).split('.') as [string, string, string]
+    const bytes = Buffer.from(signature, 'base64url')
+    const order = 2n ** 252n + 27742317777372353535851937790883648493n
+    const scalar = BigInt(`0x${Buffer.from(bytes.subarray(32)).reverse().toString('hex')}`) + order
+    const moved = Buffer.from(scalar.toString(16).padStart(64, '0'), 'hex').reverse()
+    await refuses(
+      `${header}.${payload}.${Buffer.concat([bytes.subarray(0, 32), moved]).toString('base64url')}`,
+    )
+  })
+
+  test('no changed token is accepted: what passes is the very token that was signed', async () => {
+    const token = jwt.sign('agent_ws', claims())
+    const change = fc.tuple(fc.nat(token.length - 1), fc.string({ maxLength: 3 }), fc.nat(2))
+    await fc.assert(
+      fc.asyncProperty(change, async ([at, text, cut]) => {
+        const mutated = token.slice(0, at) + text + token.slice(at + cut)
+        const accepted = (await jwt.verify(mutated, EXPECTED)) !== null
+        assert.ok(!accepted || mutated === token)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('any text and any JSON in three parts is refused and never throws', async () => {
+    const part = fc.oneof(fc.json().map(encode), fc.base64String(), fc.string())
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          fc.string(),
+          fc.tuple(part, part, part).map(parts => parts.join('.')),
+        ),
+        async token => {
+          assert.equal(await jwt.verify(token, EXPECTED), null)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+})
+
+test('JWT-13: other JOSE shapes and monstrous ones are refused at once', async () => {
+  const token = jwt.sign('agent_ws', claims())
+  const [header, payload, signature] = token.split('.') as [string, string, string]
+  for (const other of [
+    '',
+    '.',
+    '..',
+    '...',
+    `${header}.${payload}`,
+    `${token}.${signature}`,
+    `${header}..${payload}.${signature}.${signature}`,
+    JSON.stringify({ protected: header, payload, signature }),
+    `${'A'.repeat(1_000_000)}.${payload}.${signature}`,
+    forge(OUR_HEADER, claims({ padding: 'x'.repeat(MAX_JWT_LENGTH) })),
+    forge(OUR_HEADER, 'null'),
+    forge(OUR_HEADER, '[]'),
+    forge('null', claims()),
+    forge('"x"', claims()),
+  ]) {
+    await refuses(other)
+  }
+  for (const other of [undefined, null, 1, {}, [token]]) await refuses(other as never)
+})
+
+test('our signature is over exactly the bytes of the token', async () => {
+  const token = jwt.sign('agent_ws', claims())
+  const { payload } = await compactVerify(token, toPublicKey(pair.publicKey))
+  assert.deepEqual(JSON.parse(Buffer.from(payload).toString()), claims())
+})
