@@ -3,6 +3,7 @@ import { SECOND } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { CONCURRENT_DELIVERIES } from '../outbox/deliverer.ts'
 import { type Mail, type Mailer, MailRejected } from '../outbox/outbox.ts'
+import { parseEmailAddress } from '../users/user.ts'
 import { AUTOMATIC_HEADERS, domainOf, type Sender } from './sender.ts'
 
 export type SmtpSettings = Extract<Config['mail'], { kind: 'smtp' }>
@@ -50,6 +51,9 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
 
   return {
     async deliver(mail, signal) {
+      // The library would read a list of recipients out of a text that holds one.
+      if (parseEmailAddress(mail.to) !== mail.to)
+        throw new MailRejected('the recipient is not one plain address')
       try {
         await transport.sendMail(toSmtpMessage(mail, from, signal))
       } catch (error) {

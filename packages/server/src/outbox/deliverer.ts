@@ -237,7 +237,7 @@ async function putOff(
     log.error(named, 'A mail could not be delivered and is given up.')
     return settle(deps, message, 'failed', named.reason)
   }
-  const nextAttemptAt = now + backoff(message.attempts, random())
+  const nextAttemptAt = now + backoff(Math.max(1, message.attempts), random())
   if (lastUseful !== null && nextAttemptAt > lastUseful) {
     log.warn(named, 'A mail could not be delivered while it was of use.')
     return settle(deps, message, 'expired', named.reason)

@@ -5,7 +5,10 @@ import type { OutboxMessage } from './message.ts'
 export interface OutboxStore {
   /** False, and nothing written, when the id is there already (a retried transaction, a second welcome). */
   insert(message: OutboxMessage): Promise<boolean>
-  /** Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same. */
+  /**
+   * Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same.
+   * Counts the attempt.
+   */
   lease(now: Instant, leasedUntil: Instant, limit: number): Promise<OutboxMessage[]>
   /** Settles what this lease held: state, time, error; the content is erased. Nothing when the lease was lost. */
   settle(

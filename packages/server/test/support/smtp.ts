@@ -37,6 +37,8 @@ export interface TestSmtpServer {
   mails: ReceivedMail[]
   /** RCPTs in order, refused ones included. */
   recipients: string[]
+  /** What clients sent, byte for byte, on connections without TLS (`startTls: false`). */
+  wire: string
   connections: number
   mostConnections: number
   /** Resolves once `count` mails are there. */
@@ -76,6 +78,14 @@ export async function startSmtpServer(
   })
   // Clients that give up half-way are part of the tests.
   server.on('error', () => {})
+  server.server.on('connection', (socket: Socket) => {
+    state.sockets.set(socket.remotePort!, socket)
+    socket.on('close', () => state.sockets.delete(socket.remotePort!))
+    if (options.startTls !== false) return
+    socket.on('data', chunk => {
+      state.wire += chunk
+    })
+  })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   state.port = (server.server.address() as AddressInfo).port
   state.close = () => new Promise(resolve => server.close(() => resolve()))
@@ -100,6 +110,9 @@ function createRecorder(certificate: string) {
     certificate,
     mails: [] as ReceivedMail[],
     recipients: [] as string[],
+    wire: '',
+    /** By the client's port. */
+    sockets: new Map<number, Socket>(),
     connections: 0,
     mostConnections: 0,
     decide: (() => 'accept') as (recipient: string, attempt: number) => SmtpBehaviour,
@@ -153,7 +166,7 @@ function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions
         const attempt = state.recipients.filter(one => one === recipients[0]).length
         if (state.decide(recipients[0]!, attempt) === 'die-after-data') {
           // The answer never comes: the caller cannot know whether the mail was taken.
-          callback(Object.assign(new Error('going down'), { responseCode: 421 }))
+          state.sockets.get(session.remotePort)?.destroy()
         } else callback()
         state.changed()
       })

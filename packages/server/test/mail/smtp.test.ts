@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { createSmtpMailer, type SmtpSettings } from '../../src/mail/smtp.ts'
+import { type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
+import { parseEmailAddress } from '../../src/users/user.ts'
+import { startRawServer, startSmtpServer } from '../support/smtp.ts'
+
+const from = { name: 'Keyway', address: 'no-reply@sender.test' }
+const never = new AbortController().signal
+
+const plain = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
+const anonymous = { user: null, password: null }
+
+function open(t: TestContext, settings: Partial<SmtpSettings> & { port: number }, ca?: string): Mailer {
+  const mailer = createSmtpMailer({ ...plain, ...anonymous, ...settings }, { from, ca })
+  t.after(() => mailer.close())
+  return mailer
+}
+
+function mailTo(address: string, changes: Partial<Mail> = {}): Mail {
+  const mail = {
+    messageId: '0190a5b8-7c3e-7abc-8def-0123456789ab',
+    to: parseEmailAddress(address)!,
+    subject: 'Grüße from Keyway',
+    text: 'Hello\n',
+    html: '<p>Hello – ünïcode</p>',
+    template: 'test',
+    link: null,
+    code: null,
+  }
+  return { ...mail, ...changes }
+}
+
+describe('mail by SMTP', () => {
+  test('one mail goes to one recipient, and header and envelope agree', async t => {
+    const server = await startSmtpServer(t)
+    const mailer = open(t, { port: server.port })
+    await mailer.deliver(mailTo('ada@example.com'), never)
+    const [mail] = server.mails
+    assert.deepEqual(server.recipients, ['ada@example.com'])
+    assert.deepEqual(mail!.headers.get('to'), ['ada@example.com'])
+    assert.equal(mail!.from, 'no-reply@sender.test')
+    assert.deepEqual(mail!.headers.get('from'), ['Keyway <no-reply@sender.test>'])
+    assert.deepEqual(mail!.headers.get('message-id'), ['<0190a5b8-7c3e-7abc-8def-0123456789ab@sender.test>'])
+    assert.deepEqual(mail!.headers.get('auto-submitted'), ['auto-generated'])
+    assert.equal(mail!.headers.get('date')?.length, 1)
+    for (const absent of ['cc', 'bcc', 'x-mailer', 'received']) assert.equal(mail!.headers.has(absent), false)
+    assert.equal(mail!.text.trim(), 'Hello')
+    assert.equal(mail!.html.trim(), '<p>Hello – ünïcode</p>')
+  })
+
+  test('an address with special characters is delivered literally', async t => {
+    const server = await startSmtpServer(t, { startTls: false })
+    const mailer = open(t, { port: server.port })
+    for (const address of ["o'brien+tag@example.com", 'a{b}|c@example.com', 'u=x@xn--mller-kva.test']) {
+      await mailer.deliver(mailTo(address), never)
+      assert.ok(server.wire.includes(`RCPT TO:<${address}>\r\n`), server.wire)
+      assert.deepEqual(server.mails.at(-1)!.headers.get('to'), [address])
+    }
+  })
+
+  test('line breaks in a subject make no header', async t => {
+    const server = await startSmtpServer(t)
+    const mailer = open(t, { port: server.port })
+    await mailer.deliver(
+      mailTo('ada@example.com', { subject: 'Hi\r\nBcc: eve@evil.test\r\n\r\nbody' }),
+      never,
+    )
+    assert.deepEqual(server.recipients, ['ada@example.com'])
+    assert.equal(server.mails[0]!.headers.has('bcc'), false)
+  })
+
+  test('an address that is more than one recipient is refused before the server hears of it', async t => {
+    const server = await startSmtpServer(t)
+    const mailer = open(t, { port: server.port })
+    for (const address of ['a@x.test, b@y.test', 'a@x.test\r\nRCPT TO:<b@y.test>', 'a@x.test>\r\nDATA']) {
+      const mail = mailTo('ada@example.com', { to: address as Mail['to'] })
+      await assert.rejects(mailer.deliver(mail, never), MailRejected)
+    }
+    assert.deepEqual(server.recipients, [])
+  })
+
+  test('a 5xx to the recipient is for good, a 4xx is not', async t => {
+    const server = await startSmtpServer(t)
+    const mailer = open(t, { port: server.port })
+    server.behave(() => 550)
+    await assert.rejects(mailer.deliver(mailTo('gone@example.com'), never), MailRejected)
+    for (const status of [421, 450, 451, 452]) {
+      server.behave(() => status)
+      await assert.rejects(mailer.deliver(mailTo('later@example.com'), never), error => {
+        assert.equal(error instanceof MailRejected, false)
+        return true
+      })
+    }
+  })
+
+  test('wrong credentials are the operator’s to mend: the mail is tried again', async t => {
+    const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
+    const mailer = open(t, { port: server.port, user: 'keyway', password: 'wrong' })
+    await assert.rejects(
+      mailer.deliver(mailTo('a@example.com'), never),
+      error => !(error instanceof MailRejected),
+    )
+    await assert.rejects(mailer.check())
+  })
+
+  test('with TLS demanded, the session is encrypted and the credentials go inside', async t => {
+    const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
+    const settings = { port: server.port, host: 'localhost', requireTls: true }
+    const mailer = open(t, { ...settings, user: 'keyway', password: 'right' }, server.certificate)
+    await mailer.check()
+    await mailer.deliver(mailTo('a@example.com'), never)
+    assert.equal(server.mails[0]!.encrypted, true)
+    assert.equal(server.mails[0]!.user, 'keyway')
+  })
+
+  test('nothing is sent to a server without STARTTLS, an unknown certificate or a wrong name', async t => {
+    const bare = await startSmtpServer(t, { startTls: false })
+    const unknown = await startSmtpServer(t)
+    const misnamed = await startSmtpServer(t, { certificateFor: 'other.test' })
+    for (const [server, ca] of [
+      [bare, bare.certificate],
+      [unknown, undefined],
+      [misnamed, misnamed.certificate],
+    ] as const) {
+      const settings = { host: 'localhost', requireTls: true, user: 'keyway', password: 'secret' }
+      const mailer = open(t, { port: server.port, ...settings }, ca)
+      await assert.rejects(
+        mailer.deliver(mailTo('a@example.com'), never),
+        error => !(error instanceof MailRejected),
+      )
+      assert.deepEqual(server.recipients, [])
+    }
+  })
+
+  test('credentials are never said in the clear when STARTTLS is stripped', async t => {
+    let heard = ''
+    const port = await startRawServer(t, socket => {
+      socket.write('220 stripped\r\n')
+      socket.on('data', chunk => {
+        heard += chunk
+        socket.write(String(chunk).startsWith('EHLO') ? '250-hi\r\n250 AUTH PLAIN LOGIN\r\n' : '502 no\r\n')
+      })
+    })
+    const mailer = open(t, { port, requireTls: true, user: 'keyway', password: 'secret' })
+    await assert.rejects(mailer.deliver(mailTo('a@example.com'), never))
+    assert.doesNotMatch(heard, /AUTH/)
+    assert.doesNotMatch(heard, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
+  })
+
+  test('an endless answer ends the attempt, not the process', async t => {
+    const line = `220-${'x'.repeat(1000)}\r\n`.repeat(64)
+    const port = await startRawServer(t, socket => {
+      const pour = () => {
+        while (!socket.destroyed && socket.write(line));
+        socket.once('drain', pour)
+      }
+      pour()
+    })
+    await assert.rejects(
+      open(t, { port }).deliver(mailTo('a@example.com'), never),
+      error => !(error instanceof MailRejected),
+    )
+  })
+
+  test('garbage and a reset ends the attempt, not the process', async t => {
+    const garbage = await startRawServer(t, socket => socket.end('\x00\xff\r\nHTTP/1.1 200 OK\r\n\r\n'))
+    const reset = await startRawServer(t, socket => socket.resetAndDestroy())
+    for (const port of [garbage, reset]) {
+      await assert.rejects(open(t, { port }).deliver(mailTo('a@example.com'), never))
+    }
+  })
+
+  test('a hanging server lets go when the signal says so', async t => {
+    const server = await startSmtpServer(t)
+    server.behave(recipient => (recipient === 'slow@example.com' ? 'hang' : 'accept'))
+    const mailer = open(t, { port: server.port })
+    const abort = new AbortController()
+    const slow = mailer.deliver(mailTo('slow@example.com'), abort.signal)
+    await server.asked(1)
+    await mailer.deliver(mailTo('quick@example.com'), never)
+    abort.abort(new Error('long enough'))
+    await assert.rejects(slow)
+    assert.deepEqual(
+      server.mails.map(mail => mail.recipients),
+      [['quick@example.com']],
+    )
+  })
+
+  test('no more than eight connections are open at a time', async t => {
+    const server = await startSmtpServer(t)
+    const mailer = open(t, { port: server.port })
+    await Promise.all(
+      Array.from({ length: 60 }, (_, n) => mailer.deliver(mailTo(`u${n}@example.com`), never)),
+    )
+    assert.equal(server.mails.length, 60)
+    assert.ok(server.mostConnections <= 8, `${server.mostConnections}`)
+  })
+})

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
+import type { MessageContent } from '../../src/outbox/message.ts'
+import { parseEmailAddress } from '../../src/users/user.ts'
+import { EXAMPLES } from '../support/mail-previews.ts'
+
+const publicUrl = 'https://keyway.test'
+const supportEmail = 'help@keyway.test'
+const write = createMailWriter({ productName: 'Acme & Co', supportEmail, publicUrl })
+const recipient = parseEmailAddress('ada@example.com')!
+const written = (content: MessageContent, hasAccount = true) =>
+  write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content }, hasAccount)
+
+const link = `${publicUrl}/verify?app_id=shop&token=${'a'.repeat(43)}&email=ada%40example.com`
+const signIn = { kind: 'sign_in', link, code: '04810937', expiresAt: Date.UTC(2026, 10, 20, 12, 5) } as const
+const all = EXAMPLES.flatMap(content => [written(content, true), written(content, false)])
+
+/** What a person reads: tags gone, entities decoded. */
+function visible(html: string): string {
+  const body = html.replace(/<(style|title)>[\s\S]*?<\/\1>/g, '').replace(/<[^>]*>/g, '')
+  return decode(body).replace(/\s+/g, ' ')
+}
+
+function decode(html: string): string {
+  return html
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+}
+
+const hrefs = (html: string) => [...html.matchAll(/href="([^"]*)"/g)].map(match => decode(match[1]!))
+
+for (const [name, hasAccount] of [
+  ['signup', false],
+  ['login', true],
+] as const) {
+  describe(`the ${name} mail`, () => {
+    const mail = written(signIn, hasAccount)
+
+    test('is the one for its reader', () => assert.equal(mail.template, name))
+
+    test('has a button to the verification URL and no other way out but the support contact', () => {
+      assert.deepEqual(hrefs(mail.html), [link, `mailto:${supportEmail}`])
+      assert.deepEqual(
+        mail.text.match(/https?:\/\/\S+/g),
+        [link],
+        'the text part has the whole URL, unbroken, once',
+      )
+    })
+
+    for (const [part, words] of [
+      ['HTML', visible(mail.html)],
+      ['text', mail.text.replace(/\s+/g, ' ')],
+    ] as const) {
+      test(`says in the ${part} part all that it must`, () => {
+        assert.ok(words.includes(link), 'the URL as text')
+        assert.match(words, /\b04810937\b/, 'the code, whole when copied')
+        assert.match(words, /link and the code expire in 5 minutes/)
+        assert.match(words, /did not request this, you can ignore/)
+        assert.ok(words.includes(supportEmail))
+        assert.ok(words.includes('Acme & Co'))
+      })
+    }
+
+    test('shows no secret in its subject', () => {
+      assert.match(mail.subject, /Acme & Co/)
+      assert.doesNotMatch(mail.subject, /04810937|aaaa/)
+    })
+
+    test('names link and code for the local inbox', () => {
+      assert.equal(mail.link, link)
+      assert.equal(mail.code, '04810937')
+    })
+  })
+}
+
+describe('every mail', () => {
+  test('has a subject of its own, so that mail programs do not fold two into one', () => {
+    const subjects = new Map(all.map(mail => [mail.template, mail.subject]))
+    assert.equal(new Set(subjects.values()).size, subjects.size)
+    const later = written({ ...signIn, expiresAt: signIn.expiresAt + 1000 })
+    assert.notEqual(later.subject, written(signIn).subject)
+  })
+
+  test('loads nothing from anywhere and runs nothing', () => {
+    for (const { html } of all) {
+      assert.doesNotMatch(html, /<(img|link|script|iframe|video|object|form|base)\b/i)
+      assert.doesNotMatch(html, /url\(|@import|\bsrc=|background=|\son\w+="/i)
+    }
+  })
+
+  test('has HTML for light and dark, for screen readers and for narrow screens', () => {
+    for (const { html } of all) {
+      assert.match(html, /<html lang="en"/)
+      assert.match(html, /<meta name="color-scheme" content="light dark">/)
+      assert.match(html, /prefers-color-scheme: dark/)
+      assert.match(html, /max-width:600px/)
+      assert.equal(html.match(/<h1\b/g)?.length, 1)
+      const layout = html.match(/<table\b[^>]*>/g)!.filter(table => !table.includes('class="panel" width'))
+      for (const table of layout) assert.match(table, /role="presentation"/)
+    }
+  })
+
+  test('is small enough that no mail program cuts it off', () => {
+    for (const { html } of all) assert.ok(html.length < 20_000, `${html.length}`)
+  })
+
+  test('has a text part of short lines with the support contact', () => {
+    for (const { text } of all) {
+      assert.ok(text.includes(supportEmail))
+      for (const line of text.split('\n')) assert.ok(line.length <= 78 || line.startsWith('https://'), line)
+    }
+  })
+
+  test('is written the same on every attempt', () => {
+    for (const content of EXAMPLES) assert.deepEqual(written(content), written(content))
+  })
+})
+
+describe('what strangers chose', () => {
+  const hostile = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'
+
+  test('is text in a mail and nothing else', () => {
+    const at = signIn.expiresAt
+    const mails = [
+      written({ kind: 'refresh_token_reused', at, network: hostile, client: hostile }),
+      written({ kind: 'api_key_revoked_by_holder', at, keyPrefix: 'svc_x', keyName: hostile }),
+      written({ kind: 'api_key_used_again', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
+    ]
+    for (const { html, subject } of mails) {
+      assert.doesNotMatch(html, /<img/)
+      assert.doesNotMatch(html, /\b49\b/)
+      assert.ok(hrefs(html).every(href => href.startsWith(publicUrl) || href === `mailto:${supportEmail}`))
+      assert.doesNotMatch(subject, /evil/)
+    }
+  })
+
+  test('in a client’s name becomes no link by itself', () => {
+    const content = {
+      kind: 'refresh_token_reused',
+      at: 0,
+      network: '192.0.2.0/24',
+      client: 'see https://evil.test/x or www.evil.test',
+    } as const
+    const { html, text } = written(content)
+    for (const part of [html, text]) assert.doesNotMatch(part, /evil\.test|www\./)
+  })
+
+  test('in a link’s parameters stays inside the address', () => {
+    const { html } = written({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
+    assert.doesNotMatch(html, /<script/)
+  })
+})
+
+describe('the welcome mail', () => {
+  test('names the credit that there is, and none where there is none', () => {
+    assert.match(written({ kind: 'welcome', trialCredit: '2.00' }).text, /\$2\.00 of trial credit/)
+    assert.doesNotMatch(written({ kind: 'welcome', trialCredit: '0.00' }).text, /credit/)
+  })
+})
