@@ -7,7 +7,10 @@ const page = { limit: 50, after: null }
 const MINUTE = 60_000
 
 function decode(token: string): { header: Record<string, unknown>; claims: Record<string, unknown> } {
-  const [header, claims] = token.split('.').map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
+  const [header, claims] = token
+    .split('.')
+    .slice(0, 2)
+    .map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
   return { header, claims }
 }
 
