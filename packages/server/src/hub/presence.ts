@@ -1,0 +1,130 @@
+import type { Clock, Instant } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import {
+  NODE_HEARTBEAT_MS,
+  NODE_TIMEOUT_MS,
+  type NodeRow,
+  type PresenceRow,
+  type PresenceStore,
+} from './presence-store.ts'
+import type { Registry } from './registry.ts'
+
+/** Connections that come and go are written together, this long after the first of them. */
+const BATCH_MS = 200
+const PRUNE_EVERY_HEARTBEATS = 15
+const PRUNE_BATCH = 1000
+/** Nodes are kept a while after they count as gone, so that an operator sees that they were there. */
+const PRUNE_AFTER_MS = 6 * NODE_TIMEOUT_MS
+
+export interface Presence {
+  came(connection: AgentConnection): void
+  went(connection: AgentConnection): void
+  /** Live connections of a user on all nodes, newest first; of this node as it knows them itself. */
+  list(userId: string): Promise<PresenceRow[]>
+  /** Other nodes that were alive at the last heartbeat. */
+  others(): readonly string[]
+  /** Another node said that it is there. */
+  met(nodeId: string): void
+  heartbeat(): Promise<void>
+  /** Takes this node out. Never rejects. */
+  leave(): Promise<void>
+}
+
+export function createPresence(deps: {
+  presence: PresenceStore
+  clock: Clock
+  log: Log
+  registry: Registry
+  nodeId: string
+  version: string
+}): Presence {
+  const { presence, clock, log, registry, nodeId, version } = deps
+  const startedAt = clock.now()
+  let added = new Map<string, PresenceRow>()
+  let removed = new Set<string>()
+  let timer: NodeJS.Timeout | undefined
+  let writing = Promise.resolve()
+  let others: string[] = []
+  let heardAt: Instant | null = null
+  let beats = 0
+  let left = false
+
+  return {
+    came(connection) {
+      added.set(connection.id, connection.presence(nodeId))
+      schedule()
+    },
+    went(connection) {
+      // A row that was not written yet need not be removed, but a batch under way may hold it: remove in any case.
+      added.delete(connection.id)
+      removed.add(connection.id)
+      schedule()
+    },
+    async list(userId) {
+      const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
+      const elsewhere = rows.filter(row => row.nodeId !== nodeId)
+      const here = registry.targets(userId, 'all', null).map(connection => connection.presence(nodeId))
+      return [...elsewhere, ...here].sort(
+        (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
+      )
+    },
+    others: () => others,
+    met(other) {
+      if (other !== nodeId && !others.includes(other)) others = [...others, other]
+    },
+    heartbeat: () =>
+      beat().catch(error => log.warn({ err: error }, 'the hub could not say that it is alive')),
+    async leave() {
+      left = true
+      clearTimeout(timer)
+      await writing
+      await presence.leave(nodeId).catch(() => {}) // the others notice its silence within 10 s
+    },
+  }
+
+  async function beat(): Promise<void> {
+    if (left) return
+    const now = clock.now()
+    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version }
+    await presence.heartbeat(node)
+    // Silent for too long, others may have taken this node's connections out.
+    if (heardAt !== null && now - heardAt >= NODE_TIMEOUT_MS) recordAllAgain()
+    heardAt = now
+    const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
+    others = alive.map(({ id }) => id).filter(id => id !== nodeId)
+    if (++beats % PRUNE_EVERY_HEARTBEATS === 0) await presence.prune(now - PRUNE_AFTER_MS, PRUNE_BATCH)
+  }
+
+  function recordAllAgain(): void {
+    for (const connection of registry.byId.values()) {
+      if (connection.state === 'open') added.set(connection.id, connection.presence(nodeId))
+    }
+    schedule()
+  }
+
+  function schedule(delay = BATCH_MS): void {
+    if (timer || left) return
+    timer = setTimeout(() => {
+      writing = write()
+    }, delay)
+    timer.unref()
+  }
+
+  async function write(): Promise<void> {
+    const [rows, gone] = [added, removed]
+    added = new Map()
+    removed = new Set()
+    let delay = 0
+    try {
+      await presence.record([...rows.values()], [...gone])
+    } catch (error) {
+      log.warn({ err: error }, 'live connections could not be recorded; trying again')
+      for (const [id, row] of rows) if (!removed.has(id) && !added.has(id)) added.set(id, row)
+      for (const id of gone) removed.add(id)
+      delay = NODE_HEARTBEAT_MS
+    }
+    timer = undefined
+    if (added.size > 0 || removed.size > 0) schedule(delay || BATCH_MS)
+  }
+}

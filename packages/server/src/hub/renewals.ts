@@ -1,0 +1,98 @@
+import type { CloseCode, CloseReason, FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
+import { HUB_EXPIRY_NOTICE_SECONDS } from '@keyway/sdk/protocol'
+import { type Clock, SECOND } from '../clock.ts'
+import type { Log } from '../log.ts'
+import { type AgentConnection, refusalOf } from './agent-connection.ts'
+import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+import type { Presence } from './presence.ts'
+import type { Registry } from './registry.ts'
+import type { StandingQuestions } from './standing-questions.ts'
+
+export interface RenewalsDeps {
+  clock: Clock
+  log: Log
+  questions: Pick<HubQuestions, 'verifyToken'>
+  registry: Registry
+  standings: StandingQuestions
+  presence: Pick<Presence, 'came'>
+  send(connection: AgentConnection, frame: ServerFrame): void
+  sendError(connection: AgentConnection, code: FrameErrorCode, detail: string): void
+  end(connection: AgentConnection, code: CloseCode, reason: CloseReason): void
+}
+
+export interface Renewals {
+  /**
+   * Takes a new token in place of the old one: of the same owner, perhaps by another key of theirs, which holds
+   * the connection from then on. Otherwise the agent hears `invalid_token` and the old token stays.
+   */
+  renew(connection: AgentConnection, token: string): Promise<void>
+}
+
+export function createRenewals(deps: RenewalsDeps): Renewals {
+  const { clock, log, questions, registry, standings, presence, send, sendError } = deps
+
+  return {
+    async renew(connection, token) {
+      if (connection.renewingTo !== null) {
+        sendError(connection, 'rate_limited', 'A renewal is under way; send one token at a time.')
+        return
+      }
+      connection.renewingTo = ''
+      try {
+        await renewOnce(connection, token)
+      } catch (error) {
+        log.warn({ err: error }, 'a renewal could not be checked')
+        sendError(connection, 'rate_limited', 'The token cannot be checked right now; send it again.')
+      } finally {
+        connection.renewingTo = null
+      }
+    },
+  }
+
+  async function renewOnce(connection: AgentConnection, token: string): Promise<void> {
+    const claims = await questions.verifyToken(token)
+    if (connection.state !== 'open') return
+    const renews = claims?.agentId === connection.userId && claims.expiresAt > clock.now()
+    if (!claims || !renews) {
+      sendError(connection, 'invalid_token', 'This token is not valid or not of the same owner.')
+      return
+    }
+    hold(connection, claims.keyId)
+    const standing = await standings.askFor(connection, claims.keyId)
+    if (connection.state !== 'open') return
+    const refused = refusalOf(standing, connection, clock.now())
+    if (refused || !scopesAllow(claims)) {
+      letGo(connection)
+      sendError(connection, 'invalid_token', 'The key of this token does not open the hub now.')
+      return
+    }
+    moveTo(connection, claims)
+    connection.accept(standing!)
+    presence.came(connection)
+    const now = clock.now()
+    connection.noticed = connection.expiresAt - now <= HUB_EXPIRY_NOTICE_SECONDS * SECOND
+    send(connection, { type: 'token_accepted', ...connection.lifetime(now) })
+    if (connection.noticed) send(connection, { type: 'token_expiring', ...connection.lifetime(now) })
+  }
+
+  /** Registered under the new key before the question, as a new connection is. */
+  function hold(connection: AgentConnection, keyId: string): void {
+    connection.renewingTo = keyId
+    registry.hold(keyId, connection)
+  }
+
+  function letGo(connection: AgentConnection): void {
+    if (connection.renewingTo !== connection.keyId) registry.letGo(connection.renewingTo!, connection)
+  }
+
+  function moveTo(connection: AgentConnection, claims: TokenClaims): void {
+    if (claims.keyId !== connection.keyId) registry.letGo(connection.keyId, connection)
+    connection.keyId = claims.keyId
+    connection.scopes = claims.scopes ?? []
+    connection.tokenExpiresAt = claims.expiresAt
+  }
+}
+
+function scopesAllow({ scopes }: TokenClaims): boolean {
+  return scopes === null || scopes.includes('agent:connect')
+}
