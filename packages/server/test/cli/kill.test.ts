@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createJourney, type Journey } from '../support/journey.ts'
+import { freePort, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
+
+const ROUNDS = 12
+/** The journey takes about this long, so a kill falls anywhere in it. */
+const JOURNEY_MS = 150
+
+/** What one journey was told is so. */
+interface Acknowledged {
+  email: string
+  accessToken?: string
+  usedToken?: string
+  key?: { id: string; key: string }
+  revoked?: boolean
+}
+
+test('a kill at any moment loses nothing that was acknowledged', { timeout: 120_000 }, async t => {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const settings = {
+    KEYWAY_DATA_DIR: join(folder.path, 'data'),
+    KEYWAY_PORT: String(await freePort()),
+    KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
+    KEYWAY_FAILURE_LIMITS: '1000/minute',
+  }
+  let server = await serve(settings)
+  t.after(() => server.end('SIGKILL'))
+  const journey = createJourney(server.url)
+
+  for (let round = 0; round < ROUNDS; round++) {
+    const told: Acknowledged = { email: `round-${round}@example.com` }
+    await killDuring(server, travel(journey, told))
+    server = await serve(settings)
+    await assertKept(server, journey, told)
+  }
+})
+
+/** Goes on until the service is gone, and notes what it was told until then. */
+async function travel(journey: Journey, told: Acknowledged): Promise<void> {
+  await journey.sendLink(told.email)
+  const token = await journey.readToken(told.email)
+  told.accessToken = (await journey.verify(told.email, token)).access_token
+  told.usedToken = token
+  told.key = await journey.createKey(told.accessToken, 'kept')
+  await journey.exchange(told.key.key)
+  await journey.revoke(told.accessToken, told.key.id)
+  told.revoked = true
+}
+
+async function killDuring(server: ServedProcess, travelled: Promise<void>): Promise<void> {
+  const settled = travelled.catch(() => undefined)
+  await new Promise(resolve => setTimeout(resolve, randomInt(JOURNEY_MS)))
+  await server.end('SIGKILL')
+  await settled
+}
+
+async function assertKept(server: ServedProcess, journey: Journey, told: Acknowledged): Promise<void> {
+  if (!told.accessToken) return
+  const me = await journey.me(told.accessToken)
+  assert.deepEqual([me.balance.amount, me.subscription.plan], ['2.00', 'free'])
+  await assert.rejects(journey.verify(told.email, told.usedToken!), /magic_link_used/)
+  if (!told.key) return
+  const answer = await fetch(`${server.url}/auth/agent-token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ api_key: told.key.key }),
+  })
+  // A revocation whose answer was cut off may have happened or not; one that was told has.
+  if (told.revoked) assert.equal(answer.status, 401)
+  else assert.ok([200, 401].includes(answer.status), `the key that was told of is known (${answer.status})`)
+  if (answer.status === 401) assert.match(await answer.text(), /api_key_revoked/)
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import {
+  environment,
+  freePort,
+  launcher,
+  type ServedProcess,
+  serve,
+  temporaryFolder,
+} from '../support/serve.ts'
+
+const OLD_NODES = ['/usr/bin/node', '/usr/local/bin/node']
+
+interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+function keyway(
+  args: string[],
+  settings: Record<string, string> = {},
+  node = process.execPath,
+  file = launcher,
+) {
+  return new Promise<Ended>(resolve =>
+    execFile(node, [file, ...args], { env: environment(settings) }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    ),
+  )
+}
+
+async function defaults(t: TestContext): Promise<Record<string, string>> {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  return { KEYWAY_DATA_DIR: join(folder.path, 'data'), KEYWAY_PORT: String(await freePort()) }
+}
+
+async function served(t: TestContext, settings: Record<string, string>): Promise<ServedProcess> {
+  const server = await serve(settings)
+  t.after(() => server.end('SIGKILL'))
+  return server
+}
+
+describe('starting and stopping', () => {
+  test('the first start says where to go next, and keeps its state to its owner', async t => {
+    const settings = await defaults(t)
+    const server = await served(t, settings)
+    for (const place of ['/sign-in', '/docs', '/hub', '/inbox'])
+      assert.match(server.output(), new RegExp(`${settings.KEYWAY_PORT}${place}\\b`))
+    assert.equal(statSync(settings.KEYWAY_DATA_DIR!).mode & 0o777, 0o700)
+    assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
+  })
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    test(`${signal} ends it with status 0 within ten seconds`, async t => {
+      const server = await served(t, await defaults(t))
+      const started = performance.now()
+      assert.equal(await server.end(signal), 0, server.output())
+      assert.ok(performance.now() - started < 10_000)
+    })
+
+  test('a taken port is one sentence and status 78', async t => {
+    const settings = await defaults(t)
+    const other = createServer().listen(Number(settings.KEYWAY_PORT), '127.0.0.1')
+    t.after(() => other.close())
+    const { code, stderr } = await keyway(['serve'], settings)
+    assert.equal(code, 78)
+    assert.match(stderr, /^Port \d+ .*is taken.*\n$/)
+  })
+
+  test('a second serve on one data directory is one sentence and status 78', async t => {
+    const settings = await defaults(t)
+    await served(t, settings)
+    const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: '0' })
+    assert.equal(code, 78)
+    assert.equal(stderr.trim().split('\n').length, 1, stderr)
+  })
+
+  test('wrong settings are listed with status 78 before anything is made', async t => {
+    const settings = await defaults(t)
+    const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: 'x', KEYWAY_LOG_LEVEL: 'y' })
+    assert.equal(code, 78)
+    assert.match(stderr, /KEYWAY_PORT .*\n.*KEYWAY_LOG_LEVEL /)
+    assert.equal(existsSync(settings.KEYWAY_DATA_DIR!), false)
+  })
+})
+
+describe('the launcher', () => {
+  const oldNode = OLD_NODES.find(existsSync)
+
+  test('starts the right Node from an older one, and passes the exit status on', {
+    skip: !oldNode && 'no other Node here',
+  }, async () => {
+    const checked = await keyway(['check-config', '--json'], {}, oldNode)
+    assert.equal(JSON.parse(checked.stdout).ok, true)
+    assert.equal((await keyway(['no-such-command'], {}, oldNode)).code, 64)
+  })
+
+  test('says what to do when the right Node did not come', {
+    skip: !oldNode && 'no other Node here',
+  }, async t => {
+    const folder = temporaryFolder()
+    t.after(folder.remove)
+    mkdirSync(join(folder.path, 'bin'))
+    cpSync(launcher, join(folder.path, 'bin/keyway.mjs'))
+    const { code, stderr } = await keyway([], {}, oldNode, join(folder.path, 'bin/keyway.mjs'))
+    if (code === 1) assert.match(stderr, /npm ci/)
+  })
+})
