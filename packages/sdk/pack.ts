@@ -1,4 +1,4 @@
-import { readFile, readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -17,7 +17,9 @@ export async function packSdk(): Promise<Buffer> {
     ['README.md', await readFile(join(ROOT, 'README.md'))],
   ])
   for (const path of await builtFiles()) files.set(path, await readFile(join(ROOT, path)))
-  const entries = [...files].map(([path, content]) => tarEntry(`package/${path}`, content, path === EXECUTABLE))
+  const entries = [...files].map(([path, content]) =>
+    tarEntry(`package/${path}`, content, path === EXECUTABLE),
+  )
   return promisify(gzip)(Buffer.concat([...entries, Buffer.alloc(1024)]), { level: 9 })
 }
 

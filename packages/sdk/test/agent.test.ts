@@ -1,0 +1,544 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Agent } from '../src/agent.ts'
+import { KeywayError } from '../src/errors.ts'
+import { platformWebSocket, startAgent, startConnected } from './support/agents.ts'
+import { problem, readyFrame, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
+import { record } from './support/recorder.ts'
+
+const HOUR = 3_600_000
+const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
+
+/** Lets everything that is already on its way arrive; no timer of ours is involved. */
+const settle = async (rounds = 20) => {
+  for (let round = 0; round < rounds; round++) await new Promise(resolve => setImmediate(resolve))
+}
+
+describe('connecting', () => {
+  test('an agent exchanges its key once and connects with the token', async t => {
+    const { server, agent, events } = await startAgent(t)
+    assert.equal(await server.exchanges.next(), TEST_KEY)
+    const end = await server.connections.next()
+    const ready = await events.ready.next()
+    assert.equal(end.token, 'token-1')
+    assert.deepEqual(ready, {
+      connectionId: 'connection-1',
+      agentId: 'agent',
+      keyId: 'key',
+      keyName: 'Robot',
+      scopes: [],
+      expiresIn: 900,
+    })
+    assert.equal(agent.connected, true)
+    assert.equal(agent.connection?.connectionId, 'connection-1')
+    assert.equal(server.exchangeCount, 1)
+  })
+
+  test('the key comes from KEYWAY_API_KEY when none is passed', async t => {
+    process.env.KEYWAY_API_KEY = `svc_${'b'.repeat(32)}`
+    t.after(() => void delete process.env.KEYWAY_API_KEY)
+    const { server } = await startAgent(t, { apiKey: undefined })
+    assert.equal(await server.exchanges.next(), `svc_${'b'.repeat(32)}`)
+  })
+
+  test('a missing or malformed setting is told at once, with the right form', () => {
+    assert.throws(
+      () => new Agent({ url: 'https://keyway.test', WebSocket: platformWebSocket }),
+      /KEYWAY_API_KEY/,
+    )
+    const malformed = { url: 'https://keyway.test', apiKey: 'svc_short', WebSocket: platformWebSocket }
+    assert.throws(() => new Agent(malformed), isCode('invalid_api_key'))
+    assert.throws(() => new Agent({ apiKey: TEST_KEY, url: 'keyway' }), /https:\/\/keyway\.example\.com/)
+    assert.throws(() => new Agent({ apiKey: TEST_KEY }), /KEYWAY_URL/)
+  })
+
+  test('a browser asks its own backend instead of holding a key', async t => {
+    const getToken = () => ({ token: 'from-the-backend', expires_in: 900 })
+    const { server } = await startAgent(t, { apiKey: undefined, getToken })
+    assert.equal((await server.connections.next()).token, 'from-the-backend')
+    assert.equal(server.exchangeCount, 0)
+  })
+
+  test('a hung exchange is given up after 8 s and tried again', async t => {
+    const { server, events, clock } = await startAgent(t, {}, server => {
+      const usual = server.answer
+      server.answer = count => (count === 1 ? 'hang' : usual(count))
+    })
+    await server.exchanges.next()
+    clock.advance(8_000)
+    assert.equal((await events.disconnected.next()).reason, 'timeout')
+    clock.advance(1000)
+    await events.ready.next()
+  })
+
+  test('a hub that accepts and stays silent is given up after 10 s', async t => {
+    const { server, events, clock } = await startAgent(t, {}, server => {
+      const usual = server.greet
+      server.greet = end => end.id !== 'connection-1' && usual(end)
+    })
+    await server.connections.next()
+    clock.advance(10_000)
+    assert.equal((await events.disconnected.next()).reason, 'no answer in time')
+    clock.advance(20_000)
+    await events.ready.next()
+  })
+})
+
+describe('stopping for good', () => {
+  const refusals: [number, string][] = [
+    [401, 'invalid_api_key'],
+    [401, 'api_key_revoked'],
+    [401, 'api_key_expired'],
+    [403, 'insufficient_scope'],
+    [403, 'account_suspended'],
+    [403, 'network_not_allowed'],
+  ]
+  for (const [status, code] of refusals) {
+    test(`an exchange refused with ${code} stops the agent and says what to do`, async t => {
+      const { server, events, clock, agent } = await startAgent(t, {}, server => {
+        server.answer = () => problem(status, code)
+      })
+      const { error } = await events.stopped.next()
+      assert.equal(error?.code, code)
+      assert.match(error!.message, /(Make|Check|Use|Ask|Add) /)
+      assert.equal((await events.disconnected.next()).willReconnect, false)
+      clock.advance(24 * HOUR)
+      assert.equal(server.exchangeCount, 1)
+      await assert.rejects(agent.send('all', 1), isCode(code))
+    })
+  }
+
+  for (const [closeCode, reason, code] of [
+    [4410, 'revoked', 'revoked'],
+    [4410, '', 'revoked'],
+    [4403, 'account_suspended', 'account_suspended'],
+    [4403, 'insufficient_scope', 'insufficient_scope'],
+    [4403, '', 'refused'],
+    [4400, 'bad_message', 'refused'],
+    [1009, 'too_big', 'refused'],
+  ] as const) {
+    test(`a connection closed with ${closeCode} ${reason || '(no reason)'} stops the agent`, async t => {
+      const { server, events, clock, end } = await startConnected(t)
+      end.close(closeCode, reason)
+      assert.equal((await events.disconnected.next()).willReconnect, false)
+      const { error } = await events.stopped.next()
+      assert.equal(error?.code, code)
+      clock.advance(24 * HOUR)
+      assert.equal(server.connectionCount, 1)
+      assert.equal(clock.next(), undefined)
+    })
+  }
+
+  test('a revocation noticed at the renewal closes the connection at once', async t => {
+    const { server, events, clock, end } = await startConnected(t)
+    server.answer = () => problem(401, 'api_key_revoked')
+    await keepAlive(clock, end, 720_000)
+    assert.equal((await events.stopped.next()).error?.code, 'api_key_revoked')
+    await end.closed
+  })
+
+  test('an iteration over messages throws what stopped the agent', async t => {
+    const { agent, end } = await startConnected(t)
+    const read = (async () => {
+      for await (const _ of agent) end.close(4410, 'revoked')
+    })()
+    end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 })
+    await assert.rejects(read, isCode('revoked'))
+  })
+
+  test('close() and the signal end without an error, and leave no timer', async t => {
+    const controller = new AbortController()
+    const { agent, events, clock, end } = await startConnected(t, { signal: controller.signal })
+    const waiting = agent.send('all', 'never acknowledged')
+    controller.abort()
+    await assert.rejects(waiting, isCode('closed'))
+    assert.deepEqual(await events.stopped.next(), { error: undefined })
+    assert.equal(clock.next(), undefined)
+    assert.equal(await end.closed, 1000)
+    assert.equal(events.disconnected.rest.length, 0)
+  })
+})
+
+describe('coming back', () => {
+  for (const [code, reason, exchanges] of [
+    [1012, 'restarting', 1],
+    [1001, 'going_away', 1],
+    [1011, 'internal', 1],
+    [1013, 'try_again_later', 1],
+    [4429, 'slow_consumer', 1],
+    [4401, 'invalid_token', 2],
+    [4408, 'token_expired', 2],
+    [4999, 'never heard of', 1],
+  ] as const) {
+    test(`after ${code} ${reason} the agent is back, having exchanged ${exchanges} time(s)`, async t => {
+      const { server, events, clock, end } = await startConnected(t)
+      end.close(code, reason)
+      const { retryInMs } = await events.disconnected.next()
+      assert.ok(retryInMs! <= 1000)
+      clock.advance(1000)
+      await events.ready.next()
+      assert.equal(server.exchangeCount, exchanges)
+    })
+  }
+
+  test('waits grow from 0.5 s to 20 s while the service is away', async t => {
+    const { server, events, clock } = await startConnected(t)
+    clock.randomness = 0.999999
+    await server.stop()
+    const waits: number[] = []
+    for (let attempt = 0; attempt < 9; attempt++) {
+      const { retryInMs } = await events.disconnected.next()
+      waits.push(retryInMs!)
+      clock.advance(retryInMs! + 1)
+    }
+    assert.deepEqual(waits, [500, 1000, 2000, 4000, 8000, 16_000, 20_000, 20_000, 20_000])
+    await events.disconnected.next()
+    await server.start()
+    clock.advance(20_000)
+    await events.ready.next()
+  })
+
+  test('a service that asks for patience gets it', async t => {
+    const { events, clock } = await startAgent(t, {}, server => {
+      const usual = server.answer
+      server.answer = count => (count === 1 ? problem(429, 'rate_limited', 30) : usual(count))
+    })
+    const { retryInMs } = await events.disconnected.next()
+    assert.ok(retryInMs! >= 30_000)
+    clock.advance(retryInMs!)
+    await events.ready.next()
+  })
+
+  test('a connection that is accepted and thrown out again and again still backs off', async t => {
+    const { server, events, clock, end } = await startConnected(t)
+    clock.randomness = 0.999999
+    end.close(4429, 'too_many_connections')
+    const waits: number[] = []
+    for (let round = 0; round < 4; round++) {
+      const { retryInMs } = await events.disconnected.next()
+      waits.push(retryInMs!)
+      server.greet = next => {
+        next.send(readyFrame(next.id, 900))
+        next.close(4429, 'too_many_connections')
+      }
+      clock.advance(retryInMs! + 1)
+    }
+    assert.deepEqual(waits, [500, 1000, 2000, 4000])
+  })
+
+  test('a line that swallows packets is noticed after 25 s of silence and a ping without answer', async t => {
+    const { agent, events, clock, end } = await startConnected(t)
+    clock.advance(25_000)
+    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    clock.advance(9_999)
+    assert.equal(agent.connected, true)
+    clock.advance(1)
+    assert.equal(agent.connected, false)
+    assert.equal((await events.disconnected.next()).reason, 'no answer to a ping')
+    clock.advance(1000)
+    await events.ready.next()
+  })
+
+  test('a pong keeps the connection', async t => {
+    const { agent, clock, end, events } = await startConnected(t)
+    for (let round = 0; round < 3; round++) {
+      clock.advance(25_000)
+      assert.deepEqual(await end.frames.next(), { type: 'ping' })
+      end.send({ type: 'pong' })
+      end.send({ type: 'message', id: `m${round}`, from: 'x', from_key_id: null, data: null })
+      await events.message.next()
+    }
+    clock.advance(24_999)
+    assert.equal(agent.connected, true)
+  })
+
+  test('after a sleep of eight hours the agent finds out and comes back', async t => {
+    const { events, clock } = await startConnected(t)
+    clock.wakeAfter(8 * HOUR)
+    await settle()
+    clock.advance(10_000)
+    assert.equal((await events.disconnected.next()).willReconnect, true)
+    clock.advance(1000)
+    await events.ready.next()
+  })
+
+  test('steps of the wall clock, hours either way, change nothing', async t => {
+    const real = Date.now
+    t.after(() => {
+      Date.now = real
+    })
+    const { server, clock, agent } = await startConnected(t)
+    const before = clock.next()
+    for (const step of [-12 * HOUR, 12 * HOUR, -50 * 365 * 24 * HOUR]) {
+      Date.now = () => real() + step
+      clock.advance(1)
+      await settle(3)
+    }
+    assert.equal(clock.next(), before! - 3)
+    assert.equal(agent.connected, true)
+    assert.equal(server.exchangeCount, 1)
+  })
+})
+
+describe('moving to another node', () => {
+  test('on draining the successor is ready before the old connection is let go', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    end.send({ type: 'draining', close_in_seconds: 10 })
+    await settle()
+    clock.advance(1000)
+    const successor = await server.connections.next()
+    assert.equal((await events.ready.next()).connectionId, 'connection-2')
+    end.send({ type: 'message', id: 'late', from: 'x', from_key_id: null, data: 'over the old one' })
+    assert.equal((await events.message.next()).data, 'over the old one')
+    end.close(1012, 'restarting')
+    const sending = agent.send('all', 'over the new one')
+    const frame = (await successor.frames.next()) as { id: string }
+    successor.send({ type: 'sent', id: frame.id, delivered: 2 })
+    assert.deepEqual(await sending, { delivered: 2 })
+    await end.closed
+    await settle()
+    assert.equal(events.disconnected.rest.length, 0)
+    assert.equal(server.connectionCount, 2)
+  })
+
+  test('what the old connection left unacknowledged goes over the new one', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    const sending = agent.send('all', 'once')
+    await end.frames.next()
+    end.send({ type: 'draining', close_in_seconds: 10 })
+    await settle()
+    clock.advance(1000)
+    const successor = await server.connections.next()
+    await events.ready.next()
+    end.close(1012, 'restarting')
+    const frame = (await successor.frames.next()) as { id: string; data: unknown }
+    assert.equal(frame.data, 'once')
+    successor.send({ type: 'sent', id: frame.id, delivered: 1 })
+    assert.deepEqual(await sending, { delivered: 1 })
+  })
+
+  test('while no other node answers the old connection keeps working', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    server.greet = next => next.close(1012, 'restarting')
+    end.send({ type: 'draining', close_in_seconds: 10 })
+    await settle()
+    clock.advance(1000)
+    await server.connections.next()
+    await settle()
+    assert.equal(agent.connected, true)
+    assert.equal(events.disconnected.rest.length, 0)
+    server.greet = next => next.send(readyFrame(next.id, 900))
+    end.close(1012, 'restarting')
+    await events.disconnected.next()
+    clock.advance(20_000)
+    await events.ready.next()
+  })
+
+  test('a message that reaches both connections is given out once', async t => {
+    const { server, events, clock, end } = await startConnected(t)
+    end.send({ type: 'draining', close_in_seconds: 10 })
+    await settle()
+    clock.advance(1000)
+    const successor = await server.connections.next()
+    await events.ready.next()
+    const twice = { type: 'message', id: 'm', from: 'x', from_key_id: null, data: 1 }
+    end.send(twice)
+    successor.send(twice)
+    successor.send({ ...twice, id: 'n', data: 2 })
+    assert.equal((await events.message.next()).id, 'm')
+    assert.equal((await events.message.next()).id, 'n')
+  })
+})
+
+describe('sending', () => {
+  test('queued sends outlive a restart of the service, in their order', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    const first = agent.send('key', 1)
+    await end.frames.next()
+    await server.stop()
+    await events.disconnected.next()
+    const later = [agent.send('key', 2), agent.send('key', 3)]
+    await server.start()
+    clock.advance(20_000)
+    const next = await server.connections.next()
+    for (const expected of [1, 2, 3]) {
+      const frame = (await next.frames.next()) as { id: string; data: unknown }
+      assert.equal(frame.data, expected)
+      next.send({ type: 'sent', id: frame.id, delivered: 1 })
+    }
+    assert.deepEqual(await Promise.all([first, ...later]), Array(3).fill({ delivered: 1 }))
+  })
+
+  test('256 messages wait, the next one is refused', async t => {
+    const { agent } = await startAgent(t, {}, server => {
+      server.answer = () => 'hang'
+    })
+    for (let count = 0; count < 256; count++) agent.send('all', count).catch(() => {})
+    await assert.rejects(agent.send('all', 256), isCode('queue_full'))
+  })
+
+  test('1 MiB waits, more is refused; a frame over 64 KiB is refused at once', async t => {
+    const { agent } = await startAgent(t, {}, server => {
+      server.answer = () => 'hang'
+    })
+    for (let count = 0; count < 16; count++) agent.send('all', 'x'.repeat(65_000)).catch(() => {})
+    await assert.rejects(agent.send('all', 'x'.repeat(65_000)), isCode('queue_full'))
+    await assert.rejects(agent.send('all', 'x'.repeat(65_536)), isCode('too_large'))
+  })
+
+  test("the hub's refusal of one message reaches its sender", async t => {
+    const { agent, end } = await startConnected(t)
+    const sending = agent.send('all', 1)
+    const { id } = (await end.frames.next()) as { id: string }
+    end.send({ type: 'error', code: 'rate_limited', detail: 'Slow down.', id })
+    await assert.rejects(sending, (error: KeywayError) => error.code === 'rate_limited' && error.retryable)
+    assert.equal(agent.connected, true)
+  })
+
+  test('a send that is given up is not sent later', async t => {
+    const controller = new AbortController()
+    const { server, agent, events, clock, end } = await startConnected(t)
+    end.close(1012, 'restarting')
+    await events.disconnected.next()
+    const given = agent.send('all', 'given up', { signal: controller.signal })
+    agent.send('all', 'kept').catch(() => {})
+    controller.abort(new Error('changed my mind'))
+    await assert.rejects(given, /changed my mind/)
+    clock.advance(1000)
+    const next = await server.connections.next()
+    assert.equal(((await next.frames.next()) as { data: unknown }).data, 'kept')
+  })
+})
+
+describe('receiving', () => {
+  test('a message names its sender, by event and by iteration', async t => {
+    const { agent, end } = await startConnected(t)
+    const iteration = agent[Symbol.asyncIterator]()
+    end.send({ type: 'message', id: '7', from: 'api', from_key_id: 'k', data: { a: [1] } })
+    const expected = { id: '7', from: 'api', fromKeyId: 'k', data: { a: [1] } }
+    assert.deepEqual(await iteration.next(), { value: expected, done: false })
+  })
+
+  test('frames that are no frames, and types of a later version, are skipped', async t => {
+    const { agent, events, end } = await startConnected(t)
+    for (const raw of ['', 'null', '[]', '{', '{"type":1}', '"x"', '{"type":"hologram"}']) end.sendRaw(raw)
+    end.sendRaw(Buffer.from([0, 1, 2]))
+    end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 'still here' })
+    assert.equal((await events.message.next()).data, 'still here')
+    assert.equal(agent.connected, true)
+  })
+})
+
+describe('renewing', () => {
+  test('the token is renewed in place between 70 and 80 % of its lifetime', async t => {
+    for (const [randomness, seconds] of [
+      [0, 720],
+      [0.999999, 630.01],
+    ] as const) {
+      const server = await startProtocolServer(t)
+      const { createManualClock } = await import('./support/manual-clock.ts')
+      const clock = createManualClock()
+      clock.randomness = randomness
+      const agent = new Agent({ url: server.url, apiKey: TEST_KEY, clock, WebSocket: platformWebSocket })
+      t.after(() => agent.close())
+      const events = record(agent)
+      const end = await server.connections.next()
+      await events.ready.next()
+      await keepAlive(clock, end, seconds * 1000 - 100)
+      assert.equal(server.exchangeCount, 1)
+      clock.advance(100)
+      const frame = (await nextOf(end, 'token')) as { token: string }
+      assert.equal(frame.token, 'token-2')
+      end.send({ type: 'token_accepted', expires_at: '', expires_in: 900 })
+      assert.deepEqual(await events.renewed.next(), { expiresIn: 900 })
+      assert.equal(server.connectionCount, 1)
+    }
+  })
+
+  test('an exchange that fails is tried again while the old token lives', async t => {
+    const { server, events, clock, end } = await startConnected(t, {}, server => {
+      const usual = server.answer
+      server.answer = count =>
+        count === 2 ? problem(503, 'unavailable') : count === 3 ? 'drop' : usual(count)
+    })
+    await keepAlive(clock, end, 720_000)
+    for (let round = 0; round < 4; round++) {
+      await settle()
+      clock.advance(1000)
+    }
+    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-4')
+    assert.equal(server.connectionCount, 1)
+    assert.equal(events.disconnected.rest.length, 0)
+  })
+
+  test('a refused token is replaced by a fresh one, and the connection stays', async t => {
+    const { clock, end, events } = await startConnected(t)
+    await keepAlive(clock, end, 720_000)
+    await nextOf(end, 'token')
+    end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
+    await settle()
+    clock.advance(1000)
+    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-3')
+    assert.equal(events.disconnected.rest.length, 0)
+  })
+
+  test('the hub’s warning brings the renewal forward', async t => {
+    const { clock, end } = await startConnected(t)
+    end.send({ type: 'token_expiring', expires_at: '', expires_in: 60 })
+    await settle()
+    clock.advance(0)
+    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-2')
+  })
+
+  test('a key that is about to end does not make its agent hammer the exchange', async t => {
+    const { server, clock, end } = await startConnected(t, {}, server => {
+      server.expiresIn = 20
+    })
+    for (let second = 0; second < 20; second++) {
+      clock.advance(1000)
+      await settle(4)
+      end.send({ type: 'token_accepted', expires_at: '', expires_in: 20 - second })
+      end.send({ type: 'token_expiring', expires_at: '', expires_in: 20 - second })
+      await settle(4)
+    }
+    assert.ok(server.exchangeCount <= 5, `${server.exchangeCount} exchanges`)
+  })
+
+  for (const nonsense of [0, -900, 1e300, null, 'soon', undefined, {}]) {
+    test(`an expires_in of ${JSON.stringify(nonsense)} neither stops nor races the agent`, async t => {
+      const { server, agent, clock, end } = await startConnected(t, {}, server => {
+        server.expiresIn = nonsense
+      })
+      for (let minute = 0; minute < 10; minute++) {
+        clock.advance(20_000)
+        end.send({ type: 'pong' })
+        await settle(4)
+      }
+      assert.equal(agent.connected, true)
+      assert.ok(server.exchangeCount < 30, `${server.exchangeCount} exchanges in 200 s`)
+    })
+  }
+})
+
+/** Time passes on a line where the other side answers pings. */
+async function keepAlive(
+  clock: { advance(ms: number): void },
+  end: { send(frame: { type: string }): void },
+  ms: number,
+): Promise<void> {
+  for (let left = ms; left > 0; left -= 20_000) {
+    clock.advance(Math.min(20_000, left))
+    end.send({ type: 'pong' })
+    await settle(3)
+  }
+}
+
+async function nextOf(
+  end: { frames: { next(): Promise<{ type: string }> } },
+  type: string,
+): Promise<unknown> {
+  for (;;) {
+    const frame = await end.frames.next()
+    if (frame.type === type) return frame
+  }
+}

@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, test } from 'node:test'
+import { Keyway, type KeywayOptions } from '../src/client.ts'
+import { KeywayError } from '../src/errors.ts'
+import { memoryTokenStore, type StoredTokens } from '../src/token-store.ts'
+import { createManualClock, type ManualClock } from './support/manual-clock.ts'
+import { type ExchangeAnswer, problem } from './support/protocol-server.ts'
+
+interface Call {
+  method: string
+  url: string
+  headers: IncomingMessage['headers']
+  body: Record<string, unknown>
+}
+
+type Script = (call: Call, count: number) => ExchangeAnswer
+
+interface TestContext {
+  after(fn: () => Promise<void>): void
+}
+
+/** A real HTTP server that answers as scripted, and a client of it whose waits pass by themselves. */
+async function start(t: TestContext, script: Script, options: KeywayOptions = {}) {
+  const calls: Call[] = []
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request) text += chunk
+    const { method = '', url = '', headers } = request
+    const call = { method, url, headers, body: JSON.parse(text || '{}') }
+    const answer = script(call, calls.push(call))
+    if (answer === 'hang') return
+    if (answer === 'drop') return void request.socket.destroy()
+    response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers })
+    response.end(answer.status === 204 ? undefined : JSON.stringify(answer.body))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(async () => {
+    server.closeAllConnections()
+    await new Promise(resolve => server.close(resolve))
+  })
+  const waits: number[] = []
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const keyway = new Keyway({ url, clock: impatient(createManualClock(), waits), ...options })
+  return { keyway, calls, waits }
+}
+
+/** Waits are noted and over at once; time limits never strike. */
+function impatient(clock: ManualClock, waits: number[]): ManualClock {
+  const timeoutMs = 15_000
+  return {
+    ...clock,
+    random: () => 0,
+    after(ms, callback) {
+      if (ms === timeoutMs) return () => {}
+      waits.push(ms)
+      queueMicrotask(callback)
+      return () => {}
+    },
+  }
+}
+
+const ok = (body: unknown): ExchangeAnswer => ({ status: 200, body })
+const session = (count: number) => ({
+  user: { id: 'u', email: 'ada@example.com', name: null, role: 'user', status: 'active', created_at: '' },
+  access_token: `access-${count}`,
+  token_type: 'Bearer',
+  expires_in: 900,
+  refresh_token: `refresh-${count}`,
+  refresh_expires_in: 2_592_000,
+  session_id: 's',
+})
+const signedIn = (): StoredTokens => ({ access: 'access-0', refresh: 'refresh-0', sessionId: 's' })
+const apiKey = `svc_${'a'.repeat(32)}`
+
+describe('errors', () => {
+  test('carry code, status, request id, wait and fields', async t => {
+    const { keyway } = await start(t, () => ({
+      status: 400,
+      body: {
+        code: 'invalid_request',
+        detail: 'Look at errors.',
+        status: 400,
+        request_id: 'r-9',
+        errors: [{ field: 'email', message: 'is no address' }],
+      },
+    }))
+    await assert.rejects(keyway.sendMagicLink({ email: 'x' }), (error: KeywayError) => {
+      assert.ok(error instanceof KeywayError)
+      const { code, status, retryable, requestId, errors, message } = error
+      assert.deepEqual(
+        { code, status, retryable, requestId, errors, message },
+        {
+          code: 'invalid_request',
+          status: 400,
+          retryable: false,
+          requestId: 'r-9',
+          errors: [{ field: 'email', message: 'is no address' }],
+          message: 'Look at errors.',
+        },
+      )
+      return true
+    })
+  })
+
+  test('of a proxy that knows no problem documents are bad_response with its status', async t => {
+    const { keyway } = await start(t, () => ({ status: 404, body: '<h1>not here</h1>' }), { apiKey })
+    await assert.rejects(
+      keyway.apiKeys.list(),
+      (error: KeywayError) => error.code === 'bad_response' && error.status === 404 && !error.retryable,
+    )
+  })
+
+  test('of the network are retryable network_error', async t => {
+    const { keyway } = await start(t, () => 'drop', { apiKey, maxRetries: 0 })
+    await assert.rejects(
+      keyway.account.get(),
+      (error: KeywayError) => error.code === 'network_error' && error.retryable && error.status === 0,
+    )
+  })
+})
+
+describe('repeating', () => {
+  test('a refused reading waits as long as Retry-After says', async t => {
+    const script: Script = (_, count) => (count < 3 ? problem(429, 'rate_limited', 7) : ok({ data: [] }))
+    const { keyway, calls, waits } = await start(t, script, { apiKey })
+    await keyway.apiKeys.list()
+    assert.equal(calls.length, 3)
+    assert.deepEqual(waits, [7000, 7000])
+  })
+
+  test('a wait that is too long is thrown, with its length', async t => {
+    const { keyway, calls } = await start(t, () => problem(429, 'rate_limited', 3600), { apiKey })
+    await assert.rejects(keyway.apiKeys.list(), (error: KeywayError) => error.retryAfter === 3600)
+    assert.equal(calls.length, 1)
+  })
+
+  test('what would happen twice is never repeated', async t => {
+    const { keyway, calls } = await start(t, () => 'drop', { apiKey })
+    const once = [
+      () => keyway.sendMagicLink({ email: 'ada@example.com' }),
+      () => keyway.verifyMagicLink({ token: 't', email: 'ada@example.com' }),
+      () => keyway.apiKeys.create(),
+      () => keyway.apiKeys.rotate('id'),
+      () => keyway.agents.send('id', 1),
+    ]
+    for (const call of once) await assert.rejects(call())
+    assert.equal(calls.length, once.length)
+  })
+
+  test('a charge is repeated under one idempotency key', async t => {
+    const script: Script = (_, count) => (count < 3 ? 'drop' : { status: 201, body: { id: 'entry' } })
+    const app = { id: 'hub', secret: 'geheim' }
+    const { keyway, calls } = await start(t, script, { app })
+    await keyway.apps.charge({ user_id: 'u', amount: '0.10', description: 'one' })
+    assert.equal(new Set(calls.map(call => call.headers['idempotency-key'])).size, 1)
+    assert.equal(calls[0]!.headers.authorization, `Basic ${btoa('hub:geheim')}`)
+    assert.deepEqual(calls[0]!.body, { user_id: 'u', amount: '0.10', description: 'one' })
+  })
+})
+
+describe('a session', () => {
+  const guarded: Script = (call, count) => {
+    if (call.url === '/auth/refresh') return ok(session(1))
+    if (call.headers.authorization !== 'Bearer access-1') return problem(401, 'invalid_token')
+    return ok({ data: [], count })
+  }
+
+  test('is kept after signing in and used by the next call', async t => {
+    const tokens = memoryTokenStore()
+    const { keyway, calls } = await start(t, () => ok({ ...session(1), is_new_user: true }), { tokens })
+    await keyway.verifyMagicLink({ login_id: 'l', code: '12345678', email: 'ada@example.com' })
+    assert.deepEqual(await tokens.get(), { access: 'access-1', refresh: 'refresh-1', sessionId: 's' })
+    await keyway.account.get()
+    assert.equal(calls[1]!.headers.authorization, 'Bearer access-1')
+  })
+
+  test('whose access token expired is renewed once for twenty calls', async t => {
+    const { keyway, calls } = await start(t, guarded, { tokens: memoryTokenStore(signedIn()) })
+    await Promise.all(Array.from({ length: 20 }, () => keyway.apiKeys.list()))
+    const refreshes = calls.filter(call => call.url === '/auth/refresh')
+    assert.equal(refreshes.length, 1)
+    assert.match(String(refreshes[0]!.headers['idempotency-key']), /^[A-Za-z0-9_-]{16,128}$/)
+  })
+
+  test('shared by two clients (tabs) is renewed once', async t => {
+    const tokens = memoryTokenStore(signedIn())
+    const { keyway, calls } = await start(t, guarded, { tokens })
+    const url = `http://${calls.length === 0 ? await hostOf(keyway, calls) : calls[0]!.headers.host}`
+    await tokens.set(signedIn())
+    calls.length = 0
+    const tab = new Keyway({ url, tokens })
+    await Promise.all([keyway.apiKeys.list(), tab.apiKeys.list()])
+    assert.equal(calls.filter(call => call.url === '/auth/refresh').length, navigator.locks ? 1 : 2)
+  })
+
+  test('survives a lost answer: the refresh is repeated with the same key', async t => {
+    const script: Script = (call, count) => {
+      if (call.url === '/auth/refresh' && count <= 3) return 'drop'
+      return guarded(call, count)
+    }
+    const { keyway, calls } = await start(t, script, { tokens: memoryTokenStore(signedIn()) })
+    await keyway.apiKeys.list()
+    const keys = calls
+      .filter(call => call.url === '/auth/refresh')
+      .map(call => call.headers['idempotency-key'])
+    assert.equal(keys.length, 3)
+    assert.equal(new Set(keys).size, 1)
+  })
+
+  test('survives even the process: the key waits in the store until an answer arrived', async t => {
+    const tokens = memoryTokenStore(signedIn())
+    let reachable = false
+    const script: Script = (call, count) => (reachable ? guarded(call, count) : 'drop')
+    const { keyway, calls } = await start(t, script, { tokens, maxRetries: 1 })
+    await assert.rejects(keyway.refresh(), (error: KeywayError) => error.code === 'network_error')
+    const { refreshKey } = (await tokens.get())!
+    assert.equal(refreshKey, calls[0]!.headers['idempotency-key'])
+    reachable = true
+    await keyway.refresh()
+    assert.equal(calls.at(-1)!.headers['idempotency-key'], refreshKey)
+    assert.equal((await tokens.get())!.refreshKey, undefined)
+  })
+
+  test('that was ended elsewhere is forgotten and says so', async t => {
+    const tokens = memoryTokenStore(signedIn())
+    const { keyway } = await start(t, () => problem(401, 'invalid_token'), { tokens })
+    await assert.rejects(keyway.account.get(), (error: KeywayError) => error.status === 401)
+    assert.equal(await tokens.get(), undefined)
+    await assert.rejects(keyway.account.get(), /Not signed in/)
+  })
+
+  test('ends with logout, here and there', async t => {
+    const tokens = memoryTokenStore(signedIn())
+    const { keyway, calls } = await start(t, () => ({ status: 204, body: null }), { tokens })
+    await keyway.logout()
+    assert.deepEqual(calls[0]!.body, { refresh_token: 'refresh-0' })
+    assert.equal(await tokens.get(), undefined)
+  })
+})
+
+describe('every call', () => {
+  test('goes to its address', async t => {
+    const { keyway, calls } = await start(t, () => ok({ data: [], has_more: false, next_cursor: null }), {
+      apiKey,
+      app: { id: 'hub', secret: 'x' },
+    })
+    await keyway.apiKeys.create({ name: 'n' })
+    await keyway.apiKeys.list({ limit: 2, status: 'revoked' })
+    await keyway.apiKeys.get('a/b')
+    await keyway.apiKeys.update('k', { name: 'm' })
+    await keyway.apiKeys.rotate('k', { overlap_seconds: 0 })
+    await keyway.apiKeys.revoke('k')
+    await keyway.sessions.list()
+    await keyway.sessions.revoke('s')
+    await keyway.sessions.revokeOthers()
+    await keyway.account.get()
+    await keyway.account.update({ name: 'Ada' })
+    await keyway.account.ledger({ cursor: 'c' })
+    await keyway.account.securityEvents()
+    await keyway.account.authorizeCharges('hub')
+    await keyway.account.withdrawCharges('hub')
+    await keyway.agents.list()
+    await keyway.agents.send('c', { a: 1 })
+    await keyway.agents.disconnect('c')
+    await keyway.apps.introspect('t')
+    await keyway.apps.revocations({ cursor: 'c' })
+    await keyway.exchange({ api_key: apiKey })
+    await keyway.revoke('t')
+    assert.deepEqual(
+      calls.map(call => `${call.method} ${call.url}`),
+      [
+        'POST /v1/api-keys',
+        'GET /v1/api-keys?limit=2&status=revoked',
+        'GET /v1/api-keys/a%2Fb',
+        'PATCH /v1/api-keys/k',
+        'POST /v1/api-keys/k/rotate',
+        'DELETE /v1/api-keys/k',
+        'GET /v1/sessions',
+        'DELETE /v1/sessions/s',
+        'DELETE /v1/sessions',
+        'GET /v1/me',
+        'PATCH /v1/me',
+        'GET /v1/me/ledger?cursor=c',
+        'GET /v1/security-events',
+        'PUT /v1/me/charge-authorizations/hub',
+        'DELETE /v1/me/charge-authorizations/hub',
+        'GET /v1/agents',
+        'POST /v1/agents/c/messages',
+        'DELETE /v1/agents/c',
+        'POST /auth/introspect',
+        'GET /v1/revocations?cursor=c',
+        'POST /auth/agent-token',
+        'POST /auth/revoke',
+      ],
+    )
+  })
+
+  test('all() reads page after page', async t => {
+    const pages: Script = call =>
+      call.url.includes('cursor=2')
+        ? ok({ data: [{ id: 'b' }], has_more: false, next_cursor: null })
+        : ok({ data: [{ id: 'a' }], has_more: true, next_cursor: '2' })
+    const { keyway } = await start(t, pages, { apiKey })
+    const ids: string[] = []
+    for await (const { id } of keyway.apiKeys.all()) ids.push(id)
+    assert.deepEqual(ids, ['a', 'b'])
+  })
+})
+
+/** The server's address, learnt from a call. */
+async function hostOf(keyway: Keyway, calls: Call[]): Promise<string> {
+  await keyway.apiKeys.list()
+  return calls[0]!.headers.host!
+}

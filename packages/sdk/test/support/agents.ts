@@ -1,0 +1,47 @@
+import { WebSocket } from 'ws'
+import { Agent } from '../../src/agent.ts'
+import type { AgentOptions } from '../../src/agent-options.ts'
+import type { WebSocketConstructor } from '../../src/hub-connection.ts'
+import { createManualClock, type ManualClock } from './manual-clock.ts'
+import { type ProtocolServer, type ServerEnd, startProtocolServer, TEST_KEY } from './protocol-server.ts'
+import { type Recorded, record } from './recorder.ts'
+
+export interface TestAgent {
+  server: ProtocolServer
+  agent: Agent
+  events: Recorded
+  clock: ManualClock
+}
+
+interface TestContext {
+  after(fn: () => Promise<void> | void): void
+}
+
+/** The platform's WebSocket where there is one, as an agent's author would have it. */
+export const platformWebSocket = (globalThis.WebSocket ?? WebSocket) as unknown as WebSocketConstructor
+
+/** An agent against a scripted service; `script` runs before it dials. */
+export async function startAgent(
+  t: TestContext,
+  options: AgentOptions = {},
+  script: (server: ProtocolServer) => void = () => {},
+): Promise<TestAgent> {
+  const server = await startProtocolServer(t)
+  script(server)
+  const clock = createManualClock()
+  const base = { url: server.url, apiKey: TEST_KEY, clock, WebSocket: platformWebSocket }
+  const agent = new Agent({ ...base, ...options })
+  t.after(() => agent.close())
+  return { server, agent, events: record(agent), clock }
+}
+
+export async function startConnected(
+  t: TestContext,
+  options: AgentOptions = {},
+  script?: (server: ProtocolServer) => void,
+): Promise<TestAgent & { end: ServerEnd }> {
+  const started = await startAgent(t, options, script)
+  const end = await started.server.connections.next()
+  await started.events.ready.next()
+  return { ...started, end }
+}

@@ -1,0 +1,23 @@
+import type { Agent } from '../../src/agent.ts'
+import type { AgentEvents } from '../../src/agent-options.ts'
+import { Queue } from './queue.ts'
+
+export type Recorded = { [Name in keyof AgentEvents]: Queue<AgentEvents[Name]> }
+
+/** An agent's events, to be awaited. */
+export function record(agent: Agent): Recorded {
+  const events: Recorded = {
+    ready: new Queue(),
+    message: new Queue(),
+    disconnected: new Queue(),
+    renewed: new Queue(),
+    stopped: new Queue(),
+  }
+  agent
+    .on('ready', event => events.ready.push(event))
+    .on('message', event => events.message.push(event))
+    .on('disconnected', event => events.disconnected.push(event))
+    .on('renewed', event => events.renewed.push(event))
+    .on('stopped', event => events.stopped.push(event))
+  return events
+}

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { before, describe, test } from 'node:test'
+import { KeywayError } from '../src/errors.ts'
+import { verifyAccessToken, verifyAgentToken } from '../src/verify.ts'
+
+const NOW = Date.UTC(2026, 10, 20, 12) / 1000
+const now = () => NOW * 1000
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+const pair = generateKeyPairSync('ed25519')
+const other = generateKeyPairSync('ed25519')
+const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'k1', alg: 'EdDSA', use: 'sig' }
+
+let issuer = ''
+let requests = 0
+let keys: unknown[] = [jwk]
+const server = createServer((_, response) => {
+  requests++
+  response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys }))
+})
+
+before(async () => {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  server.unref()
+})
+
+const agentClaims = () => ({
+  type: 'agent_ws',
+  iss: issuer,
+  aud: `${issuer}/hub`,
+  sub: 'user',
+  agent_id: 'user',
+  app_id: 'service-sdk',
+  key_id: 'key',
+  iat: NOW,
+  nbf: NOW,
+  exp: NOW + 900,
+  jti: 'j',
+})
+const agentHeader = { alg: 'EdDSA', typ: 'agent_ws', kid: 'k1' }
+
+function token(claims: object, header: object = agentHeader, key: KeyObject = pair.privateKey): string {
+  const signed = `${encode(header)}.${encode(claims)}`
+  return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
+}
+
+const verifyAgent = (text: string, at = now) =>
+  verifyAgentToken(text, { issuer, audience: `${issuer}/hub`, now: at })
+const isInvalid = (error: unknown) => error instanceof KeywayError && error.code === 'invalid_token'
+
+describe('agent tokens', () => {
+  test('a good one gives its claims', async () => {
+    assert.deepEqual(await verifyAgent(token(agentClaims())), agentClaims())
+  })
+
+  test('the last second counts, the tolerance is five seconds and no more', async () => {
+    const text = token(agentClaims())
+    await verifyAgent(text, () => (NOW + 904.999) * 1000)
+    await assert.rejects(
+      verifyAgent(text, () => (NOW + 905) * 1000),
+      isInvalid,
+    )
+    await verifyAgent(text, () => (NOW - 5) * 1000)
+    await assert.rejects(
+      verifyAgent(text, () => (NOW - 5.001) * 1000),
+      isInvalid,
+    )
+  })
+
+  const wrongClaims: [string, () => object][] = [
+    ['another issuer', () => ({ iss: 'https://evil.test' })],
+    ['an issuer with a slash too many', () => ({ iss: `${issuer}/` })],
+    ['another audience', () => ({ aud: issuer })],
+    ['a list as audience', () => ({ aud: [`${issuer}/hub`] })],
+    ['no audience', () => ({ aud: undefined })],
+    ['the type of an access token', () => ({ type: 'access' })],
+    ['no type', () => ({ type: undefined })],
+    ['no exp', () => ({ exp: undefined })],
+    ['exp as text', () => ({ exp: String(NOW + 900) })],
+    ['exp with a fraction', () => ({ exp: NOW + 0.5 })],
+    ['a huge exp', () => ({ exp: 1e300 })],
+    ['a negative exp', () => ({ exp: -1 })],
+    ['exp before iat', () => ({ exp: NOW - 1, iat: NOW })],
+    ['no iat', () => ({ iat: undefined })],
+    ['iat in the future', () => ({ iat: NOW + 6, exp: NOW + 900 })],
+    ['no nbf', () => ({ nbf: undefined })],
+    ['nbf in the future', () => ({ nbf: NOW + 6 })],
+    ['an owner other than sub', () => ({ agent_id: 'somebody' })],
+    ['no key id', () => ({ key_id: undefined })],
+    ['no jti', () => ({ jti: undefined })],
+    ['a scope that is no string', () => ({ scope: ['agent:connect'] })],
+  ]
+  for (const [what, change] of wrongClaims) {
+    test(`one with ${what} is refused`, async () => {
+      await assert.rejects(verifyAgent(token({ ...agentClaims(), ...change() })), isInvalid)
+    })
+  }
+
+  const hmac = (secret: string | Buffer) => {
+    const signed = `${encode({ ...agentHeader, alg: 'HS256' })}.${encode(agentClaims())}`
+    return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+  }
+  const forgeries: [string, () => string][] = [
+    ['no signature (alg none)', () => `${encode({ ...agentHeader, alg: 'none' })}.${encode(agentClaims())}.`],
+    ['a signature by another key', () => token(agentClaims(), agentHeader, other.privateKey)],
+    ['an HMAC under the public key', () => hmac(pair.publicKey.export({ format: 'pem', type: 'spki' }))],
+    ['an HMAC under the raw public key', () => hmac(Buffer.from(String(jwk.x), 'base64url'))],
+    ['alg EdDSA in another case', () => token(agentClaims(), { ...agentHeader, alg: 'eddsa' })],
+    ['the typ of an access token', () => token(agentClaims(), { ...agentHeader, typ: 'at+jwt' })],
+    ['no typ', () => token(agentClaims(), { alg: 'EdDSA', kid: 'k1' })],
+    ['no kid', () => token(agentClaims(), { alg: 'EdDSA', typ: 'agent_ws' })],
+    ['a critical extension', () => token(agentClaims(), { ...agentHeader, crit: ['b64'], b64: false })],
+    [
+      'its own key in the header',
+      () =>
+        token(
+          agentClaims(),
+          { ...agentHeader, kid: 'mine', jwk: other.publicKey.export({ format: 'jwk' }) },
+          other.privateKey,
+        ),
+    ],
+    ['two parts', () => token(agentClaims()).split('.').slice(0, 2).join('.')],
+    ['four parts', () => `${token(agentClaims())}.x`],
+    ['padding', () => `${token(agentClaims())}==`],
+    ['white space', () => ` ${token(agentClaims())}`],
+    ['stray bits in the last character', () => strayBits(token(agentClaims()))],
+    ['a payload that is a list', () => token([agentClaims()])],
+    ['ten thousand characters', () => `${'a'.repeat(10_000)}.a.a`],
+    ['nothing', () => ''],
+  ]
+  for (const [what, forge] of forgeries) {
+    test(`one with ${what} is refused`, async () => {
+      await assert.rejects(verifyAgent(forge()), isInvalid)
+    })
+  }
+})
+
+describe('access tokens', () => {
+  const claims = () => ({
+    type: 'access',
+    iss: issuer,
+    aud: issuer,
+    sub: 'user',
+    client_id: 'console',
+    sid: 's',
+    role: 'user',
+    iat: NOW,
+    exp: NOW + 900,
+    jti: 'j',
+  })
+  const header = { ...agentHeader, typ: 'at+jwt' }
+
+  test('a good one gives its claims, with the issuer as audience', async () => {
+    assert.deepEqual(await verifyAccessToken(token(claims(), header), { issuer, now }), claims())
+  })
+
+  test('neither type is accepted in the other’s place', async () => {
+    await assert.rejects(verifyAccessToken(token(agentClaims()), { issuer, now }), isInvalid)
+    await assert.rejects(verifyAgent(token(claims(), header)), isInvalid)
+    const dressedUp = token({ ...agentClaims(), aud: issuer }, header)
+    await assert.rejects(verifyAccessToken(dressedUp, { issuer, now }), isInvalid)
+  })
+})
+
+describe("the issuer's keys", () => {
+  test('are fetched once for many tokens, and at most once more for many unknown key ids', async () => {
+    const counting: typeof fetch = (...input) => fetch(...input)
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
+    const before = requests
+    await Promise.all(Array.from({ length: 20 }, () => verifyAgentToken(token(agentClaims()), options)))
+    assert.equal(requests, before + 1)
+    for (let count = 0; count < 20; count++) {
+      const unknown = token(agentClaims(), { ...agentHeader, kid: `invented-${count}` })
+      await assert.rejects(verifyAgentToken(unknown, options), isInvalid)
+    }
+    assert.ok(requests <= before + 2)
+  })
+
+  test('that are no Ed25519 signature keys are passed over', async () => {
+    const counting: typeof fetch = (...input) => fetch(...input)
+    keys = [null, 1, { kty: 'oct', k: 'AA', kid: 'k1' }, { ...jwk, use: 'enc' }, { ...jwk, x: 'AAAA' }]
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
+    await assert.rejects(verifyAgentToken(token(agentClaims()), options), isInvalid)
+    keys = [jwk]
+  })
+
+  test('that cannot be had make the answer unavailable, not invalid', async () => {
+    const unreachable: typeof fetch = () => Promise.reject(new TypeError('no route'))
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: unreachable }
+    await assert.rejects(
+      verifyAgentToken(token(agentClaims()), options),
+      (error: KeywayError) => error.code === 'unavailable' && error.retryable,
+    )
+  })
+})
+
+/** The same bytes in another spelling: 64 bytes leave four bits of the last character unused. */
+function strayBits(text: string): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1)!) + 1]
+}
