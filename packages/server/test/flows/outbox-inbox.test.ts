@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DAY } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { createInbox, createInboxMailer } from '../../src/mail/inbox.ts'
+import type { Mail } from '../../src/outbox/outbox.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import { parseEmailAddress } from '../../src/users/user.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+
+const never = new AbortController().signal
+
+function mailTo(address: string, id: string, link: string | null = null): Mail {
+  const to = parseEmailAddress(address)!
+  return { messageId: id, to, subject: 'Hi', text: 't', html: 'h', template: 'login', link, code: '12345678' }
+}
+
+forEachEngine(engine => {
+  test('the local inbox shows what came, newest first, of everyone or of one', async t => {
+    const { storage, secrets, clock } = await openTestStorage(engine, t)
+    const mailer = createInboxMailer({ storage, secrets, clock })
+    const inbox = createInbox({ storage, secrets, clock })
+    for (const name of ['a', 'b', 'a']) {
+      clock.advance(1)
+      await mailer.deliver(mailTo(`${name}@example.com`, newId(clock.now())), never)
+    }
+    assert.deepEqual(
+      (await inbox.list(null)).map(item => item.to),
+      ['a@example.com', 'b@example.com', 'a@example.com'],
+    )
+    const [item, ...others] = await inbox.list(parseEmailAddress('b@example.com'))
+    assert.equal(others.length, 0)
+    assert.equal(item!.code, '12345678')
+    assert.equal(item!.createdAt, clock.now() - 1)
+  })
+
+  test('a link is announced once, however often its mail is delivered', async t => {
+    const { storage, secrets, clock } = await openTestStorage(engine, t)
+    const links: string[] = []
+    const announce = ({ link }: { link: string }) => void links.push(link)
+    const mailer = createInboxMailer({ storage, secrets, clock, announce })
+    const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=x')
+    await mailer.deliver(mail, never)
+    await mailer.deliver(mail, never)
+    await mailer.deliver(mailTo('a@example.com', newId(clock.now())), never)
+    assert.deepEqual(links, ['http://localhost/verify?token=x'])
+    assert.equal((await createInbox({ storage, secrets, clock }).list(null)).length, 2)
+  })
+
+  test('mail is gone from the inbox after a day, and the last 200 are kept', async t => {
+    const { storage, secrets, clock } = await openTestStorage(engine, t)
+    const mailer = createInboxMailer({ storage, secrets, clock })
+    const inbox = createInbox({ storage, secrets, clock })
+    for (let n = 0; n < 203; n++) {
+      clock.advance(1)
+      await mailer.deliver(mailTo(`u${n}@example.com`, newId(clock.now())), never)
+    }
+    const items = await inbox.list(null)
+    assert.equal(items.length, 200)
+    assert.equal(items[0]!.to, 'u202@example.com')
+    clock.advance(DAY - 1)
+    assert.equal((await inbox.list(null)).length, 1)
+    clock.advance(1)
+    assert.equal((await inbox.list(null)).length, 0)
+  })
+
+  test('kept mail is sealed; without its secret the inbox shows the rest', async t => {
+    const { storage, secrets, clock } = await openTestStorage(engine, t)
+    const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=SECRETTOKEN')
+    await createInboxMailer({ storage, secrets, clock }).deliver(mail, never)
+    const [row] = await storage.store.inbox.list(null, 10)
+    assert.doesNotMatch(JSON.stringify(row), /SECRETTOKEN|12345678/)
+    const others = createSecrets([Buffer.alloc(32, 9)])
+    assert.deepEqual(await createInbox({ storage, secrets: others, clock }).list(null), [])
+  })
+})

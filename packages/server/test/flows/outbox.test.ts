@@ -1,0 +1,511 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import type { Log } from '../../src/log.ts'
+import { createSmtpMailer } from '../../src/mail/smtp.ts'
+import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
+import { createDeliverer, DELIVERY_DEADLINE } from '../../src/outbox/deliverer.ts'
+import { LEASE, MAX_BACKOFF, type MessageContent } from '../../src/outbox/message.ts'
+import { createOutbox, type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import type { Storage } from '../../src/store.ts'
+import { parseEmailAddress } from '../../src/users/user.ts'
+import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { createTestTimers } from '../support/timers.ts'
+
+const email = (text: string) => parseEmailAddress(text)!
+const write = createMailWriter({
+  productName: 'Keyway',
+  supportEmail: 'help@keyway.test',
+  publicUrl: 'https://keyway.test',
+})
+const from = { name: 'Keyway', address: 'no-reply@keyway.test' }
+const anonymous = {
+  kind: 'smtp',
+  host: '127.0.0.1',
+  secure: false,
+  requireTls: false,
+  user: null,
+  password: null,
+}
+
+function smtpMailer(t: TestContext, port: number): Mailer {
+  const mailer = createSmtpMailer({ ...anonymous, kind: 'smtp', port }, { from })
+  t.after(() => mailer.close())
+  return mailer
+}
+
+/** A mailer whose deliveries the test decides; it takes everything unless told otherwise. */
+function createTestMailer() {
+  const taken: Mail[] = []
+  const watchers = new Set<() => void>()
+  const mailer = {
+    taken,
+    attempts: 0,
+    onDeliver: async (_mail: Mail, _signal: AbortSignal): Promise<void> => {},
+    async deliver(mail: Mail, signal: AbortSignal) {
+      mailer.attempts++
+      for (const watcher of watchers) watcher()
+      await mailer.onDeliver(mail, signal)
+      taken.push(mail)
+      for (const watcher of watchers) watcher()
+    },
+    until(done: () => boolean): Promise<void> {
+      return new Promise(resolve => {
+        const look = () => {
+          if (!done()) return
+          watchers.delete(look)
+          resolve()
+        }
+        watchers.add(look)
+        look()
+      })
+    },
+    async check() {},
+    close() {},
+  }
+  return mailer
+}
+
+async function open(engine: EngineName, t: TestContext) {
+  const test = await openTestStorage(engine, t)
+  const { storage, clock, secrets, log } = test
+  const timers = createTestTimers(clock)
+  const outbox = createOutbox({ secrets })
+  const mailer = createTestMailer()
+
+  async function enqueue(recipient: string, content: MessageContent = { kind: 'test' }, sendBefore?: number) {
+    const now = clock.now()
+    const message = { id: newId(now), recipient: email(recipient), userId: null, content, now, sendBefore }
+    await storage.transaction(tx => outbox.enqueue(tx, message))
+    return message.id
+  }
+
+  function deliverer(changes: { storage?: Storage; mailer?: Mailer; log?: Log; random?: () => number } = {}) {
+    return createDeliverer({
+      storage,
+      clock,
+      secrets,
+      mailer,
+      write,
+      log,
+      schedule: timers.schedule,
+      random: () => 1,
+      ...changes,
+    })
+  }
+
+  const last = async (recipient: string) => (await storage.store.outbox.recentFor(email(recipient), 1))[0]!
+  const signIn = (): MessageContent => ({
+    kind: 'sign_in',
+    link: 'https://keyway.test/verify?token=SECRETTOKEN&email=a%40example.com',
+    code: '12345678',
+    expiresAt: clock.now() + 5 * MINUTE,
+  })
+  return { ...test, timers, outbox, mailer, enqueue, deliverer, last, signIn }
+}
+
+forEachEngine(engine => {
+  describe('a queued mail', () => {
+    test('leaves by itself as soon as its transaction is durable', async t => {
+      const { mailer, enqueue, deliverer } = await open(engine, t)
+      const running = deliverer()
+      running.start()
+      await enqueue('ada@example.com')
+      await mailer.until(() => mailer.taken.length === 1)
+      assert.equal(mailer.taken[0]!.to, 'ada@example.com')
+      await running.stop(1000)
+    })
+
+    test('is not there when its transaction fails', async t => {
+      const { storage, outbox, mailer, clock, deliverer } = await open(engine, t)
+      const message = {
+        id: newId(clock.now()),
+        recipient: email('a@example.com'),
+        userId: null,
+        now: clock.now(),
+      }
+      await assert.rejects(
+        storage.transaction(async tx => {
+          await outbox.enqueue(tx, { ...message, content: { kind: 'test' } })
+          throw new Error('undone')
+        }),
+      )
+      assert.equal(await deliverer().drain(), 0)
+      assert.equal(mailer.attempts, 0)
+    })
+
+    test('is queued once however often its transaction is repeated', async t => {
+      const { storage, outbox, mailer, clock, deliverer } = await open(engine, t)
+      const id = newId(clock.now())
+      const message = { id, recipient: email('a@example.com'), userId: null, now: clock.now() }
+      for (let n = 0; n < 3; n++) {
+        await storage.transaction(tx => outbox.enqueue(tx, { ...message, content: { kind: 'test' } }))
+      }
+      assert.equal(await deliverer().drain(), 1)
+      assert.equal(mailer.taken.length, 1)
+    })
+
+    test('shows neither link nor code to who reads the database', async t => {
+      const { enqueue, last, signIn } = await open(engine, t)
+      await enqueue('a@example.com', signIn())
+      assert.doesNotMatch(JSON.stringify(await last('a@example.com')), /SECRETTOKEN|12345678|verify/)
+    })
+
+    test('loses its content once it has left', async t => {
+      const { enqueue, deliverer, last, signIn } = await open(engine, t)
+      await enqueue('a@example.com', signIn())
+      await deliverer().drain()
+      const row = await last('a@example.com')
+      assert.equal(row.state, 'sent')
+      assert.equal(row.sealedContent, null)
+    })
+
+    test('is written for strangers or customers by how things stand when it leaves', async t => {
+      const { storage, clock, mailer, enqueue, deliverer, signIn } = await open(engine, t)
+      await enqueue('known@example.com', signIn())
+      await enqueue('stranger@example.com', signIn())
+      const user = { id: newId(clock.now()), email: email('known@example.com'), name: null }
+      await storage.transaction(tx =>
+        tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now() }),
+      )
+      await deliverer().drain()
+      const templates = Object.fromEntries(mailer.taken.map(mail => [mail.to, mail.template]))
+      assert.deepEqual(templates, { 'known@example.com': 'login', 'stranger@example.com': 'signup' })
+    })
+  })
+
+  describe('an attempt that fails for now', () => {
+    test('is repeated with growing pauses under the same Message-ID until it succeeds', async t => {
+      const { mailer, enqueue, deliverer, timers, clock, last } = await open(engine, t)
+      const ids = new Set<string>()
+      mailer.onDeliver = async mail => {
+        ids.add(mail.messageId)
+        if (mailer.attempts < 4) throw new Error('451 try later')
+      }
+      const id = await enqueue('a@example.com')
+      const running = deliverer()
+      const pauses: number[] = []
+      for (let n = 0; n < 3; n++) {
+        assert.equal(await running.drain(), 0)
+        const pause = (await last('a@example.com')).nextAttemptAt - clock.now()
+        pauses.push(pause / SECOND)
+        timers.advance(pause - 1)
+        assert.equal(await running.drain(), 0)
+        assert.equal(mailer.attempts, n + 1, 'no attempt before its time')
+        timers.advance(1)
+      }
+      assert.equal(await running.drain(), 1)
+      assert.deepEqual(pauses, [2, 4, 8])
+      assert.deepEqual([...ids], [id])
+    })
+
+    test('wakes the deliverer by its own timer', async t => {
+      const { mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+      let fail = true
+      mailer.onDeliver = async () => {
+        if (fail) throw new Error('no')
+      }
+      const running = deliverer()
+      running.start()
+      await enqueue('a@example.com')
+      await mailer.until(() => mailer.attempts === 1)
+      fail = false
+      while ((await last('a@example.com')).leasedUntil !== null) await new Promise(setImmediate)
+      while (!timers.pending().some(due => due <= 2 * SECOND)) await new Promise(setImmediate)
+      timers.advance(2 * SECOND)
+      await mailer.until(() => mailer.taken.length === 1)
+      await running.stop(1000)
+    })
+
+    test('never waits longer than a minute, so a provider that comes back is used soon', async t => {
+      const { mailer, enqueue, deliverer, timers, clock, last } = await open(engine, t)
+      let down = true
+      mailer.onDeliver = async () => {
+        if (down) throw new Error('ECONNREFUSED')
+      }
+      await enqueue('a@example.com', { kind: 'welcome', trialCredit: '2.00' })
+      const running = deliverer()
+      for (const start = clock.now(); clock.now() - start < 60 * MINUTE; timers.advance(MAX_BACKOFF)) {
+        await running.drain()
+      }
+      assert.ok(mailer.attempts < 70, `${mailer.attempts} attempts in an hour`)
+      down = false
+      assert.ok((await last('a@example.com')).nextAttemptAt <= clock.now() + MINUTE)
+      timers.advance(MINUTE)
+      assert.equal(await running.drain(), 1)
+      assert.equal(mailer.taken.length, 1)
+    })
+
+    test('is given up after three days', async t => {
+      const { mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+      mailer.onDeliver = async () => {
+        throw new Error('no')
+      }
+      await enqueue('a@example.com')
+      timers.advance(3 * DAY)
+      await deliverer().drain()
+      const row = await last('a@example.com')
+      assert.equal(row.state, 'failed')
+      assert.equal(row.sealedContent, null)
+    })
+  })
+
+  test('a refusal for good ends at once, with its reason but without the address', async t => {
+    const { mailer, enqueue, deliverer, last } = await open(engine, t)
+    mailer.onDeliver = async () => {
+      throw new MailRejected('550 5.1.1 <gone@example.com> unknown, see https://relay.test/x?token=1')
+    }
+    await enqueue('gone@example.com')
+    assert.equal(await deliverer().drain(), 0)
+    const row = await last('gone@example.com')
+    assert.equal(row.state, 'failed')
+    assert.equal(mailer.attempts, 1)
+    assert.equal(row.lastError, '550 5.1.1 <g***@example.com> unknown, see <url>')
+  })
+
+  describe('a sign-in mail', () => {
+    test('with a minute of validity left is sent', async t => {
+      const { enqueue, deliverer, timers, signIn } = await open(engine, t)
+      await enqueue('a@example.com', signIn())
+      timers.advance(4 * MINUTE)
+      assert.equal(await deliverer().drain(), 1)
+    })
+
+    test('with less is not', async t => {
+      const { mailer, enqueue, deliverer, timers, signIn, last } = await open(engine, t)
+      await enqueue('a@example.com', signIn())
+      timers.advance(4 * MINUTE + 1)
+      assert.equal(await deliverer().drain(), 0)
+      assert.equal(mailer.attempts, 0)
+      const row = await last('a@example.com')
+      assert.equal(row.state, 'expired')
+      assert.equal(row.sealedContent, null)
+    })
+
+    test('that cannot be delivered in time is let go', async t => {
+      const { mailer, enqueue, deliverer, timers, signIn, last } = await open(engine, t)
+      mailer.onDeliver = async () => {
+        throw new Error('451 later')
+      }
+      await enqueue('a@example.com', signIn())
+      for (let n = 0; n < 12; n++, timers.advance(30 * SECOND)) await deliverer().drain()
+      assert.equal((await last('a@example.com')).state, 'expired')
+    })
+  })
+
+  test('a recipient whose server hangs holds up nobody else, and is tried again after its deadline', async t => {
+    const { mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+    mailer.onDeliver = mail =>
+      mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
+    await enqueue('hangs@example.com')
+    for (let n = 0; n < 50; n++) await enqueue(`u${n}@example.com`)
+    const running = deliverer()
+    const drained = running.drain()
+    await mailer.until(() => mailer.taken.length === 50)
+    timers.advance(DELIVERY_DEADLINE)
+    assert.equal(await drained, 50)
+    const row = await last('hangs@example.com')
+    assert.equal(row.state, 'queued')
+    assert.match(row.lastError!, /30 seconds/)
+  })
+
+  test('never more than eight deliveries are under way', async t => {
+    const { mailer, enqueue, deliverer } = await open(engine, t)
+    let now = 0
+    let most = 0
+    mailer.onDeliver = async () => {
+      most = Math.max(most, ++now)
+      await new Promise(setImmediate)
+      now--
+    }
+    for (let n = 0; n < 40; n++) await enqueue(`u${n}@example.com`)
+    assert.equal(await deliverer().drain(), 40)
+    assert.ok(most <= 8, `${most}`)
+  })
+
+  test('a mail that nobody can open any more is given up, and the others go on', async t => {
+    const { storage, clock, mailer, enqueue, deliverer, last } = await open(engine, t)
+    const lost = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
+    const message = {
+      id: newId(clock.now()),
+      recipient: email('lost@example.com'),
+      userId: null,
+      now: clock.now(),
+    }
+    await storage.transaction(tx => lost.enqueue(tx, { ...message, content: { kind: 'test' } }))
+    await enqueue('fine@example.com')
+    assert.equal(await deliverer().drain(), 1)
+    assert.deepEqual(
+      mailer.taken.map(mail => mail.to),
+      ['fine@example.com'],
+    )
+    const row = await last('lost@example.com')
+    assert.equal(row.state, 'failed')
+    assert.match(row.lastError!, /KEYWAY_SECRET/)
+  })
+
+  test('a crash between sending and settling repeats the mail under the same Message-ID', async t => {
+    const { storage, mailer, enqueue, deliverer, timers } = await open(engine, t)
+    await enqueue('a@example.com')
+    const cut = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
+    void deliverer({ storage: cut }).drain()
+    await mailer.until(() => mailer.taken.length === 1)
+    const successor = deliverer()
+    assert.equal(await successor.drain(), 0, 'the lease still holds')
+    timers.advance(LEASE + 1)
+    assert.equal(await successor.drain(), 1)
+    const [first, second] = mailer.taken
+    assert.deepEqual(first, second)
+  })
+
+  test('a store that is away is asked again, and what has left is not sent twice', async t => {
+    const { storage, mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+    let outages = 2
+    const flaky =
+      <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+      async (...args: Args) => {
+        if (outages-- > 0) throw new Error('connection lost')
+        return call(...args)
+      }
+    const { outbox } = storage.store
+    const cut = withOutbox(storage, {
+      settle: flaky(outbox.settle.bind(outbox)),
+    })
+    await enqueue('a@example.com')
+    const drained = deliverer({ storage: cut }).drain()
+    while (outages > -1) {
+      await new Promise(setImmediate)
+      if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
+    }
+    assert.equal(await drained, 1)
+    assert.equal(mailer.taken.length, 1)
+    assert.equal((await last('a@example.com')).state, 'sent')
+  })
+
+  test('a store that is away at the start is asked again until it is back', async t => {
+    const { storage, mailer, enqueue, deliverer, timers } = await open(engine, t)
+    await enqueue('a@example.com')
+    const { outbox } = storage.store
+    let away = true
+    const cut = withOutbox(storage, {
+      lease: async (...args) => {
+        if (away) throw new Error('connection lost')
+        return outbox.lease(...args)
+      },
+    })
+    const running = deliverer({ storage: cut })
+    running.start()
+    while (timers.pending().length === 0) await new Promise(setImmediate)
+    assert.deepEqual(timers.pending(), [SECOND])
+    away = false
+    timers.advance(SECOND)
+    await mailer.until(() => mailer.taken.length === 1)
+    await running.stop(1000)
+  })
+
+  test('stopping waits for what is under way and leaves the rest queued', async t => {
+    const { mailer, enqueue, deliverer, storage, clock } = await open(engine, t)
+    const releases: (() => void)[] = []
+    mailer.onDeliver = () => new Promise<void>(resolve => releases.push(resolve))
+    for (let n = 0; n < 20; n++) await enqueue(`u${n}@example.com`)
+    const running = deliverer()
+    running.start()
+    await mailer.until(() => mailer.attempts === 8)
+    const stopped = running.stop(5000)
+    await new Promise(setImmediate)
+    for (const release of releases) release()
+    await stopped
+    assert.equal(mailer.taken.length, 8)
+    assert.equal((await storage.store.outbox.depth(clock.now())).queued, 12)
+  })
+
+  test('stopping does not wait for a server that hangs: that mail goes back into the queue', async t => {
+    const { mailer, enqueue, deliverer, last } = await open(engine, t)
+    mailer.onDeliver = () => new Promise<void>(() => {})
+    await enqueue('a@example.com')
+    const running = deliverer()
+    running.start()
+    await mailer.until(() => mailer.attempts === 1)
+    await running.stop(600)
+    const row = await last('a@example.com')
+    assert.equal(row.state, 'queued')
+    assert.equal(row.leasedUntil, null)
+  })
+
+  test('two nodes send two hundred mails exactly once', async t => {
+    const { storage, mailer, enqueue, deliverer, reopen } = await open(engine, t)
+    const other = engine === 'postgres' ? await reopen() : storage
+    for (let n = 0; n < 200; n++) await enqueue(`u${n}@example.com`)
+    const left = await Promise.all([deliverer().drain(), deliverer({ storage: other }).drain()])
+    assert.equal(left[0] + left[1], 200)
+    assert.equal(new Set(mailer.taken.map(mail => mail.messageId)).size, 200)
+    assert.equal(mailer.taken.length, 200)
+  })
+
+  test('logs name the message and a masked address, never link, code or whole address', async t => {
+    const { mailer, enqueue, deliverer, timers, signIn } = await open(engine, t)
+    const lines: string[] = []
+    const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+    const log = { debug: line, info: line, warn: line, error: line }
+    const running = deliverer({ log })
+    const failures = [new Error('451 <ada@example.com> SECRET'), new MailRejected('550 <ada@example.com>')]
+    mailer.onDeliver = async mail => {
+      const failure = failures.shift()
+      if (failure) throw new Error(`${failure.message} ${mail.link}`)
+    }
+    const id = await enqueue('ada@example.com', signIn())
+    for (let n = 0; n < 3; n++, timers.advance(MINUTE)) await running.drain()
+    assert.equal(mailer.taken.length, 1)
+    const all = lines.join('\n')
+    assert.ok(all.includes(id))
+    assert.match(all, /a\*\*\*@example\.com/)
+    assert.doesNotMatch(all, /ada@|SECRETTOKEN|12345678/)
+  })
+
+  test('over real SMTP: a mail is taken back, put off, refused, each as it should be', async t => {
+    const { enqueue, deliverer, timers, last } = await open(engine, t)
+    const server = await startSmtpServer(t)
+    server.behave((recipient, attempt) => {
+      if (recipient.startsWith('later')) return attempt < 3 ? 451 : 'accept'
+      if (recipient.startsWith('never')) return 550
+      if (recipient.startsWith('lost')) return attempt === 1 ? 'die-after-data' : 'accept'
+      return 'accept'
+    })
+    for (const name of ['later', 'never', 'lost', 'fine']) await enqueue(`${name}@example.com`)
+    const running = deliverer({ mailer: smtpMailer(t, server.port) })
+    for (let n = 0; n < 3; n++, timers.advance(10 * SECOND)) await running.drain()
+    const states = await Promise.all(['later', 'never', 'lost', 'fine'].map(n => last(`${n}@example.com`)))
+    assert.deepEqual(
+      states.map(row => row.state),
+      ['sent', 'failed', 'sent', 'sent'],
+    )
+    const count = (address: string) => server.recipients.filter(one => one === address).length
+    assert.equal(count('never@example.com'), 1)
+    const lost = server.mails.filter(mail => mail.recipients[0] === 'lost@example.com')
+    assert.equal(lost.length, 2)
+    assert.deepEqual(lost[0]!.headers.get('message-id'), lost[1]!.headers.get('message-id'))
+    assert.match(lost[0]!.headers.get('message-id')![0]!, /^<[0-9a-f-]{36}@keyway\.test>$/)
+  })
+})
+
+/** The same storage with some of the outbox's verbs failing: a connection that breaks at this very point. */
+function withOutbox(storage: Storage, broken: Partial<Storage['store']['outbox']>): Storage {
+  const outbox = new Proxy(storage.store.outbox, {
+    get: (target, name) => {
+      const own = broken[name as keyof typeof broken]
+      if (own) return own
+      const value = target[name as keyof typeof target]
+      return typeof value === 'function' ? value.bind(target as never) : value
+    },
+  })
+  return {
+    store: { ...storage.store, outbox },
+    events: storage.events,
+    transaction: storage.transaction.bind(storage),
+    readClock: storage.readClock.bind(storage),
+    close: async () => {},
+  }
+}

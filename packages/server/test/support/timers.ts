@@ -1,0 +1,32 @@
+import type { Schedule } from '../../src/outbox/deliverer.ts'
+import type { TestClock } from './clock.ts'
+
+/** Timers that follow the test clock: `advance` moves it and calls what became due, in order. */
+export interface TestTimers {
+  schedule: Schedule
+  advance(ms: number): void
+  /** Milliseconds from now, soonest first. */
+  pending(): number[]
+}
+
+export function createTestTimers(clock: TestClock): TestTimers {
+  const timers = new Set<{ due: number; callback: () => void }>()
+  const soonest = () => [...timers].sort((a, b) => a.due - b.due)
+  return {
+    schedule(callback, delay) {
+      const timer = { due: clock.now() + delay, callback }
+      timers.add(timer)
+      return () => timers.delete(timer)
+    },
+    advance(ms) {
+      const until = clock.now() + ms
+      for (let next = soonest()[0]; next && next.due <= until; next = soonest()[0]) {
+        timers.delete(next)
+        clock.set(Math.max(clock.now(), next.due))
+        next.callback()
+      }
+      clock.set(until)
+    },
+    pending: () => soonest().map(timer => timer.due - clock.now()),
+  }
+}
