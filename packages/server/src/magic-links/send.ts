@@ -97,7 +97,7 @@ function asked(bucket: SendBucket): { name: string; limits: number[] } {
 function rateLimited({ retryAfter, window, setting }: Refusal): KeywayError {
   return new KeywayError(
     'rate_limited',
-    `Too many sign-in mails were asked for within this ${window}. Try again in ${retryAfter} seconds.`,
+    `Too many sign-in mails were asked for within this ${window}. Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`,
     { retryAfter, window, setting },
   )
 }

@@ -3,7 +3,6 @@ import { endingsOf } from '../endings/endings.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import { securityEvent } from '../security-events/security-events.ts'
-import type { SessionEnd } from '../sessions/session.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { parseEmailAddress, type User, type UserRole } from './user.ts'
 
@@ -105,7 +104,12 @@ export function createUsers({ storage, clock }: { storage: Storage; clock: Clock
 }
 
 /** Ends every way in that the account has without a key: sessions, and links that are still in the mail. */
-async function endSignIns(tx: Transaction, user: User, by: SessionEnd, now: Instant): Promise<void> {
+async function endSignIns(
+  tx: Transaction,
+  user: User,
+  by: 'suspended' | 'deleted',
+  now: Instant,
+): Promise<void> {
   const sessionIds = await tx.sessions.endAllOf(user.id, by, now)
   await tx.endings.insert(endingsOf('session', sessionIds, user.id, now))
   for (const sessionId of sessionIds) tx.publish({ type: 'session.ended', sessionId, userId: user.id })

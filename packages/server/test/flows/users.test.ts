@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { forEachEngine } from '../support/engines.ts'
-import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
+import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
 const page = { limit: 50, after: null }
 const UNKNOWN = '01900000-0000-7000-8000-000000000000'
@@ -55,6 +55,28 @@ forEachEngine(engine => {
     const proof = { token, email: address('a@example.com') }
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), 'account_suspended')
   })
+
+  for (const verb of ['suspend', 'delete'] as const) {
+    test(`${verb} at the very moment of a sign-in leaves no session behind`, async t => {
+      const services = await openServices(engine, t)
+      for (let round = 0; round < 8; round++) {
+        const { user } = await services.signIn(`a${round}@example.com`)
+        const email = address(`a${round}@example.com`)
+        const sent = await services.sendTo(email)
+        const proof =
+          round % 2 ? { token: sent.token, email } : { loginId: sent.loginId, code: sent.code, email }
+        const { refused } = await race<unknown>(3, index =>
+          index === 1 ? services.users[verb](user.id) : services.magicLinks.verify(proof, 'api', caller()),
+        )
+        const allowed = ['account_suspended', 'magic_link_used']
+        assert.ok(
+          refused.every(code => allowed.includes(code)),
+          refused.join(),
+        )
+        assert.deepEqual((await services.sessions.list(user.id, page)).rows, [])
+      }
+    })
+  }
 
   test('activating gives the keys back, not the sessions', async t => {
     const services = await openServices(engine, t)
