@@ -30,7 +30,12 @@ export interface Refusal {
 }
 
 export function addressBucket(email: EmailAddress, windows: readonly SendWindow[]): SendBucket {
-  return { name: `address:${email}`, windows, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }
+  return { name: addressBucketName(email), windows, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }
+}
+
+/** The row that counts an address's sends. It is there before the address has an account. */
+export function addressBucketName(email: EmailAddress): string {
+  return `address:${email}`
 }
 
 /** @param network what `networkOf` made of the client's address */

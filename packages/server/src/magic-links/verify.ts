@@ -10,7 +10,7 @@ import { createOnboarding, type PreparedAccount } from '../users/onboarding.ts'
 import type { EmailAddress, User } from '../users/user.ts'
 import { codeMessage, MAX_CODE_TRIES, type MagicLink } from './magic-link.ts'
 import type { MagicLinkDeps, MagicLinkProof } from './magic-links.ts'
-import { addressBucket } from './send-limits.ts'
+import { addressBucketName } from './send-limits.ts'
 
 type Refused = 'magic_link_invalid' | 'magic_link_expired' | 'magic_link_used' | 'account_suspended'
 type Outcome = { refused: Refused } | { user: User; session: Session; isNewUser: boolean }
@@ -72,7 +72,7 @@ export function createVerify(deps: MagicLinkDeps) {
    * that counts the address's sends is the one thing an address has before it has an account.
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
-    await tx.magicLinks.lockSends([{ name: addressBucket(email, []).name, limits: [] }], clock.now())
+    await tx.magicLinks.lockSends([{ name: addressBucketName(email), limits: [] }], clock.now())
   }
 
   async function createAccount(tx: Transaction, account: PreparedAccount, caller: Caller): Promise<User> {
