@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { aKey, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('a key is found by its hash with the status of its owner, also many at once', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { apiKeys, users } = storage.store
+    const user = await insertUser(storage.store)
+    const keys = Array.from({ length: 30 }, () => aKey(user.id))
+    for (const key of keys) await apiKeys.insert(key)
+    await users.setStatus(user.id, ['active'], 'suspended')
+    const found = await Promise.all(keys.map(key => apiKeys.findByHash(key.keyHash)))
+    assert.deepEqual(
+      found,
+      keys.map(key => ({ ...key, ownerStatus: 'suspended' })),
+    )
+    assert.equal(await apiKeys.findByHash('unknown'), null)
+    const many = await apiKeys.findMany([keys[0]!.id, newId(NOW), keys[1]!.id])
+    assert.deepEqual(new Set(many.map(key => key.id)), new Set([keys[0]!.id, keys[1]!.id]))
+    assert.deepEqual(await storage.transaction(tx => tx.apiKeys.findByHash(keys[0]!.keyHash)), found[0])
+  })
+
+  test('a revocation is seen by the very next look-up, on every node', async t => {
+    const opened = await openTestStorage(engine, t)
+    const other = await opened.reopen()
+    const { apiKeys } = opened.storage.store
+    const key = aKey((await insertUser(opened.storage.store)).id)
+    await apiKeys.insert(key)
+    assert.equal((await other.store.apiKeys.findByHash(key.keyHash))!.revokedAt, null)
+    await apiKeys.revoke(key.id, NOW)
+    assert.equal((await other.store.apiKeys.findByHash(key.keyHash))!.revokedAt, NOW)
+  })
+
+  test('a key is revoked once and stays so', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { apiKeys } = opened.storage.store
+    const user = await insertUser(opened.storage.store)
+    const [key, other] = [aKey(user.id), aKey(user.id)]
+    await apiKeys.insert(key)
+    await apiKeys.insert(other)
+    const outcomes = await race(opened, (store, number) => store.apiKeys.revoke(key.id, NOW + number))
+    assert.equal(winners(outcomes).length, 1)
+    assert.deepEqual(await apiKeys.revokeAllOf(user.id, NOW), [other.id])
+  })
+
+  test('of twenty rotations one names the successor, and the expiry only comes forward', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { apiKeys } = opened.storage.store
+    const user = await insertUser(opened.storage.store)
+    const key = aKey(user.id)
+    const soon = aKey(user.id, { expiresAt: NOW + 10 })
+    await apiKeys.insert(key)
+    await apiKeys.insert(soon)
+    const outcomes = await race(opened, store => store.apiKeys.replace(key.id, newId(NOW), NOW + 50, NOW))
+    assert.equal(winners(outcomes).length, 1)
+    assert.equal(winners(outcomes)[0]!.expiresAt, NOW + 50)
+    assert.equal((await apiKeys.replace(soon.id, newId(NOW), NOW + 50, NOW))!.expiresAt, NOW + 10)
+  })
+
+  test('an expired or revoked key is not replaced', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { apiKeys } = storage.store
+    const user = await insertUser(storage.store)
+    const expired = aKey(user.id, { expiresAt: NOW })
+    const revoked = aKey(user.id, { revokedAt: NOW })
+    await apiKeys.insert(expired)
+    await apiKeys.insert(revoked)
+    assert.equal(await apiKeys.replace(expired.id, newId(NOW), NOW + 5, NOW), null)
+    assert.equal(await apiKeys.replace(revoked.id, newId(NOW), NOW + 5, NOW), null)
+  })
+
+  test('keys are listed by status at the exact millisecond, to their owner only', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { apiKeys } = storage.store
+    const [user, stranger] = [await insertUser(storage.store), await insertUser(storage.store)]
+    const active = aKey(user.id, { expiresAt: NOW + 1 })
+    const expired = aKey(user.id, { expiresAt: NOW })
+    const revoked = aKey(user.id, { expiresAt: NOW, revokedAt: NOW })
+    for (const key of [active, expired, revoked]) await apiKeys.insert(key)
+    const list = async (status: 'active' | 'expired' | 'revoked' | null, userId = user.id) =>
+      (await readAll(page => apiKeys.list(userId, status, NOW, page))).map(key => key.id)
+    assert.deepEqual(await list('active'), [active.id])
+    assert.deepEqual(await list('expired'), [expired.id])
+    assert.deepEqual(await list('revoked'), [revoked.id])
+    assert.equal((await list(null)).length, 3)
+    assert.deepEqual(await list(null, stranger.id), [])
+    assert.equal(await apiKeys.findOwned(stranger.id, active.id), null)
+    assert.equal(await apiKeys.update(stranger.id, active.id, { name: 'mine' }), null)
+    assert.equal((await apiKeys.update(user.id, active.id, { name: null }))!.name, null)
+    assert.deepEqual((await apiKeys.update(user.id, active.id, { allowedNetworks: [] }))!.allowedNetworks, [])
+  })
+
+  test('the last use only moves forward and touches nothing else', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { apiKeys } = opened.storage.store
+    const user = await insertUser(opened.storage.store)
+    const keys = Array.from({ length: 5 }, () => aKey(user.id))
+    for (const key of keys) await apiKeys.insert(key)
+    await race(opened, (store, number) =>
+      store.apiKeys.recordUse(new Map(keys.toReversed().map(key => [key.id, NOW + number]))),
+    )
+    await apiKeys.recordUse(new Map([[keys[0]!.id, NOW]]))
+    assert.deepEqual(await apiKeys.findOwned(user.id, keys[0]!.id), { ...keys[0], lastUsedAt: NOW + 19 })
+  })
+})

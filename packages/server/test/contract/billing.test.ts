@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { anEntry, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('an entry moves the balance and shows what it became', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { billing } = storage.store
+    const { id } = await insertUser(storage.store)
+    assert.equal(await billing.balance(id), 0)
+    assert.equal((await billing.post(anEntry(id, 2_000_000)))!.balanceAfter, 2_000_000)
+    const charge = await billing.post(anEntry(id, -1_250_000))
+    assert.equal(charge!.balanceAfter, 750_000)
+    assert.equal(await billing.balance(id), 750_000)
+    assert.deepEqual(await billing.findEntry(charge!.id), charge)
+    assert.deepEqual(await billing.findByCause(charge!.cause), charge)
+  })
+
+  test('twenty charges of a low balance take exactly what is there', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { billing } = opened.storage.store
+    const { id } = await insertUser(opened.storage.store)
+    await billing.post(anEntry(id, 5_500_000))
+    const outcomes = await race(opened, store => store.billing.post(anEntry(id, -1_000_000)))
+    assert.equal(winners(outcomes).length, 5)
+    assert.equal(await billing.balance(id), 500_000)
+    const { rows } = await billing.ledger(id, { limit: 100, after: null })
+    assert.equal(rows.length, 6)
+    assert.equal(
+      rows.reduce((sum, row) => sum + row.amount, 0),
+      500_000,
+    )
+  })
+
+  test('one cause moves money once, however often and for whomever it is posted', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { billing } = opened.storage.store
+    const users = [await insertUser(opened.storage.store), await insertUser(opened.storage.store)]
+    const outcomes = await race(opened, (store, number) =>
+      store.billing.post(anEntry(users[number % 2]!.id, 1_000_000, { cause: 'one' })),
+    )
+    assert.equal(winners(outcomes).length, 1)
+    const balances = await Promise.all(users.map(user => billing.balance(user.id)))
+    assert.deepEqual(balances.toSorted(), [0, 1_000_000])
+  })
+
+  test('the database itself refuses to change or delete a ledger entry', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { id } = await insertUser(storage.store)
+    await storage.store.billing.post(anEntry(id, 1))
+    const run = (sql: string) => storage.engine.connection.execute(sql, [])
+    await assert.rejects(run('update ledger_entries set amount = 5'), /only grows/)
+    await assert.rejects(run('delete from ledger_entries'), /only grows/)
+    assert.equal((await storage.store.billing.ledger(id, { limit: 5, after: null })).rows[0]!.amount, 1)
+  })
+
+  test('an address has its trial credit once, a user one subscription', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { id } = await insertUser(opened.storage.store)
+    const credits = await race(opened, store => store.billing.claimTrialCredit('hash', id, NOW))
+    assert.equal(winners(credits).length, 1)
+    const subscription = { userId: id, plan: 'free', status: 'active', startedAt: NOW } as const
+    const subscriptions = await race(opened, store => store.billing.insertSubscription(subscription))
+    assert.equal(winners(subscriptions).length, 1)
+    assert.deepEqual(await opened.storage.store.billing.subscription(id), subscription)
+  })
+
+  test('an authorisation is granted, withdrawn and granted anew, and only for registered apps', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { billing } = storage.store
+    const { id } = await insertUser(storage.store)
+    assert.equal(await billing.authorize(id, 'unknown', NOW), null)
+    assert.equal(await billing.withdraw(id, 'hub', NOW), null)
+    const granted = await billing.authorize(id, 'hub', NOW)
+    assert.deepEqual(granted, {
+      userId: id,
+      appId: 'hub',
+      name: 'Keyway Hub',
+      grantedAt: NOW,
+      revokedAt: null,
+    })
+    assert.equal((await billing.authorize(id, 'hub', NOW + 1))!.grantedAt, NOW)
+    assert.equal((await billing.withdraw(id, 'hub', NOW + 2))!.revokedAt, NOW + 2)
+    assert.equal((await billing.withdraw(id, 'hub', NOW + 3))!.revokedAt, NOW + 2)
+    assert.equal((await billing.authorize(id, 'hub', NOW + 4))!.grantedAt, NOW + 4)
+    await billing.authorize(id, 'console', NOW + 9)
+    assert.deepEqual(
+      (await billing.authorizations(id)).map(one => one.appId),
+      ['console', 'hub'],
+    )
+  })
+
+  test('paging the ledger shows every entry once', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { id } = await insertUser(storage.store)
+    for (let i = 0; i < 5; i++) await storage.store.billing.post(anEntry(id, 1))
+    const all = await readAll(page => storage.store.billing.ledger(id, page))
+    assert.deepEqual(
+      all.map(entry => entry.balanceAfter).toSorted(),
+      [1, 2, 3, 4, 5],
+    )
+  })
+})

@@ -1,0 +1,171 @@
+import type { ApiKey } from '../../src/api-keys/api-key.ts'
+import type { LedgerEntry } from '../../src/billing/ledger.ts'
+import { DAY, type Instant, MINUTE } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import type { MagicLink } from '../../src/magic-links/magic-link.ts'
+import type { OutboxMessage } from '../../src/outbox/message.ts'
+import type { Session } from '../../src/sessions/session.ts'
+import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
+import type { Storage, Store } from '../../src/store.ts'
+import type { EmailAddress, User } from '../../src/users/user.ts'
+import type { TestStorage } from '../support/engines.ts'
+
+export const NOW: Instant = Date.UTC(2026, 10, 20, 12)
+
+export function address(text: string): EmailAddress {
+  return text as EmailAddress
+}
+
+export function aUser(change: Partial<User> = {}): User {
+  const id = newId(NOW)
+  const email = address(`${id}@example.com`)
+  return { id, email, name: null, role: 'user', status: 'active', createdAt: NOW, ...change }
+}
+
+export async function insertUser(store: Store, change: Partial<User> = {}): Promise<User> {
+  const user = aUser(change)
+  await store.users.insert(user)
+  return user
+}
+
+export function aKey(userId: string, change: Partial<ApiKey> = {}): ApiKey {
+  const id = newId(NOW)
+  return {
+    id,
+    userId,
+    appId: 'service-sdk',
+    keyHash: `hash of ${id}`,
+    keyPrefix: 'svc_abcdefgh',
+    name: 'a key',
+    scopes: ['agent:connect'],
+    allowedNetworks: ['192.0.2.0/24'],
+    createdAt: NOW,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+    replacedBy: null,
+    ...change,
+  }
+}
+
+export function aSession(userId: string, change: Partial<Session> = {}): Session {
+  return {
+    id: newId(NOW),
+    userId,
+    appId: 'console',
+    kind: 'api',
+    createdAt: NOW,
+    lastUsedAt: NOW,
+    expiresAt: NOW + 90 * DAY,
+    counter: 1,
+    sealedSecret: 'sealed',
+    retryKeys: [],
+    endedAt: null,
+    endedBy: null,
+    network: '192.0.2.0/24',
+    client: null,
+    ...change,
+  }
+}
+
+export function aLink(change: Partial<MagicLink> = {}): MagicLink {
+  const id = newId(NOW)
+  return {
+    id,
+    tokenHash: `token of ${id}`,
+    codeHash: `code of ${id}`,
+    email: address('ada@example.com'),
+    appId: 'console',
+    createdAt: NOW,
+    expiresAt: NOW + 5 * MINUTE,
+    usedAt: null,
+    codeTries: 0,
+    ...change,
+  }
+}
+
+export function aMessage(change: Partial<OutboxMessage> = {}): OutboxMessage {
+  return {
+    id: newId(NOW),
+    kind: 'test',
+    recipient: address('ada@example.com'),
+    userId: null,
+    sealedContent: 'sealed',
+    state: 'queued',
+    attempts: 0,
+    createdAt: NOW,
+    nextAttemptAt: NOW,
+    sendBefore: null,
+    leasedUntil: null,
+    settledAt: null,
+    lastError: null,
+    ...change,
+  }
+}
+
+export function anEntry(
+  userId: string,
+  amount: number,
+  change: Partial<LedgerEntry> = {},
+): Omit<LedgerEntry, 'balanceAfter'> {
+  const id = newId(NOW)
+  return {
+    id,
+    userId,
+    kind: amount < 0 ? 'charge' : 'trial_credit',
+    amount,
+    appId: null,
+    description: 'an entry',
+    cause: `cause ${id}`,
+    createdAt: NOW,
+    ...change,
+  }
+}
+
+export function aSigningKey(change: Partial<SigningKey> = {}): SigningKey {
+  const id = newId(NOW)
+  return {
+    id,
+    publicKey: 'public',
+    sealedSeed: 'sealed',
+    createdAt: NOW,
+    signsFrom: NOW,
+    retiresAt: null,
+    ...change,
+  }
+}
+
+/**
+ * Twenty callers at once, each in a transaction of its own, half of them on another node: on PostgreSQL that
+ * is twenty connections.
+ */
+export async function race<Outcome>(
+  opened: TestStorage,
+  attempt: (store: Store, number: number) => Promise<Outcome>,
+): Promise<Outcome[]> {
+  const nodes: Storage[] = [opened.storage, await opened.reopen()]
+  return Promise.all(
+    Array.from({ length: 20 }, (_, number) => nodes[number % 2]!.transaction(tx => attempt(tx, number))),
+  )
+}
+
+export function winners<Outcome>(outcomes: Outcome[]): NonNullable<Outcome>[] {
+  return outcomes.filter((outcome): outcome is NonNullable<typeof outcome> => Boolean(outcome))
+}
+
+/** Reads a list to its end, two rows at a time. */
+export async function readAll<Row>(
+  list: (page: { limit: number; after: { at: number; id: string } | null }) => Promise<{
+    rows: Row[]
+    next: { at: number; id: string } | null
+  }>,
+): Promise<Row[]> {
+  const all: Row[] = []
+  let after: { at: number; id: string } | null = null
+  do {
+    const slice = await list({ limit: 2, after })
+    all.push(...slice.rows)
+    after = slice.next
+  } while (after)
+  return all
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { HOUR, MINUTE } from '../../src/clock.ts'
+import type { Store } from '../../src/store.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { address, aLink, NOW, race, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('a link is spent once by any number of callers', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { magicLinks } = opened.storage.store
+    const link = aLink()
+    await magicLinks.insert(link)
+    assert.deepEqual(await magicLinks.findByTokenHash(link.tokenHash), link)
+    const outcomes = await race(opened, store => store.magicLinks.consume(link.id, NOW))
+    assert.equal(winners(outcomes).length, 1)
+    assert.equal((await magicLinks.find(link.id))!.usedAt, NOW)
+  })
+
+  test('a link is valid in its last millisecond and not in the next', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const link = aLink({ expiresAt: NOW + 5 })
+    await storage.store.magicLinks.insert(link)
+    assert.equal(await storage.store.magicLinks.consume(link.id, NOW + 5), null)
+    assert.ok(await storage.store.magicLinks.consume(link.id, NOW + 4))
+  })
+
+  test('spending one link ends the others of that address only', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { magicLinks } = storage.store
+    const [one, two, foreign] = [aLink(), aLink(), aLink({ email: address('eve@example.com') })]
+    for (const link of [one, two, foreign]) await magicLinks.insert(link)
+    await magicLinks.consumeOthers(one.email, one.id, NOW)
+    assert.equal(await magicLinks.consume(two.id, NOW), null)
+    assert.ok(await magicLinks.consume(one.id, NOW))
+    await magicLinks.consumeAllOf(foreign.email, NOW)
+    assert.equal(await magicLinks.consume(foreign.id, NOW), null)
+  })
+
+  test('twenty codes at once have exactly the tries that one link bears', async t => {
+    const opened = await openTestStorage(engine, t)
+    const link = aLink()
+    await opened.storage.store.magicLinks.insert(link)
+    const outcomes = await race(opened, store => store.magicLinks.countCodeTry(link.id, 5))
+    assert.deepEqual(
+      winners(outcomes)
+        .map(one => one.codeTries)
+        .toSorted(),
+      [1, 2, 3, 4, 5],
+    )
+  })
+
+  test('of twenty sends at once exactly as many pass as the window allows', async t => {
+    const opened = await openTestStorage(engine, t)
+    const outcomes = await race(opened, (store, number) =>
+      sendWithin(store, number % 2 ? ['a', 'b'] : ['b', 'a'], 3),
+    )
+    assert.equal(winners(outcomes).length, 3)
+    const [history] = await opened.storage.transaction(tx =>
+      tx.magicLinks.lockSends([{ name: 'a', limits: [1, 3, 4] }], NOW),
+    )
+    assert.equal(history!.count, 3)
+    assert.deepEqual(
+      [...history!.nthLast],
+      [
+        [1, NOW],
+        [3, NOW],
+        [4, null],
+      ],
+    )
+  })
+
+  test('a send that lies in the future counts from now on, and no longer than its window', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const lock = (now: number) =>
+      storage.transaction(tx => tx.magicLinks.lockSends([{ name: 'a', limits: [1] }], now))
+    await lock(NOW)
+    await storage.transaction(async tx => {
+      await tx.magicLinks.lockSends([{ name: 'a', limits: [1] }], NOW + HOUR)
+      await tx.magicLinks.recordSend(['a'], NOW + HOUR)
+    })
+    assert.equal((await lock(NOW))[0]!.nthLast.get(1), NOW)
+    assert.equal((await lock(NOW + MINUTE))[0]!.nthLast.get(1), NOW)
+  })
+
+  test('a cleared or pruned bucket counts nothing and still counts on', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const send = () => storage.transaction(tx => sendWithin(tx, ['a'], 2))
+    assert.deepEqual([await send(), await send(), await send()], [true, true, false])
+    await storage.store.magicLinks.clearSends('a')
+    assert.deepEqual([await send(), await send(), await send()], [true, true, false])
+    assert.equal(await storage.store.magicLinks.prune(NOW, NOW + 1, 100), 2)
+    assert.deepEqual([await send(), await send(), await send()], [true, true, false])
+  })
+})
+
+async function sendWithin(store: Store, buckets: string[], limit: number): Promise<boolean> {
+  const asked = buckets.map(name => ({ name, limits: [limit] }))
+  const histories = await store.magicLinks.lockSends(asked, NOW)
+  if (histories.some(history => history.nthLast.get(limit) !== null)) return false
+  await store.magicLinks.recordSend(buckets, NOW)
+  return true
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { aSigningKey, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('twenty nodes that start at once keep one value and one first signing key', async t => {
+    const opened = await openTestStorage(engine, t)
+    const kept = await race(opened, (store, number) => store.instance.keep('pepper', `${number}`))
+    assert.equal(new Set(kept).size, 1)
+    const made = await race(opened, store => store.signingKeys.insertFirst(aSigningKey()))
+    assert.equal(winners(made).length, 1)
+    assert.equal((await opened.storage.store.signingKeys.list(NOW)).length, 1)
+  })
+
+  test('rotations at once leave exactly one signing key without an end', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { signingKeys } = opened.storage.store
+    await signingKeys.insertFirst(aSigningKey())
+    await race(opened, store => store.signingKeys.insertNext(aSigningKey({ signsFrom: NOW + 5 }), NOW + 9))
+    const keys = await signingKeys.list(NOW)
+    assert.equal(keys.length, 21)
+    assert.equal(keys.filter(key => key.retiresAt === null).length, 1)
+    await signingKeys.reseal(keys[0]!.id, 'anew')
+    assert.equal((await signingKeys.list(NOW))[0]!.sealedSeed, 'anew')
+    assert.equal(await signingKeys.prune(NOW + 10), 20)
+    assert.equal(await signingKeys.insertFirst(aSigningKey()), false)
+  })
+
+  test('three apps are registered from the start, and a taken id stays', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { apps } = storage.store
+    const listed = (await apps.list()).map(app => [app.id, app.firstParty])
+    assert.deepEqual(listed, [
+      ['console', true],
+      ['hub', true],
+      ['service-sdk', false],
+    ])
+    const app = {
+      id: 'shop',
+      name: 'Shop',
+      firstParty: false,
+      audience: 'https://shop.example',
+      verifyUrl: null,
+      createdAt: NOW,
+    }
+    assert.equal(await apps.insert(app), true)
+    assert.equal(await apps.insert({ ...app, audience: null }), false)
+    assert.deepEqual(await apps.findByAudience('https://shop.example'), app)
+  })
+
+  test('an app keeps its newest two secrets', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { apps } = storage.store
+    for (const [at, hash] of ['c', 'b', 'a'].entries()) await apps.addSecret('hub', hash, NOW + at)
+    assert.deepEqual(await apps.secrets('hub'), ['a', 'b'])
+  })
+
+  test('endings are read in order from an instant on, without gaps or doubles', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { endings } = storage.store
+    const rows = Array.from({ length: 6 }, (_, index) => {
+      const id = newId(NOW)
+      return { id, kind: 'api_key' as const, subjectId: id, userId: id, at: NOW + (index >> 1) }
+    }).toSorted((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
+    await endings.insert(rows.toReversed())
+    await endings.insert([])
+    assert.deepEqual(await endings.since(NOW + 1, null, 10), rows.slice(2))
+    assert.deepEqual(await endings.since(rows[2]!.at, rows[2]!.id, 2), rows.slice(3, 5))
+    assert.equal(await endings.prune(NOW + 1, 10), 2)
+  })
+
+  test('connections are seen while their node is alive', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { presence } = storage.store
+    const node = { id: 'node', startedAt: NOW, seenAt: NOW, version: '1' }
+    const row = (connectionId: string) => ({
+      connectionId,
+      nodeId: 'node',
+      userId: 'user',
+      keyId: 'key',
+      keyName: null,
+      address: '192.0.2.1',
+      client: null,
+      connectedAt: NOW,
+    })
+    await presence.heartbeat(node)
+    await presence.heartbeat({ ...node, seenAt: NOW + 5 })
+    await presence.record([row('a'), row('b')], [])
+    await presence.record([], ['b'])
+    assert.deepEqual(await presence.listOf('user', NOW + 5), [row('a')])
+    assert.deepEqual(await presence.nodes(NOW + 5), [{ ...node, seenAt: NOW + 5 }])
+    assert.deepEqual(await presence.listOf('user', NOW + 6), [])
+    assert.equal(await presence.prune(NOW + 6, 10), 2)
+    await presence.heartbeat(node)
+    await presence.record([row('c')], [])
+    await presence.leave('node')
+    assert.equal(await presence.prune(NOW + 6, 10), 0)
+  })
+
+  test('security events are paged newest first, each once', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { id: userId } = await insertUser(storage.store)
+    const event = () => ({
+      id: newId(NOW),
+      userId,
+      type: 'sign_in' as const,
+      at: NOW,
+      network: '192.0.2.0/24',
+      client: null,
+      keyId: null,
+      sessionId: null,
+    })
+    const events = [event(), event(), event()]
+    for (const one of events) await storage.store.securityEvents.insert(one)
+    const all = await readAll(page => storage.store.securityEvents.list(userId, page))
+    assert.deepEqual(new Set(all.map(one => one.id)), new Set(events.map(one => one.id)))
+    assert.equal(all.length, 3)
+    assert.equal(await storage.store.securityEvents.prune(NOW + 1, 2), 2)
+  })
+})

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { address, aMessage, NOW, race, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('a message of one id is queued once', async t => {
+    const opened = await openTestStorage(engine, t)
+    const message = aMessage()
+    assert.equal(winners(await race(opened, store => store.outbox.insert(message))).length, 1)
+    assert.deepEqual(await opened.storage.store.outbox.recentFor(message.recipient, 5), [message])
+  })
+
+  test('twenty deliverers at once never lease the same message', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { outbox } = opened.storage.store
+    for (let i = 0; i < 30; i++) await outbox.insert(aMessage())
+    const leased = (await race(opened, store => store.outbox.lease(NOW, NOW + 100, 2))).flat()
+    assert.equal(new Set(leased.map(message => message.id)).size, leased.length)
+    assert.ok(leased.length > 0 && leased.every(message => message.attempts === 1))
+    const rest = await outbox.lease(NOW, NOW + 100, 100)
+    assert.equal(leased.length + rest.length, 30)
+    assert.equal((await outbox.lease(NOW + 99, NOW + 200, 100)).length, 0)
+    assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
+  })
+
+  test('settling erases the content, and a lost lease settles nothing', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { outbox } = storage.store
+    const message = aMessage()
+    await outbox.insert(message)
+    await outbox.lease(NOW, NOW + 100, 1)
+    const sent = { state: 'sent', at: NOW + 5, error: null } as const
+    assert.equal(await outbox.settle(message.id, NOW + 99, sent), false)
+    assert.equal(await outbox.settle(message.id, NOW + 100, sent), true)
+    assert.equal(await outbox.settle(message.id, NOW + 100, sent), false)
+    const [kept] = await outbox.recentFor(message.recipient, 1)
+    assert.deepEqual([kept!.state, kept!.sealedContent, kept!.settledAt], ['sent', null, NOW + 5])
+    assert.equal(await outbox.prune(NOW + 6, 10), 1)
+  })
+
+  test('a message given back comes at its time, and the next due time counts leases', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { outbox } = storage.store
+    assert.equal(await outbox.nextDue(), null)
+    const message = aMessage()
+    await outbox.insert(message)
+    assert.equal(await outbox.nextDue(), NOW)
+    assert.deepEqual(await outbox.depth(NOW), { queued: 1, oldestDueAt: NOW })
+    await outbox.lease(NOW, NOW + 100, 1)
+    assert.equal(await outbox.nextDue(), NOW + 100)
+    assert.equal(await outbox.retryLater(message.id, NOW + 100, NOW + 50, 'later'), true)
+    assert.equal(await outbox.nextDue(), NOW + 50)
+    assert.deepEqual(await outbox.depth(NOW), { queued: 1, oldestDueAt: null })
+    assert.equal((await outbox.lease(NOW + 49, NOW + 99, 1)).length, 0)
+    assert.equal((await outbox.lease(NOW + 50, NOW + 99, 1))[0]!.attempts, 2)
+  })
+
+  test('the inbox keeps the newest two hundred mails', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { inbox } = storage.store
+    const mail = (number: number) => ({
+      id: `mail-${number}`,
+      recipient: address(number % 2 ? 'ada@example.com' : 'bob@example.com'),
+      sealedMail: 'sealed',
+      createdAt: NOW + number,
+    })
+    await storage.transaction(async tx => {
+      for (let i = 0; i < 203; i++) await tx.inbox.insert(mail(i))
+    })
+    await inbox.insert(mail(202))
+    const all = await inbox.list(null, 500)
+    assert.equal(all.length, 200)
+    assert.deepEqual(all[0], mail(202))
+    assert.equal((await inbox.list(address('ada@example.com'), 500)).length, 100)
+    assert.equal(await inbox.find('mail-0'), null)
+    assert.equal(await inbox.prune(NOW + 202), 199)
+  })
+})

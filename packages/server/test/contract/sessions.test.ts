@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { aSession, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('a session is read with its owner', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const user = await insertUser(storage.store, { name: 'Ada' })
+    const session = aSession(user.id, { retryKeys: ['', 'abc'] })
+    await storage.store.sessions.insert(session)
+    assert.deepEqual(await storage.store.sessions.find(session.id), session)
+    assert.deepEqual(await storage.store.sessions.findWithUser(session.id), { session, user })
+    assert.deepEqual(await storage.transaction(tx => tx.sessions.findWithUser(session.id)), { session, user })
+    assert.equal(await storage.store.sessions.findWithUser(user.id), null)
+  })
+
+  test('of twenty refreshes with one token one rotates it', async t => {
+    const opened = await openTestStorage(engine, t)
+    const session = aSession((await insertUser(opened.storage.store)).id)
+    await opened.storage.store.sessions.insert(session)
+    const outcomes = await race(opened, (store, number) =>
+      store.sessions.rotate(session.id, 1, { at: NOW + 1, idleSince: 0, retryKeys: [`${number}`] }),
+    )
+    const [winner] = winners(outcomes)
+    assert.equal(winners(outcomes).length, 1)
+    assert.equal(winner!.counter, 2)
+    assert.deepEqual(await opened.storage.store.sessions.find(session.id), winner)
+  })
+
+  test('a session that ended, idled out or reached its end is not rotated', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { sessions } = storage.store
+    const { id: userId } = await insertUser(storage.store)
+    const change = { at: NOW + 10, idleSince: NOW, retryKeys: [] }
+    const dead = [{ endedAt: NOW }, { lastUsedAt: NOW }, { lastUsedAt: NOW + 5, expiresAt: NOW + 10 }]
+    for (const state of dead) {
+      const session = aSession(userId, state)
+      await sessions.insert(session)
+      assert.equal(await sessions.rotate(session.id, 1, change), null)
+    }
+    const live = aSession(userId, { lastUsedAt: NOW + 1, expiresAt: NOW + 11 })
+    await sessions.insert(live)
+    assert.ok(await sessions.rotate(live.id, 1, change))
+  })
+
+  test('the first end stays, and ending all but one leaves that one', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { sessions } = opened.storage.store
+    const { id: userId } = await insertUser(opened.storage.store)
+    const [first, second, third] = [aSession(userId), aSession(userId), aSession(userId)]
+    for (const session of [first, second, third]) await sessions.insert(session)
+    const ends = await race(opened, store => store.sessions.end(first.id, 'reuse', NOW))
+    assert.equal(winners(ends).length, 1)
+    assert.deepEqual(await sessions.endAllOf(userId, 'revoked', NOW + 1, second.id), [third.id])
+    assert.equal((await sessions.find(first.id))!.endedBy, 'reuse')
+  })
+
+  test('the last use of a session only moves forward', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const session = aSession((await insertUser(storage.store)).id)
+    await storage.store.sessions.insert(session)
+    await storage.store.sessions.touch(session.id, NOW + 5)
+    await storage.store.sessions.touch(session.id, NOW + 1)
+    assert.equal((await storage.store.sessions.find(session.id))!.lastUsedAt, NOW + 5)
+  })
+
+  test('only live sessions are listed, each once, and only ended ones are removed', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { sessions } = storage.store
+    const { id: userId } = await insertUser(storage.store)
+    for (let i = 0; i < 5; i++) await sessions.insert(aSession(userId))
+    await sessions.insert(aSession(userId, { endedAt: NOW }))
+    await sessions.insert(aSession(userId, { lastUsedAt: NOW - 1 }))
+    const live = await readAll(page => sessions.listLive(userId, NOW, NOW - 1, page))
+    assert.equal(new Set(live.map(session => session.id)).size, 5)
+    assert.equal(await sessions.prune(NOW, 10), 0)
+    assert.equal(await sessions.prune(NOW + 1, 10), 1)
+  })
+})

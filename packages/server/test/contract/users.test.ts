@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { address, aKey, aUser, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('a user is found by id and by address as it was stored', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const user = await insertUser(storage.store, { name: 'Ada ☃', role: 'admin' })
+    assert.deepEqual(await storage.store.users.find(user.id), user)
+    assert.deepEqual(await storage.store.users.findByEmail(user.email!), user)
+    assert.equal(await storage.store.users.find(aUser().id), null)
+  })
+
+  test('of twenty sign-ups with one address exactly one makes an account', async t => {
+    const opened = await openTestStorage(engine, t)
+    const email = address('one@example.com')
+    const outcomes = await race(opened, store => store.users.insert(aUser({ email })))
+    assert.equal(winners(outcomes).length, 1)
+  })
+
+  test('a status moves only from the ones that are named, once for twenty callers', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { id } = await insertUser(opened.storage.store)
+    const outcomes = await race(opened, store => store.users.setStatus(id, ['active'], 'suspended'))
+    assert.equal(winners(outcomes).length, 1)
+    assert.equal(await opened.storage.store.users.setStatus(id, ['active'], 'suspended'), null)
+  })
+
+  test('erasing takes name and address, frees the address, and happens once', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { id, email } = await insertUser(opened.storage.store, { name: 'Ada' })
+    const erased = winners(await race(opened, store => store.users.erase(id, NOW)))
+    assert.equal(erased.length, 1)
+    assert.deepEqual([erased[0]!.status, erased[0]!.name, erased[0]!.email], ['deleted', null, null])
+    assert.equal(await opened.storage.store.users.findByEmail(email!), null)
+    assert.equal(await opened.storage.store.users.rename(id, 'Eve'), null)
+    assert.equal(await opened.storage.store.users.insert(aUser({ email })), true)
+  })
+
+  test('what is counted behind the lock of its owner never exceeds its limit', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { id } = await insertUser(opened.storage.store)
+    await race(opened, async store => {
+      await store.users.lock(id)
+      if ((await store.apiKeys.countActive(id, NOW)) >= 5) return
+      await store.apiKeys.insert(aKey(id))
+    })
+    assert.equal(await opened.storage.store.apiKeys.countActive(id, NOW), 5)
+  })
+
+  test('paging shows every user once, newest first, also within one millisecond', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    for (let i = 0; i < 7; i++) await insertUser(storage.store, { createdAt: NOW + (i >> 2) })
+    const all = await readAll(page => storage.store.users.list(page))
+    assert.equal(new Set(all.map(user => user.id)).size, 7)
+    const sorted = all.toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
+    assert.deepEqual(all, sorted)
+  })
+})
