@@ -46,6 +46,8 @@ export function createCookies({
     form: `${prefix}keyway_form`,
     asked: `${prefix}keyway_asked`,
   }
+  /** Made in this very answer: several forms of one page share it. */
+  const fresh = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 
   return {
@@ -53,11 +55,12 @@ export function createCookies({
     setSession: (c, value, maxAge) => setCookie(c, names.session, value, { ...attributes, maxAge }),
     clearSession: c => void deleteCookie(c, names.session, { path: '/', secure }),
     formSecret(c) {
-      const present = getCookie(c, names.form)
+      const present = fresh.get(c) ?? getCookie(c, names.form)
       if (present && /^[\w-]{43}$/.test(present)) return present
-      const fresh = randomToken(32)
-      setCookie(c, names.form, fresh, attributes)
-      return fresh
+      const made = randomToken(32)
+      fresh.set(c, made)
+      setCookie(c, names.form, made, attributes)
+      return made
     },
     askedLinks(c) {
       return readAsked(getCookie(c, names.asked) ?? '').filter(
