@@ -68,11 +68,18 @@ function unknownNames(environment: Environment): string[] {
     if (setting.secret) known.add(`${name}_FILE`)
   }
   return Object.keys(environment)
-    .filter(name => name.startsWith('KEYWAY_') && !known.has(name) && !isServiceLink(name, ''))
+    .filter(name => name.startsWith('KEYWAY_') && !known.has(name) && !isNotOurs(name))
     .map(name => {
       const nearest = nearestName(name, [...known])
       return `${name} is not a setting${nearest ? `: did you mean ${nearest}?` : '.'} Example: ${exampleFor(nearest)}`
     })
+}
+
+/** What a client of the service reads, on a machine that runs both. */
+const CLIENT_VARIABLES = ['KEYWAY_API_KEY', 'KEYWAY_URL']
+
+function isNotOurs(name: string): boolean {
+  return CLIENT_VARIABLES.includes(name) || isServiceLink(name, '')
 }
 
 function exampleFor(name: string | null): string {

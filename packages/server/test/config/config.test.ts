@@ -71,6 +71,10 @@ describe('settings', () => {
     assert.equal(loadConfig(links).port, 8080)
   })
 
+  test('what a client reads on the same machine is not taken for a setting', () => {
+    assert.deepEqual(mistakesOf({ KEYWAY_API_KEY: 'svc_', KEYWAY_URL: 'http://localhost:8080' }), [])
+  })
+
   test('an empty variable counts as not set', () => {
     assert.equal(loadConfig({ KEYWAY_PORT: '', KEYWAY_MAIL_URL: ' ' }).port, 8080)
   })

@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 /** The main job over the wire, one step a function: as a client without our code would do it. */
 export interface Journey {
   sendLink(email: string): Promise<void>
-  /** The token of the newest mail in the local inbox. */
+  /** The token of a mail in the local inbox that was not read before, waiting for it at most 5 s. */
   readToken(email: string): Promise<string>
   verify(email: string, token: string): Promise<SignIn>
   me(accessToken: string): Promise<Me>
@@ -28,6 +28,7 @@ export interface Me {
 }
 
 export function createJourney(url: string): Journey {
+  const read = new Set<string>()
   return {
     async sendLink(email) {
       await call('POST', '/auth/send-magic-link', { email })
@@ -38,8 +39,14 @@ export function createJourney(url: string): Journey {
           'GET',
           `/inbox?to=${encodeURIComponent(email)}`,
         )
-        const link = inbox.data.find(mail => mail.link)?.link
-        if (link) return new URL(link).searchParams.get('token')!
+        const tokens = inbox.data.flatMap(mail =>
+          mail.link ? [new URL(mail.link).searchParams.get('token')!] : [],
+        )
+        const token = tokens.find(each => !read.has(each))
+        if (token) {
+          read.add(token)
+          return token
+        }
         await new Promise(resolve => setTimeout(resolve, 25))
       }
       throw new Error(`no mail for ${email} came within 5 s`)

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { commandNames, loadCommand } from '../../src/cli/commands.ts'
+import { closeCode, createJourney, type Journey, type SignIn } from '../support/journey.ts'
+import {
+  environment,
+  freePort,
+  launcher,
+  type ServedProcess,
+  serve,
+  temporaryFolder,
+} from '../support/serve.ts'
+
+const folder = temporaryFolder()
+let settings: Record<string, string>
+let server: ServedProcess
+let journey: Journey
+const ada = 'ada@example.com'
+
+before(async () => {
+  settings = { KEYWAY_DATA_DIR: join(folder.path, 'data'), KEYWAY_PORT: String(await freePort()) }
+  server = await serve(settings)
+  journey = createJourney(server.url)
+})
+after(async () => {
+  await server.end('SIGTERM')
+  folder.remove()
+})
+
+function keyway(...args: string[]) {
+  return new Promise<{ code: number; stdout: string; stderr: string }>(resolve =>
+    execFile(process.execPath, [launcher, ...args], { env: environment(settings) }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    ),
+  )
+}
+
+async function json(...args: string[]) {
+  const { code, stdout, stderr } = await keyway(...args, '--json')
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout)
+}
+
+async function signIn(email: string): Promise<SignIn> {
+  await journey.sendLink(email)
+  return journey.verify(email, await journey.readToken(email))
+}
+
+describe('the command line', () => {
+  test('every command has a summary and help that says more', async () => {
+    for (const name of commandNames) {
+      const command = await loadCommand(name)
+      assert.equal(command?.name, name)
+      assert.ok(command.help.length > 10, name)
+    }
+    const { code, stdout } = await keyway('--help')
+    assert.equal(code, 0)
+    for (const name of commandNames) assert.match(stdout, new RegExp(`^  ${name}\\b`, 'm'))
+  })
+
+  test('what is not understood is one sentence and status 64', async () => {
+    for (const args of [['nope'], ['users', 'show'], ['users', 'list', '--wrong'], ['apps', 'add', 'x']]) {
+      const { code, stdout, stderr } = await keyway(...args)
+      assert.equal(code, 64, args.join(' '))
+      assert.equal(stdout, '')
+      assert.match(stderr, /^[^\n]+keyway .*--help\n$/)
+    }
+  })
+
+  test('what cannot be done is one sentence and status 1', async () => {
+    const { code, stderr } = await keyway('users', 'show', 'nobody@example.com')
+    assert.equal(code, 1)
+    assert.equal(stderr.trim().split('\n').length, 1)
+  })
+
+  test('inbox shows the mail of one address', async () => {
+    await signIn(ada)
+    const { data } = await json('inbox', '--to', ada)
+    assert.ok(data.some((mail: { link: string | null }) => mail.link?.startsWith(`${server.url}/verify?`)))
+    assert.deepEqual((await json('inbox', '--to', 'nobody@example.com')).data, [])
+  })
+
+  test('users show has keys, sessions and mails, and no secret', async () => {
+    const { access_token } = await signIn(ada)
+    const { key } = await journey.createKey(access_token, 'shown')
+    const { code, stdout } = await keyway('users', 'show', ada)
+    assert.equal(code, 0)
+    assert.match(stdout, /svc_\w{8}… +active +shown/)
+    assert.match(stdout, /sign_in +sent/)
+    assert.doesNotMatch(stdout, new RegExp(key))
+    assert.doesNotMatch(stdout, /token=/)
+  })
+
+  test('a running server notices within a second that a key was revoked', async () => {
+    const { access_token } = await signIn(ada)
+    const { id, key } = await journey.createKey(access_token, 'ended')
+    const socket = await journey.connect(await journey.exchange(key))
+    const closed = closeCode(socket)
+    assert.equal((await json('keys', 'revoke', id)).status, 'revoked')
+    const ended = performance.now()
+    assert.equal(await closed, 4410)
+    assert.ok(performance.now() - ended < 1500)
+    await assert.rejects(journey.exchange(key), /api_key_revoked/)
+  })
+
+  test('suspending ends the sessions, activating gives the keys back', async () => {
+    const { access_token } = await signIn('bob@example.com')
+    const { key } = await journey.createKey(access_token, 'lent')
+    assert.equal((await json('users', 'suspend', 'bob@example.com')).status, 'suspended')
+    await assert.rejects(journey.me(access_token), /401/)
+    await assert.rejects(journey.exchange(key), /account_suspended/)
+    assert.equal((await json('users', 'activate', 'bob@example.com')).status, 'active')
+    await journey.exchange(key)
+    await assert.rejects(journey.me(access_token), /401/)
+  })
+
+  test('set-role and delete change the account', async () => {
+    const { user } = await signIn('eve@example.com')
+    assert.equal((await json('users', 'set-role', user.id, 'admin')).role, 'admin')
+    assert.equal((await keyway('users', 'set-role', user.id, 'queen')).code, 1)
+    assert.equal((await json('users', 'delete', user.id)).email, null)
+  })
+
+  test('clear-limits lets an address ask again at once', async () => {
+    const email = 'often@example.com'
+    for (let sent = 0; sent < 5; sent++) await journey.sendLink(email)
+    await assert.rejects(journey.sendLink(email), /rate_limited/)
+    await json('users', 'clear-limits', email)
+    await journey.sendLink(email)
+  })
+
+  test('an app is registered once, and its secret stands alone on standard output', async () => {
+    assert.equal((await json('apps', 'add', 'shop', '--name', 'The shop')).first_party, false)
+    assert.equal((await keyway('apps', 'add', 'shop', '--name', 'Again')).code, 1)
+    assert.match((await keyway('apps', 'secret', 'shop')).stdout, /^sva_[\w-]{43}\n$/)
+    const { data } = await json('apps', 'list')
+    const ids = data.map((app: { id: string }) => app.id).sort()
+    assert.deepEqual(ids, ['console', 'hub', 'service-sdk', 'shop'])
+  })
+
+  test('rotate-signing publishes a new key and signs nobody out', async () => {
+    const { access_token } = await signIn(ada)
+    const { kid } = await json('keys', 'rotate-signing')
+    assert.ok(kid)
+    await journey.me(access_token)
+  })
+
+  test('mail test sends one mail, and doctor finds nothing wrong', async () => {
+    assert.equal((await json('mail', 'test', ada)).state, 'sent')
+    const { findings } = await json('doctor')
+    assert.ok(
+      findings.every((each: { ok: boolean }) => each.ok),
+      JSON.stringify(findings),
+    )
+  })
+
+  test('migrate is harmless to repeat', async () => {
+    assert.deepEqual(await json('migrate'), { ok: true })
+  })
+})
