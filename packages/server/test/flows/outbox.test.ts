@@ -5,13 +5,15 @@ import { newId } from '../../src/ids.ts'
 import type { Log } from '../../src/log.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
-import { createDeliverer, DELIVERY_DEADLINE } from '../../src/outbox/deliverer.ts'
+import { createDeliverer } from '../../src/outbox/deliverer.ts'
+import { DELIVERY_DEADLINE } from '../../src/outbox/delivery.ts'
 import { LEASE, MAX_BACKOFF, type MessageContent } from '../../src/outbox/message.ts'
 import { createOutbox, type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import type { Storage } from '../../src/store.ts'
 import { parseEmailAddress } from '../../src/users/user.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { openServices } from '../support/services.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import { createTestTimers } from '../support/timers.ts'
 
@@ -310,6 +312,20 @@ forEachEngine(engine => {
     const row = await last('hangs@example.com')
     assert.equal(row.state, 'queued')
     assert.match(row.lastError!, /30 seconds/)
+  })
+
+  test('asking for a link does not wait for the mail server', async t => {
+    const services = await openServices(engine, t)
+    const hanging = createTestMailer()
+    hanging.onDeliver = () => new Promise<void>(() => {})
+    const { storage, clock, secrets, log } = services
+    const running = createDeliverer({ storage, clock, secrets, mailer: hanging, write, log })
+    running.start()
+    await services.magicLinks.send({ email: email('a@example.com'), appId: 'console' }, services.caller())
+    await hanging.until(() => hanging.attempts === 1)
+    await services.magicLinks.send({ email: email('b@example.com'), appId: 'console' }, services.caller())
+    assert.equal(hanging.taken.length, 0)
+    await running.stop(600)
   })
 
   test('never more than eight deliveries are under way', async t => {

@@ -1,4 +1,4 @@
-import type { Schedule } from '../../src/outbox/deliverer.ts'
+import type { Schedule } from '../../src/outbox/delivery.ts'
 import type { TestClock } from './clock.ts'
 
 /** Timers that follow the test clock: `advance` moves it and calls what became due, in order. */

@@ -1,0 +1,181 @@
+import { type Clock, SECOND } from '../clock.ts'
+import { type Log, maskAddress } from '../log.ts'
+import { SealError, type Secrets } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import {
+  backoff,
+  GIVE_UP_AFTER,
+  lastUsefulInstant,
+  type MessageContent,
+  type OutboxMessage,
+} from './message.ts'
+import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
+
+/** One attempt; well below LEASE, so that no other node takes the message meanwhile. */
+export const DELIVERY_DEADLINE = 30 * SECOND
+/** The pause between two tries to reach a store that is away. */
+export const STORE_PAUSE = SECOND
+
+/** Calls `callback` once after `delay` milliseconds. Returns the way to call it off. */
+export type Schedule = (callback: () => void, delay: number) => () => void
+
+export interface DelivererDeps {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  mailer: Mailer
+  write: MailWriter
+  log: Log
+  schedule?: Schedule
+  random?: () => number
+}
+
+/** One attempt at one leased message, with everything that can become of it. Rejects only when the store is away. */
+export async function deliver(
+  deps: DelivererDeps,
+  message: OutboxMessage,
+  abort: AbortController,
+  onSent: () => void,
+): Promise<void> {
+  const { clock, log } = deps
+  const named = { message_id: message.id, kind: message.kind, recipient: maskAddress(message.recipient) }
+  const content = openContent(deps.secrets, message)
+  if (content instanceof Error) {
+    log.error(
+      { ...named, reason: content.message },
+      'A queued mail cannot be opened and is given up. Was a secret removed from KEYWAY_SECRET too early?',
+    )
+    return settle(deps, message, 'failed', content.message)
+  }
+  const now = clock.now()
+  const lastUseful = lastUsefulInstant(message, content)
+  if (lastUseful !== null && now > lastUseful) {
+    log.warn(named, 'A queued mail became too old to be of use and was not sent.')
+    return settle(deps, message, 'expired', message.lastError)
+  }
+
+  try {
+    await attempt(deps, message, content, abort)
+  } catch (error) {
+    const reason = describeError(error)
+    if (error instanceof MailRejected) {
+      log.warn({ ...named, reason }, 'A mail was refused for good.')
+      return settle(deps, message, 'failed', reason)
+    }
+    return putOff(deps, message, { ...named, reason }, lastUseful)
+  }
+  onSent()
+  log.debug(named, 'A mail has left.')
+  return settle(deps, message, 'sent', null)
+}
+
+function openContent(secrets: Secrets, message: OutboxMessage): MessageContent | Error {
+  if (message.sealedContent === null) return new Error('its content is gone')
+  try {
+    return JSON.parse(secrets.open('mail', message.sealedContent, message.id).toString())
+  } catch (error) {
+    return error instanceof SealError ? error : new Error('its content is damaged')
+  }
+}
+
+async function attempt(
+  { storage, mailer, write, schedule = scheduleTimer }: DelivererDeps,
+  message: OutboxMessage,
+  content: MessageContent,
+  abort: AbortController,
+): Promise<void> {
+  const cancel = schedule(
+    () => abort.abort(new Error(`not taken within ${DELIVERY_DEADLINE / SECOND} seconds`)),
+    DELIVERY_DEADLINE,
+  )
+  try {
+    const hasAccount = (await storage.store.users.findByEmail(message.recipient)) !== null
+    const mail = write({ id: message.id, recipient: message.recipient, content }, hasAccount)
+    await Promise.race([mailer.deliver(mail, abort.signal), rejectOnAbort(abort.signal)])
+  } finally {
+    cancel()
+  }
+}
+
+/** The deadline holds even against a mailer that does not listen to its signal. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+async function putOff(
+  deps: DelivererDeps,
+  message: OutboxMessage,
+  named: { reason: string },
+  lastUseful: number | null,
+): Promise<void> {
+  const { storage, clock, log, random = Math.random } = deps
+  const now = clock.now()
+  if (now - message.createdAt >= GIVE_UP_AFTER) {
+    log.error(named, 'A mail could not be delivered and is given up.')
+    return settle(deps, message, 'failed', named.reason)
+  }
+  const nextAttemptAt = now + backoff(Math.max(1, message.attempts), random())
+  if (lastUseful !== null && nextAttemptAt > lastUseful) {
+    log.warn(named, 'A mail could not be delivered while it was of use.')
+    return settle(deps, message, 'expired', named.reason)
+  }
+  log.warn({ ...named, attempts: message.attempts }, 'A mail could not be delivered; trying again later.')
+  await persist(deps, message, () =>
+    storage.store.outbox.retryLater(message.id, message.leasedUntil!, nextAttemptAt, named.reason),
+  )
+}
+
+async function settle(
+  deps: DelivererDeps,
+  message: OutboxMessage,
+  state: 'sent' | 'failed' | 'expired',
+  error: string | null,
+): Promise<void> {
+  await persist(deps, message, () =>
+    deps.storage.store.outbox.settle(message.id, message.leasedUntil!, {
+      state,
+      at: deps.clock.now(),
+      error,
+    }),
+  )
+}
+
+/** Keeps trying for as long as the lease lasts: a mail that has left shall not leave again for a short outage. */
+async function persist(
+  { clock, schedule = scheduleTimer }: DelivererDeps,
+  message: OutboxMessage,
+  write: () => Promise<unknown>,
+): Promise<void> {
+  for (;;) {
+    try {
+      await write()
+      return
+    } catch (error) {
+      if (clock.now() + STORE_PAUSE >= message.leasedUntil!) throw error
+      await new Promise<void>(resolve => schedule(resolve, STORE_PAUSE))
+    }
+  }
+}
+
+const LONGEST_REASON = 200
+
+/** What went wrong, for logs and the outbox row: other people's words, so without addresses, URLs and line breaks. */
+export function describeError(error: unknown): string {
+  const text = error instanceof Error ? error.message || error.name : String(error)
+  return text
+    .slice(0, 2000)
+    .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, '<url>')
+    .replace(/[^\s<>"'(),;:]+@[^\s<>"'(),;:]+/g, maskAddress)
+    .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
+    .slice(0, LONGEST_REASON)
+}
+
+export function scheduleTimer(callback: () => void, delay: number): () => void {
+  const timer = setTimeout(callback, delay)
+  // Queued mail stays queued: it is no reason to keep a finished command alive.
+  timer.unref()
+  return () => clearTimeout(timer)
+}
