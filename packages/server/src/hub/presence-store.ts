@@ -28,7 +28,7 @@ export interface PresenceStore {
   heartbeat(node: NodeRow): Promise<void>
   /** Takes the node and its connections out. */
   leave(nodeId: string): Promise<void>
-  /** Writes and removes connections of one node in one batch. */
+  /** Writes and removes connections of one node in one batch. One that is there already takes its new key. */
   record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   /** Connections of a user on nodes seen since `seenSince`, newest first. */
   listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>

@@ -27,7 +27,12 @@ export function createPresenceStore({ db, atomically }: Scope): PresenceStore {
           await tx
             .insertInto('connections')
             .values(added.slice(start, start + CHUNK).map(toRow))
-            .onConflict(conflict => conflict.column('id').doNothing())
+            .onConflict(conflict =>
+              conflict.column('id').doUpdateSet(row => ({
+                key_id: row.ref('excluded.key_id'),
+                key_name: row.ref('excluded.key_name'),
+              })),
+            )
             .execute()
         }
         for (let start = 0; start < removedIds.length; start += CHUNK) {

@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Json } from '@keyway/sdk/protocol'
+import fc from 'fast-check'
+import { caller } from '../support/services.ts'
+import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
+
+describe('frames', { timeout: 60_000 }, () => {
+  test('`ping` is answered with `pong`, and what is no known or valid frame with an error that keeps the line', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const wrong: [Json, string][] = [
+      [{ type: 'dance', id: 'a' }, 'unknown_type'],
+      [{ typ: 'ping' }, 'invalid_frame'],
+      [{ type: 7 }, 'invalid_frame'],
+      [{ type: 'token' }, 'invalid_frame'],
+      [{ type: 'token', token: 'x'.repeat(8193) }, 'invalid_frame'],
+      [{ type: 'token', token: 'x' }, 'invalid_token'],
+      [{ type: 'send', to: 'all', data: 1 }, 'invalid_frame'],
+      [{ type: 'send', id: '', to: 'all', data: 1 }, 'invalid_frame'],
+      [{ type: 'send', id: 'x'.repeat(129), to: 'all', data: 1 }, 'invalid_frame'],
+      [{ type: 'send', id: 'a', to: 7, data: 1 }, 'invalid_frame'],
+      [{ type: 'send', id: 'a', to: 'all' }, 'invalid_frame'],
+      [{ type: 'send', id: 'a', to: 'all', data: 'x'.repeat(65_450) }, 'invalid_frame'],
+    ]
+    for (const [frame, code] of wrong) {
+      client.send(frame)
+      const error = await client.next('error')
+      assert.equal(error.code, code, JSON.stringify(frame).slice(0, 80))
+    }
+    client.send(Buffer.from('x')) // binary, see the next test
+    assert.equal(await client.end(), '4400 bad_message')
+  })
+
+  test('what is not one JSON object in one text message closes with 4400, and too much with 1009', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    for (const text of ['', 'null', '[]', '"ping"', '{"type":"ping"', '{} {}', '7']) {
+      const client = await connect(services, url, key)
+      client.socket.send(text)
+      assert.equal(await client.end(), '4400 bad_message', text)
+    }
+    const big = await connect(services, url, key)
+    big.socket.send(' '.repeat(65_537))
+    assert.match(await big.end(), /^1009/)
+  })
+
+  test('a message reaches the others of its owner by connection, by key and all, in order, and never a stranger', async t => {
+    const { services, url, key, userId } = await open('sqlite', t)
+    const other = await makeKey(services, userId)
+    const { user } = await services.signIn('eve@example.com')
+    const sender = await connect(services, url, key)
+    const [a, b] = [await connect(services, url, other), await connect(services, url, other)]
+    const stranger = await connect(services, url, await makeKey(services, user.id))
+    const delivered = async (to: string, data: Json) => {
+      sender.send({ type: 'send', id: `to ${to}`, to, data, from: stranger.id, agent_id: user.id })
+      const sent = await sender.next('sent')
+      assert.equal(sent.id, `to ${to}`)
+      return sent.delivered
+    }
+    assert.equal(await delivered(a.id, { n: 1 }), 1)
+    assert.equal(await delivered(other.id, 2), 2)
+    assert.equal(await delivered('all', null), 2)
+    assert.equal(await delivered(sender.id, 0), 0)
+    assert.equal(await delivered(key.id, 0), 0)
+    assert.equal(await delivered(stranger.id, 0), 0)
+    assert.equal(await delivered('nowhere', 0), 0)
+    assert.deepEqual(await a.next('message'), {
+      type: 'message',
+      id: `to ${a.id}`,
+      from: sender.id,
+      from_key_id: key.id,
+      data: { n: 1 },
+    })
+    assert.deepEqual((await b.next('message')).data, 2)
+    await b.next('message')
+    await stranger.flush()
+    assert.deepEqual(stranger.heard, [])
+    for (let n = 0; n < 150; n++) sender.send({ type: 'send', id: `${n}`, to: b.id, data: n })
+    for (let n = 0; n < 150; n++) assert.equal((await b.next('message')).data, n)
+  })
+
+  test('sending needs agents:send', async t => {
+    const { services, url, userId } = await open('sqlite', t)
+    const client = await connect(
+      services,
+      url,
+      await makeKey(services, userId, { scopes: ['agent:connect'] }),
+    )
+    client.send({ type: 'send', id: 'x', to: 'all', data: 1 })
+    const error = await client.next('error')
+    assert.deepEqual([error.code, error.id], ['insufficient_scope', 'x'])
+  })
+
+  test('a flood of frames is refused and then closed with 4429', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    for (let n = 0; n < 500; n++) client.send({ type: 'ping' })
+    assert.equal(await client.end(), '4429 rate_limited')
+    assert.ok(client.heard.some(frame => frame.type === 'error' && frame.code === 'rate_limited'))
+  })
+
+  test('who does not read is closed with 4429 slow_consumer while others are served', async t => {
+    const { services, url, key, hub, userId, later } = await open('sqlite', t)
+    const slow = await connect(services, url, key)
+    const quick = await connect(services, url, key)
+    slow.socket.pause()
+    let delivered: number | null = 1
+    for (let n = 0; delivered !== 0 && n < 2000; n++) {
+      delivered = await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)).catch(async () => {
+        await later(5000)
+        return 1
+      })
+      if (delivered === null) break
+    }
+    slow.socket.resume()
+    assert.equal(await slow.end(), '4429 slow_consumer')
+    await quick.flush()
+  })
+
+  test('no frame that can be thought of crashes the hub or is answered by silence', async t => {
+    const { services, url, key, hub } = await open('sqlite', t)
+    const witness = await connect(services, url, key)
+    const type = fc.constantFrom('send', 'token', 'ping', 'x', '__proto__')
+    const frame = fc.oneof(
+      fc.json(),
+      fc.string(),
+      fc
+        .record({ type, id: fc.anything(), to: fc.anything(), data: fc.jsonValue(), token: fc.anything() })
+        .map(value => {
+          try {
+            return JSON.stringify(value)
+          } catch {
+            return '{}'
+          }
+        }),
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(frame, { maxLength: 8 }),
+        fc.uint8Array({ maxLength: 200 }),
+        async (texts, bytes) => {
+          const client = await connect(services, url, key)
+          for (const text of texts) client.socket.send(text)
+          client.socket.send('['.repeat(60_000))
+          assert.equal(await client.end(), '4400 bad_message')
+          const raw = await connect(services, url, key)
+          const line = (raw.socket as unknown as { _socket: import('node:net').Socket })._socket
+          line.write(bytes)
+          line.end()
+          await raw.end()
+        },
+      ),
+      { numRuns: 100 },
+    )
+    await witness.flush()
+    assert.equal(hub.connectionCount, 1)
+  })
+})
+
+describe('the end of a connection', { timeout: 120_000 }, () => {
+  test('an unrenewed token closes with 4408, after `token_expiring` 60 s before', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const stay = async (ms: number) => {
+      for (let left = ms; left > 0; left -= 5000) {
+        await later(Math.min(5000, left))
+        await client.flush()
+      }
+    }
+    await stay(839_999)
+    assert.deepEqual(client.heard, [])
+    await stay(1)
+    assert.equal((await client.next('token_expiring')).expires_in, 60)
+    await stay(59_999)
+    await later(1)
+    assert.equal(await client.end(), '4408 token_expired')
+  })
+
+  test('a token is renewed in place, also by another key of the same owner; anyone else’s is refused', async t => {
+    const { services, url, key, userId, later, hub } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const { user } = await services.signIn('eve@example.com')
+    client.send({ type: 'token', token: await tokenOf(services, await makeKey(services, user.id)) })
+    assert.equal((await client.next('error')).code, 'invalid_token')
+    await later(9000)
+    client.send({ type: 'token', token: await tokenOf(services, key) })
+    assert.equal((await client.next('token_accepted')).expires_in, 900)
+    const second = await makeKey(services, userId)
+    client.send({ type: 'token', token: await tokenOf(services, second) })
+    await client.next('token_accepted')
+    assert.equal((await hub.connections(userId))[0]?.keyId, second.id)
+    await services.apiKeys.revoke(userId, key.id, caller())
+    await client.flush()
+    const stale = await tokenOf(services, second)
+    await services.apiKeys.revoke(userId, second.id, caller())
+    assert.equal(await client.end(), '4410 revoked')
+    assert.equal(await new Client(url, stale).end(), '4410 revoked')
+  })
+
+  test('a key’s own expiry closes with 4408, also when rotation brings it forward', async t => {
+    const { services, url, key, userId, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    await services.apiKeys.rotate(userId, key.id, 5, caller())
+    await later(4999)
+    await client.flush()
+    await later(1)
+    assert.equal(await client.end(), '4408 token_expired')
+  })
+
+  test('suspension closes with 4403, a narrowed network with 4403', async t => {
+    const { services, url, key, userId } = await open('sqlite', t)
+    const first = await connect(services, url, key)
+    await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] })
+    assert.equal(await first.end(), '4403 network_not_allowed')
+    const second = await connect(services, url, await makeKey(services, userId))
+    await services.accounts.suspend(userId)
+    assert.equal(await second.end(), '4403 account_suspended')
+  })
+
+  test('revocation closes with 4410 quickly, 200 times, and leaves other keys’ connections alone', async t => {
+    const { services, url, key, userId } = await open('sqlite', t)
+    const witness = await connect(services, url, key)
+    const took: number[] = []
+    for (let round = 0; round < 200; round++) {
+      const doomed = await makeKey(services, userId)
+      const client = await connect(services, url, doomed)
+      const began = performance.now()
+      await services.apiKeys.revoke(userId, doomed.id, caller())
+      assert.equal(await client.end(), '4410 revoked')
+      took.push(performance.now() - began)
+    }
+    took.sort((a, b) => a - b)
+    t.diagnostic(`revoke to 4410: p50 ${took[100]!.toFixed(1)} ms, p99 ${took[197]!.toFixed(1)} ms`)
+    assert.ok(took[197]! < 1000, `p99 ${took[197]} ms`)
+    await witness.flush()
+  })
+
+  test('whoever connects while the key is revoked is closed with 4410, whichever comes first', async t => {
+    const { services, url, userId, hub } = await open('sqlite', t)
+    for (let round = 0; round < 100; round++) {
+      const doomed = await makeKey(services, userId)
+      const client = new Client(url, await tokenOf(services, doomed))
+      if (round % 2) await new Promise(resolve => setTimeout(resolve, round / 20))
+      await services.apiKeys.revoke(userId, doomed.id, caller())
+      assert.equal(await client.end(), '4410 revoked')
+    }
+    assert.equal(hub.connectionCount, 0)
+  })
+
+  test('a revocation whose event is lost is found by the sweep', async t => {
+    const deaf = { subscribe: () => () => {}, publish: async () => {} }
+    const { services, url, key, userId, hub } = await open('sqlite', t, { events: deaf })
+    const client = await connect(services, url, key)
+    await services.apiKeys.revoke(userId, key.id, caller())
+    await hub.sweep()
+    assert.equal(await client.end(), '4410 revoked')
+  })
+
+  test('a node cut from the database for 10 s closes all with 1013, takes none, and resumes', async t => {
+    let away = false
+    const { services, url, key, hub, later } = await open('sqlite', t)
+    const cut = await import('./fixture.ts').then(({ openHub }) =>
+      openHub(services, t, {
+        questions: {
+          verifyToken: services.agentTokens.verify,
+          standing: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.standing(ids)),
+          endingsSince: (...since) =>
+            away ? Promise.reject(new Error('away')) : services.store.endings.since(...since),
+        },
+      }),
+    )
+    const sound = await connect(services, url, key)
+    const client = await connect(services, cut.url, key)
+    away = true
+    services.clock.advance(9999)
+    await cut.hub.sweep()
+    cut.hub.tick()
+    await client.flush()
+    await later(1)
+    cut.hub.tick()
+    assert.equal(await client.end(), '1013 try_again_later')
+    assert.equal(await new Client(cut.url, await tokenOf(services, key)).end(), '1013 try_again_later')
+    assert.equal(cut.hub.health().seesDatabase, false)
+    away = false
+    await cut.hub.sweep()
+    await connect(services, cut.url, key)
+    await sound.flush()
+    assert.equal(hub.connectionCount, 1)
+  })
+
+  test('a silent connection is dropped after 60 s, one that answers pings stays', async t => {
+    const { services, url, key, later, hub } = await open('sqlite', t)
+    const alive = await connect(services, url, key)
+    const dead = await connect(services, url, key)
+    dead.socket.pause()
+    for (let passed = 0; passed < 60; passed += 5) {
+      await later(5000)
+      await alive.flush()
+    }
+    assert.equal(hub.connectionCount, 1)
+    dead.socket.resume()
+    assert.match(await dead.end(), /^1006/)
+  })
+
+  test('draining tells agents to go, takes none, and closes those that stay with 1012', async t => {
+    const { services, url, key, hub } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const token = await tokenOf(services, key)
+    const drained = hub.drain(1500)
+    assert.equal(typeof (await client.next('draining')).close_in_seconds, 'number')
+    assert.equal((await new Client(url, token).refusal()).status, 503)
+    assert.equal(await client.end(), '1012 restarting')
+    await drained
+    assert.equal(hub.connectionCount, 0)
+  })
+
+  test('its owner disconnects a connection, and nobody else can', async t => {
+    const { services, url, key, hub, userId } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const { user } = await services.signIn('eve@example.com')
+    assert.equal(await hub.disconnect(user.id, client.id), false)
+    assert.equal(await hub.sendTo(user.id, client.id, 1), null)
+    assert.equal(await hub.sendTo(userId, key.id, { hi: 1 }), 1)
+    const message = await client.next('message')
+    assert.deepEqual([message.from, message.from_key_id], ['api', null])
+    assert.equal(await hub.disconnect(userId, client.id), true)
+    assert.equal(await client.end(), '1001 going_away')
+  })
+})

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { connect as dial } from 'node:net'
+import { describe, test } from 'node:test'
+import { HUB_PROTOCOL } from '@keyway/sdk/protocol'
+import { toRfc3339 } from '../../src/clock.ts'
+import { caller } from '../support/services.ts'
+import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
+
+const DEADLINE = { timeout: 30_000 }
+
+describe('the handshake', DEADLINE, () => {
+  test('a good token opens the hub in both ways, and `ready` says by what right and until when', async t => {
+    const { services, url, userId } = await open('sqlite', t)
+    const key = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'], name: 'pump' })
+    for (const way of ['header', 'subprotocol'] as const) {
+      const client = new Client(url, await tokenOf(services, key), { way })
+      const ready = await client.next('ready')
+      assert.equal(client.socket.protocol, HUB_PROTOCOL)
+      assert.equal(client.socket.extensions, '')
+      assert.deepEqual(ready, {
+        type: 'ready',
+        connection_id: ready.connection_id,
+        agent_id: userId,
+        key_id: key.id,
+        key_name: 'pump',
+        scopes: ['agent:connect', 'agents:send'],
+        expires_at: toRfc3339(services.clock.now() + 900_000),
+        expires_in: 900,
+        heartbeat_seconds: 25,
+      })
+    }
+    const bare = new Client(url, await tokenOf(services, key), { protocols: [] })
+    await bare.next('ready')
+    assert.equal(bare.socket.protocol, '')
+  })
+
+  test('what is no agent token is 401 with the header, and accepted and closed with 4401 as subprotocol', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const { tokens } = await services.signIn('eve@example.com')
+    const expired = await tokenOf(services, key)
+    services.clock.advance(900_000)
+    for (const bad of ['garbage', key.key, tokens.accessToken, expired, `${expired}x`]) {
+      const byHeader = await new Client(url, bad).refusal()
+      assert.equal(byHeader.status, 401)
+      assert.equal(byHeader.problem.code, 'invalid_token')
+      assert.equal(await new Client(url, bad, { way: 'subprotocol' }).end(), '4401 invalid_token')
+    }
+    const nothing = await new Client(url, null).refusal()
+    assert.equal(nothing.problem.code, 'authentication_required')
+    const cookie = await new Client(url, null, { headers: { cookie: 'keyway_session=x' } }).refusal()
+    assert.equal(cookie.status, 401)
+  })
+
+  test('a token in the query is 401 and the answer shows the two right ways', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    for (const path of [`?token=${token}`, `?access_token=${token}`, `?x=${token}`, `?api_key=${key.key}`]) {
+      for (const own of [null, token]) {
+        const { status, problem } = await new Client(url, own, { path }).refusal()
+        assert.equal(status, 401)
+        assert.match(problem.detail, /Authorization: Bearer.*bearer\.<token>/)
+      }
+    }
+  })
+
+  test('two credentials at once, and subprotocols without ours, are 400', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const both = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
+    assert.equal((await new Client(url, token, both).refusal()).status, 400)
+    assert.equal((await new Client(url, token, { protocols: ['chat'] }).refusal()).status, 400)
+    const lonely = { protocols: [`bearer.${token}`] }
+    assert.equal((await new Client(url, null, lonely).refusal()).status, 400)
+  })
+
+  test('browsers may come from our own origin and listed ones only', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const origins = {
+      'https://keyway.test': true,
+      'https://app.example.com': true,
+      'https://evil.test': false,
+      null: false,
+      'https://app.example.com.evil.test': false,
+      'http://app.example.com': false,
+      'https://app.example.com:8443': false,
+      'HTTPS://APP.EXAMPLE.COM': false,
+    }
+    for (const [origin, allowed] of Object.entries(origins)) {
+      const client = new Client(url, token, { headers: { origin } })
+      if (allowed) await client.next('ready')
+      else assert.equal((await client.refusal()).status, 403, origin)
+    }
+  })
+
+  test('what the database knows closes with its code before `ready`', async t => {
+    const { services, url, userId, later } = await open('sqlite', t)
+    const refused = async (
+      key: Awaited<ReturnType<typeof makeKey>>,
+      ip: string,
+      change: () => Promise<unknown>,
+    ) => {
+      const token = await tokenOf(services, key, ip)
+      await change()
+      const client = new Client(url, token)
+      const end = await client.end()
+      assert.deepEqual(client.heard, [])
+      return end
+    }
+    const unchanged = async () => {}
+    const revoked = await makeKey(services, userId)
+    const revoke = () => services.apiKeys.revoke(userId, revoked.id, caller())
+    assert.equal(await refused(revoked, '127.0.0.1', revoke), '4410 revoked')
+    const elsewhere = await makeKey(services, userId, { allowedNetworks: ['192.0.2.0/24'] })
+    assert.equal(await refused(elsewhere, '192.0.2.1', unchanged), '4403 network_not_allowed')
+    const rotated = await makeKey(services, userId)
+    const rotate = async () => {
+      await services.apiKeys.rotate(userId, rotated.id, 10, caller())
+      await later(10_000)
+    }
+    assert.equal(await refused(rotated, '127.0.0.1', rotate), '4408 token_expired')
+    const asleep = await makeKey(services, userId)
+    assert.equal(
+      await refused(asleep, '127.0.0.1', () => services.accounts.suspend(userId)),
+      '4403 account_suspended',
+    )
+  })
+
+  test('one connection more than the limit is closed with 4429, and another owner is not affected', async t => {
+    const { services, url, key } = await open('sqlite', t, { maxConnectionsPerUser: 2 })
+    await connect(services, url, key)
+    const second = await connect(services, url, key)
+    const third = new Client(url, await tokenOf(services, key))
+    assert.equal(await third.end(), '4429 too_many_connections')
+    const { user } = await services.signIn('eve@example.com')
+    await connect(services, url, await makeKey(services, user.id))
+    second.socket.close()
+    await second.end()
+    await connect(services, url, key)
+  })
+
+  test('a network that keeps failing is told 429, and good tokens never count', async t => {
+    const { services, url, port, key, later } = await open('sqlite', t)
+    const statuses = await Promise.all(Array.from({ length: 10 }, () => floodOnce(port, 101)))
+    assert.ok(statuses.flat().includes(429))
+    await later(60_000)
+    await connect(services, url, key)
+  })
+
+  test('handshakes that make no sense are answered with 4xx and harm nobody', async t => {
+    const { services, url, port, key } = await open('sqlite', t)
+    const good =
+      'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+    const attempts = [
+      good.replace('13', '8'),
+      good.replace('dGhlIHNhbXBsZSBub25jZQ==', 'short'),
+      good.replace('websocket\r', 'h2c\r'),
+      good.replace('GET', 'POST'),
+      `${good}Sec-WebSocket-Extensions: constructor\r\n`,
+      `${good}Sec-WebSocket-Protocol: ,,,${' '.repeat(60_000)}\r\n`,
+      `${good}Sec-WebSocket-Protocol: keyway.hub.v1, keyway.hub.v1\r\nAuthorization: Bearer ${await tokenOf(services, key)}\r\n`,
+    ]
+    for (const attempt of attempts) assert.match(await raw(port, `${attempt}\r\n`), /^HTTP\/1\.1 4\d\d /)
+    await connect(services, url, key)
+  })
+})
+
+function raw(port: number, text: string): Promise<string> {
+  return new Promise(resolve => {
+    let answer = ''
+    const socket = dial(port, '127.0.0.1', () => socket.write(text))
+    socket.on('data', chunk => {
+      answer += chunk
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(answer))
+  })
+}
+
+async function floodOnce(port: number, count: number): Promise<number[]> {
+  const request =
+    'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+  const statuses: number[] = []
+  for (let sent = 0; sent < count; sent++) statuses.push(Number((await raw(port, request)).slice(9, 12)))
+  return statuses
+}
