@@ -1,7 +1,6 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { HttpBindings } from '@hono/node-server'
-import { getRequestListener } from '@hono/node-server'
+import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -40,7 +39,7 @@ export function createHttpServer(
     timeouts = HTTP_TIMEOUTS,
   }: { publicUrl: string; clock: Clock; log: Log; timeouts?: HttpTimeouts },
 ): Server {
-  const listener = getRequestListener((request, env) => app.fetch(request, env as HttpBindings), {
+  const listener = getRequestListener((request, env) => serve(request, env as HttpBindings), {
     // A request without Host (HTTP/1.0) is served; the name is used for nothing.
     hostname: 'localhost',
     errorHandler: error => refuse(error),
@@ -61,14 +60,19 @@ export function createHttpServer(
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
   return server
 
+  function serve(request: Request, env: HttpBindings): Response | Promise<Response> {
+    return hostsOf(env.incoming) > 1 ? refuse(new RequestError('two Host headers')) : app.fetch(request, env)
+  }
+
   /** What the adapter could not make a request of: an unreadable target or Host. */
   function refuse(error: unknown): Response {
     const requestId = newId(clock.now())
-    const isUnreadable = error instanceof Error && error.name === 'RequestError'
+    const isUnreadable = error instanceof RequestError
     const refusal = isUnreadable
       ? new KeywayError('invalid_request', 'The request target or the Host header cannot be read.')
       : toKeywayError(error, requestId, log)
-    return toResponse(toProblem(refusal, { requestId, publicUrl, challenge: 'none' }), requestId, null)
+    const problem = toProblem(refusal, { requestId, publicUrl, challenge: 'none' })
+    return toResponse({ ...problem, headers: { ...problem.headers, Connection: 'close' } }, requestId, null)
   }
 
   /** The parser gave up, so nothing after these bytes can be trusted: one answer, then the connection is closed. */
@@ -99,6 +103,16 @@ export function createHttpServer(
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
   }
+}
+
+/** Two of them are how a request means one thing to a proxy and another here (RFC 9112 section 3.2); Node keeps the first. */
+function hostsOf({ rawHeaders }: IncomingMessage): number {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  return hosts
 }
 
 const MALFORMED = { status: 400, title: 'Bad Request', detail: 'This is not a well-formed HTTP request.' }

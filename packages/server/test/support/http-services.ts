@@ -1,36 +1,52 @@
 import type { TestContext } from 'node:test'
 import { createApps } from '../../src/apps/apps.ts'
-import { KeywayError } from '../../src/errors.ts'
+import { createCharges } from '../../src/billing/charges.ts'
+import { createRevocations } from '../../src/endings/revocations.ts'
 import type { HttpServices } from '../../src/http/services.ts'
+import { createHub } from '../../src/hub/hub.ts'
+import { newId } from '../../src/ids.ts'
+import { createIntrospection } from '../../src/introspection/introspection.ts'
 import type { EngineName } from './engines.ts'
 import { openServices, type ServiceOverrides } from './services.ts'
 
-/**
- * What the HTTP edge is given, over one database. The hub of this server has no connections, and what apps do
- * with money and revocations is tested where it lives: here it only matters who may ask.
- */
+/** Everything that the HTTP edge is given, real, over one database. */
 export async function openHttpServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides) {
   const services = await openServices(engine, t, overrides)
-  const { storage, clock, store } = services
-  const refuse = async () => {
-    throw new KeywayError('charge_not_authorized', 'Nobody has authorised a charge here.')
-  }
+  const { storage, clock, store, log, agentTokens, apiKeys, publicUrl } = services
+  const hub = createHub({
+    clock,
+    log,
+    events: storage.events,
+    presence: store.presence,
+    questions: {
+      verifyToken: agentTokens.verify,
+      standing: apiKeys.standing,
+      endingsSince: store.endings.since,
+    },
+    publicUrl,
+    corsOrigins: [],
+    maxConnectionsPerUser: 10,
+    nodeId: newId(clock.now()),
+    version: '0.0.0',
+    tickMs: null,
+  })
+  const apps = createApps(services)
   const edge: HttpServices = {
     ...services,
-    apps: createApps({ storage, clock }),
-    charges: { charge: refuse },
-    introspection: { introspect: async () => ({ active: false }) },
-    revocations: {
-      since: async cursor => (cursor === null ? { endings: [], cursor: 'start' } : null),
-      subscribe: () => () => {},
-    },
-    securityEvents: { list: (userId, page) => store.securityEvents.list(userId, page) },
-    hub: {
-      connections: async () => [],
-      sendTo: async () => null,
-      disconnect: async () => false,
-    },
+    apps,
+    charges: createCharges(services),
+    introspection: createIntrospection(services),
+    revocations: createRevocations(services),
+    securityEvents: store.securityEvents,
+    hub,
     readiness: { checks: async () => [{ name: 'database', ok: true, required: true }] },
   }
-  return { ...services, ...edge }
+
+  /** Registers an app and returns its secret. */
+  async function registerApp(id: string): Promise<string> {
+    await apps.register({ id, name: id, audience: null, verifyUrl: null })
+    return await apps.newSecret(id)
+  }
+
+  return { ...services, ...edge, registerApp }
 }

@@ -52,7 +52,7 @@ export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
           example: { delivered: 1 },
         },
       ],
-      errors: [],
+      errors: ['rate_limited'],
       async handle({ principal, params, body }) {
         const delivered = await hub.sendTo(principal.userId, params.connection_id!, body.data as Json)
         if (delivered === null) throw notFound()

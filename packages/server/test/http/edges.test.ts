@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Hono } from 'hono'
+import { forEachEngine } from '../support/engines.ts'
+import { basic, openServer } from '../support/http.ts'
+
+const ORIGIN = 'https://app.example.com'
+const BROWSER = { Accept: 'text/html,application/xhtml+xml' }
+
+test('only configured origins may call from a browser, and never with credentials', async t => {
+  const server = await openServer('sqlite', t, { corsOrigins: [ORIGIN] })
+  const allowed = await server.get('/livez', { headers: { Origin: ORIGIN } })
+  assert.equal(allowed.headers.get('access-control-allow-origin'), ORIGIN)
+  assert.equal(allowed.headers.get('vary'), 'Origin')
+  for (const origin of [
+    'null',
+    'https://evil.test',
+    `${ORIGIN}.evil.test`,
+    'https://x.app.example.com',
+    'http://app.example.com',
+    ORIGIN.toUpperCase(),
+  ]) {
+    const refused = await server.get('/livez', { headers: { Origin: origin } })
+    assert.equal(refused.headers.get('access-control-allow-origin'), null, origin)
+    assert.equal(refused.headers.get('vary'), 'Origin')
+  }
+  const headers = {
+    Origin: ORIGIN,
+    'Access-Control-Request-Method': 'PATCH',
+    'Access-Control-Request-Headers': Array.from({ length: 50 }, (_, index) => `x-${index}`).join(','),
+  }
+  const preflight = await server.call('OPTIONS', '/v1/me', { headers })
+  assert.equal(preflight.status, 204)
+  assert.equal(
+    preflight.headers.get('access-control-allow-headers'),
+    'authorization, content-type, idempotency-key',
+  )
+  assert.match(preflight.headers.get('access-control-allow-methods')!, /PATCH/)
+  assert.equal(preflight.headers.get('access-control-allow-credentials'), null)
+  const problem = await server.get('/v1/me', { headers: { Origin: ORIGIN } })
+  assert.equal(problem.headers.get('access-control-allow-origin'), ORIGIN, 'errors can be read too')
+})
+
+test('without configured origins no answer speaks of origins', async t => {
+  const server = await openServer('sqlite', t)
+  const { headers } = await server.get('/livez', { headers: { Origin: ORIGIN } })
+  assert.equal(headers.get('access-control-allow-origin'), null)
+})
+
+test('no GET, HEAD or OPTIONS spends a link', async t => {
+  const server = await openServer('sqlite', t)
+  const { token } = await server.sendTo('ada@example.com')
+  for (const method of ['GET', 'HEAD', 'OPTIONS', 'PUT']) {
+    for (const path of ['/auth/verify-magic-link', '/verify']) {
+      const answer = await server.call(method, `${path}?token=${token}&email=ada%40example.com`, {
+        headers: { 'User-Agent': 'Slackbot' },
+      })
+      assert.ok(answer.status < 500)
+    }
+  }
+  const signedIn = await server.post('/auth/verify-magic-link', { token, email: 'ADA@example.com ' })
+  assert.equal(signedIn.status, 200)
+  assert.equal(signedIn.body.is_new_user, true)
+})
+
+test('no Host or forwarding header and no body field moves the mailed link', async t => {
+  const server = await openServer('sqlite', t)
+  const headers = {
+    'X-Forwarded-Host': 'evil.test',
+    'X-Forwarded-Proto': 'http',
+    'X-Original-Host': 'evil.test',
+    Forwarded: 'host=evil.test',
+  }
+  const body = JSON.stringify({
+    email: 'ada@example.com',
+    redirect_to: 'https://evil.test',
+    next: '//evil.test',
+    callbackURL: 'javascript:1',
+  })
+  assert.equal((await server.post('/auth/send-magic-link', body, { headers })).status, 200)
+  const raw = (target: string, host: string) =>
+    server.raw(
+      `POST ${target} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+    )
+  for (const host of ['evil.test', 'evil.test:81', 'user@evil.test']) await raw('/auth/send-magic-link', host)
+  await raw('http://evil.test/auth/send-magic-link', 'evil.test')
+  for (const { link } of await server.mailsTo('ada@example.com', 'sign_in')) {
+    assert.ok(link.startsWith('https://keyway.test/verify?token='), link)
+  }
+})
+
+test('sending tells nothing that could sign anyone in', async t => {
+  const server = await openServer('sqlite', t)
+  await server.signIn('known@example.com')
+  const known = await server.post('/auth/send-magic-link', { email: 'known@example.com' })
+  const unknown = await server.post('/auth/send-magic-link', { email: 'unknown@example.com' })
+  for (const { body } of [known, unknown]) {
+    assert.deepEqual({ ...body, login_id: '' }, { status: 'sent', expires_in: 300, login_id: '' })
+  }
+  assert.deepEqual([...known.headers.keys()], [...unknown.headers.keys()])
+  const { link, token, code } = await server.lastLink('known@example.com')
+  for (const secret of [link, token, code]) assert.ok(!known.text.includes(secret))
+})
+
+test('the exchange takes POST and JSON only, and names what a path answers', async t => {
+  const server = await openServer('sqlite', t)
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH']) {
+    const answer = await server.call(method, '/auth/agent-token')
+    assert.equal(answer.status, 405)
+    assert.equal(answer.headers.get('allow'), 'POST, OPTIONS')
+  }
+  assert.equal((await server.get('/auth/agent-token/')).status, 404)
+  assert.match((await server.get('/nowhere')).body.detail, /\/docs/)
+})
+
+test('HEAD answers as GET does, without the body', async t => {
+  const server = await openServer('sqlite', t)
+  const head = await server.call('HEAD', '/.well-known/jwks.json')
+  assert.equal(head.status, 200)
+  assert.equal(head.text, '')
+  assert.equal(head.headers.get('cache-control'), 'public, max-age=30')
+})
+
+test('the key set is public, cacheable, and holds no private part', async t => {
+  const server = await openServer('sqlite', t)
+  const first = await server.get('/.well-known/jwks.json')
+  for (const jwk of first.body.keys)
+    assert.deepEqual(Object.keys(jwk).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
+  const etag = first.headers.get('etag')!
+  const second = await server.get('/.well-known/jwks.json', { headers: { 'If-None-Match': etag } })
+  assert.equal(second.status, 304)
+  assert.equal(second.text, '')
+})
+
+test('a plain request to the hub is told to upgrade', async t => {
+  const server = await openServer('sqlite', t)
+  const { status, headers, body } = await server.get('/hub')
+  assert.deepEqual([status, body.code, headers.get('upgrade')], [426, 'upgrade_required', 'websocket'])
+})
+
+test('programs get addresses at the root, browsers a page, and pages nothing of the API', async t => {
+  const pages = new Hono()
+  pages.get('/', c => c.redirect('/sign-in'))
+  pages.get('/sign-in', c => c.html('<p>Sign in</p>'))
+  const publicUrl = 'http://localhost:8080'
+  const server = await openServer('sqlite', t, { pages: pages as never, publicUrl })
+  const root = await server.get('/')
+  assert.deepEqual(root.body, {
+    name: 'Keyway',
+    version: '0.0.0',
+    hub_url: 'ws://localhost:8080/hub',
+    openapi_url: 'http://localhost:8080/openapi.json',
+    docs_url: 'http://localhost:8080/docs',
+    inbox_url: 'http://localhost:8080/inbox',
+  })
+  const elsewhere = await server.get('/sign-in?next=1', { headers: BROWSER })
+  assert.equal(elsewhere.status, 307)
+  assert.equal(elsewhere.headers.get('location'), `${publicUrl}/sign-in?next=1`)
+  const html = await server.raw(
+    'GET /sign-in HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
+  )
+  assert.match(html, /^HTTP\/1\.1 200 [\s\S]*x-request-id: [\s\S]*Sign in/i)
+  const redirect = await server.raw(
+    'GET / HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
+  )
+  assert.match(redirect, /^HTTP\/1\.1 302 [\s\S]*location: \/sign-in/i)
+  assert.equal((await server.get('/v1/nowhere', { headers: BROWSER })).body.code, 'not_found')
+  assert.equal((await server.get('/nowhere')).body.code, 'not_found')
+})
+
+forEachEngine(engine => {
+  test('a session lives: signed in, refreshed, repeated, listed, signed out', async t => {
+    const server = await openServer(engine, t)
+    const { token } = await server.sendTo('ada@example.com')
+    const { body: first } = await server.post('/auth/verify-magic-link', { token, email: 'ada@example.com' })
+    assert.equal(
+      (await server.post('/auth/verify-magic-link', { token, email: 'ada@example.com' })).status,
+      410,
+    )
+    const headers = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    const refresh = (refresh_token: string, extra = {}) =>
+      server.post('/auth/refresh', { refresh_token }, { headers: extra })
+    assert.equal((await refresh(first.refresh_token, { 'Idempotency-Key': 'short' })).status, 400)
+    const second = await refresh(first.refresh_token, headers)
+    assert.equal((await refresh(first.refresh_token, headers)).body.refresh_token, second.body.refresh_token)
+    const listed = await server.get('/v1/sessions', { token: second.body.access_token })
+    assert.equal(listed.body.data[0].current, true)
+    assert.equal((await refresh(first.refresh_token)).body.code, 'refresh_token_reused')
+    assert.equal((await server.get('/v1/me', { token: second.body.access_token })).body.code, 'invalid_token')
+    assert.equal(
+      (await server.post('/auth/logout', { refresh_token: second.body.refresh_token })).status,
+      204,
+    )
+    assert.equal((await server.post('/auth/logout', { refresh_token: 'unknown' })).status, 204)
+    assert.equal((await server.post('/auth/revoke', { token: 'unknown' })).status, 204)
+    assert.equal((await server.post('/auth/revoke', { token: 1 })).status, 400)
+  })
+
+  test('an app charges once, asks about tokens, and follows what ends', async t => {
+    const server = await openServer(engine, t)
+    const { tokens, user } = await server.signIn('ada@example.com')
+    const token = tokens.accessToken
+    const secret = await server.registerApp('reports')
+    const headers = { ...basic('reports', secret), 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    const charge = (amount: string, extra = {}) =>
+      server.post(
+        '/v1/charges',
+        { user_id: user.id, amount, description: 'work' },
+        { headers: { ...headers, ...extra } },
+      )
+    assert.equal((await charge('0.25')).body.code, 'charge_not_authorized')
+    await server.call('PUT', '/v1/me/charge-authorizations/reports', { token })
+    const charged = await charge('0.25')
+    assert.equal(charged.status, 201)
+    assert.equal(charged.body.balance_after, '1.75')
+    assert.deepEqual((await charge('0.25')).body, charged.body)
+    assert.equal((await charge('0.26')).body.code, 'idempotency_conflict')
+    assert.equal((await charge('5', { 'Idempotency-Key': 'another-key-12345678' })).status, 402)
+    assert.equal((await charge('-1')).status, 400)
+    assert.equal(
+      (await server.post('/v1/charges', {}, { headers: basic('reports', secret) })).body.errors[0].field,
+      'Idempotency-Key',
+    )
+
+    const { id, key } = await server.createKey(token)
+    const introspect = () => server.post('/auth/introspect', { token: key }, { headers })
+    assert.equal((await introspect()).body.active, true)
+    const stream = await fetch(`${server.url}/v1/revocations`, {
+      headers: { ...headers, Accept: 'text/event-stream' },
+    })
+    assert.equal(stream.headers.get('content-type'), 'text/event-stream')
+    const reader = stream.body!.getReader()
+    await server.call('DELETE', `/v1/api-keys/${id}`, { token })
+    let heard = ''
+    while (!heard.includes(id)) heard += new TextDecoder().decode((await reader.read()).value)
+    assert.match(heard, /id: \S+\nevent: revocation\ndata: \{/)
+    await reader.cancel()
+    assert.deepEqual((await introspect()).body, { active: false })
+    const feed = await server.get('/v1/revocations', { headers })
+    assert.ok(feed.body.data.some((entry: { subject_id: string }) => entry.subject_id === id))
+    assert.equal((await server.get('/v1/revocations?cursor=x', { headers })).status, 400)
+  })
+})

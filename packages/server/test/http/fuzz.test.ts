@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { paramNames } from '../../src/http/route.ts'
+import { basic, openServer } from '../support/http.ts'
+
+const RUNS = 3000
+const seed = Number(process.env.KEYWAY_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
+
+const FIELDS = [
+  'email',
+  'token',
+  'app_id',
+  'login_id',
+  'code',
+  'refresh_token',
+  'api_key',
+  'audience',
+  'name',
+  'scopes',
+  'expires_at',
+  'allowed_networks',
+  'overlap_seconds',
+  'data',
+  'user_id',
+  'amount',
+  'description',
+  '__proto__',
+]
+
+test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, async t => {
+  const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 1_000_000 }] })
+  const { tokens, user } = await server.signIn('ada@example.com')
+  const { id, key } = await server.createKey(tokens.accessToken)
+  const secret = await server.registerApp('reports')
+  const link = await server.sendTo('bob@example.com')
+
+  const plausible = fc.constantFrom<unknown>(
+    'ada@example.com',
+    link.token,
+    link.loginId,
+    link.code,
+    tokens.refreshToken.slice(0, -1),
+    key,
+    id,
+    user.id,
+    'console',
+    ['agent:connect'],
+    ['10.0.0.0/8'],
+    '2030-01-01T00:00:00Z',
+    '9999-12-31T23:59:59.999999999-23:59',
+    '0.25',
+    0,
+    -1,
+    2592000,
+    1e308,
+    null,
+    true,
+    {},
+    [],
+    '',
+    '\0',
+    '\ud800',
+    '😀'.repeat(300),
+    '%00',
+    "' or 1=1 --",
+  )
+  const value = fc.oneof(
+    plausible,
+    fc.json().map(text => JSON.parse(text)),
+    fc.string({ unit: 'binary' }),
+  )
+  const body = fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.dictionary(fc.constantFrom(...FIELDS), value).map(fields => JSON.stringify(fields)),
+    },
+    { weight: 1, arbitrary: fc.json() },
+    { weight: 1, arbitrary: fc.string() },
+  )
+  const segment = fc.oneof(
+    fc.constantFrom(
+      id,
+      user.id,
+      'console',
+      'rate_limited',
+      '%00',
+      '%ff',
+      '..%2f',
+      '__proto__',
+      'x'.repeat(300),
+    ),
+    fc.string({ unit: 'binary' }).map(text => encodeURIComponent(text.toWellFormed())),
+  )
+  const query = fc.oneof(
+    { weight: 3, arbitrary: fc.constant('') },
+    {
+      weight: 1,
+      arbitrary: fc
+        .dictionary(fc.constantFrom('limit', 'cursor', 'status', 'x', 'token'), fc.string({ unit: 'binary' }))
+        .map(
+          fields =>
+            `?${new URLSearchParams(Object.entries(fields).map(([name, text]) => [name, text.toWellFormed()]))}`,
+        ),
+    },
+  )
+  const authorization = fc.oneof(
+    { weight: 4, arbitrary: fc.constant(`Bearer ${tokens.accessToken}`) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        `Bearer ${key}`,
+        'Bearer x.y.z',
+        'Basic Og==',
+        'Bearer',
+        `Bearer svc_${'0'.repeat(32)}`,
+      ),
+    },
+    { weight: 2, arbitrary: fc.constant(basic('reports', secret).Authorization!) },
+  )
+  // What signs the one session out would leave the rest of the run outside.
+  const routes = server.app.routes.filter(({ operation }) => operation !== 'endSession')
+  const request = fc.record({
+    route: fc.constantFrom(...routes),
+    segments: fc.array(segment, { minLength: 2, maxLength: 2 }),
+    query,
+    body,
+    authorization,
+    idempotencyKey: fc.oneof(
+      fc.constant('u5d1Zp8yQm4kR0vT2xWc'),
+      fc.string({ unit: 'grapheme-ascii', maxLength: 20 }).map(text => text.trim()),
+    ),
+  })
+
+  await fc.assert(
+    fc.asyncProperty(request, async ({ route, segments, query, body, authorization, idempotencyKey }) => {
+      const names = paramNames(route.path)
+      const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name) => segments[names.indexOf(name)]!)
+      const startedAt = performance.now()
+      const answer = await server.call(route.method, path + query, {
+        headers: { Authorization: authorization, 'Idempotency-Key': idempotencyKey },
+        body: route.body ? body : undefined,
+      })
+      assert.ok(answer.status < 500, `${route.method} ${path}${query} ${body}: ${answer.text}`)
+      assert.ok(performance.now() - startedAt < 1000, `${route.method} ${path} took over a second`)
+      assert.ok(answer.headers.get('x-request-id'))
+    }),
+    { numRuns: RUNS, seed },
+  )
+  assert.equal((await server.get('/v1/me', { token: tokens.accessToken })).status, 200)
+})

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { forEachEngine } from '../support/engines.ts'
+import { openServer } from '../support/http.ts'
+
+const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
+
+forEachEngine(engine => {
+  test('a key lives: made, listed, read, renamed, exchanged, rotated, revoked', async t => {
+    const server = await openServer(engine, t)
+    const { tokens, user } = await server.signIn('ada@example.com')
+    const token = tokens.accessToken
+    const made = await server.post(
+      '/v1/api-keys',
+      { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2030-01-01T05:30:00+05:30' },
+      { token },
+    )
+    assert.equal(made.status, 201)
+    const { key, ...object } = made.body
+    assert.equal(object.expires_at, '2030-01-01T00:00:00.000Z')
+    assert.deepEqual((await server.get('/v1/api-keys', { token })).body, {
+      data: [object],
+      has_more: false,
+      next_cursor: null,
+    })
+    assert.deepEqual((await server.get(`/v1/api-keys/${object.id.toUpperCase()}`, { token })).body, object)
+    const renamed = await server.call('PATCH', `/v1/api-keys/${object.id}`, {
+      token,
+      body: { name: 'Old', allowed_networks: null },
+    })
+    assert.equal(renamed.body.name, 'Old')
+    const exchanged = await server.post('/auth/agent-token', { api_key: key })
+    assert.deepEqual({ ...exchanged.body, token: '' }, { token: '', agent_id: user.id, expires_in: 900 })
+    const rotated = await server.post(`/v1/api-keys/${object.id}/rotate`, { overlap_seconds: 0 }, { token })
+    assert.equal(rotated.status, 201)
+    assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'api_key_revoked')
+    const ended = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
+    assert.equal(ended.body.status, 'revoked')
+    const again = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
+    assert.deepEqual(again.body, ended.body)
+    assert.equal((await server.get('/v1/api-keys?status=active', { token })).body.data.length, 0)
+    assert.equal((await server.get('/v1/api-keys?status=revoked', { token })).body.data.length, 2)
+  })
+
+  test('another person’s key and an unknown one answer alike, and nothing happens to it', async t => {
+    const server = await openServer(engine, t)
+    const ada = await server.signIn('ada@example.com')
+    const bob = await server.signIn('bob@example.com')
+    const { id, key } = await server.createKey(ada.tokens.accessToken)
+    const token = bob.tokens.accessToken
+    for (const [method, tail] of [
+      ['GET', ''],
+      ['PATCH', ''],
+      ['POST', '/rotate'],
+      ['DELETE', ''],
+    ] as const) {
+      const body = method === 'GET' || method === 'DELETE' ? undefined : {}
+      const others = await server.call(method, `/v1/api-keys/${id}${tail}`, { token, body })
+      const unknown = await server.call(method, `/v1/api-keys/${UNKNOWN_ID}${tail}`, { token, body })
+      assert.equal(others.status, 404)
+      assert.deepEqual({ ...others.body, request_id: '' }, { ...unknown.body, request_id: '' })
+    }
+    assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
+  })
+})
+
+test('near misses of a key are all refused in the same words', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const { key } = await server.createKey(tokens.accessToken)
+  const last = key.endsWith('a') ? 'b' : 'a'
+  const misses = [
+    `${key}\n`,
+    ` ${key}`,
+    `${key}\0`,
+    `${key}\0x`,
+    key.replace('svc_', 'SVC_'),
+    key.slice(0, -1) + last,
+    key.slice(0, 12),
+    key.slice(0, 12) + '0'.repeat(24),
+    key.replace('s', 'ｓ'),
+    encodeURIComponent(`%73${key.slice(1)}`),
+    '',
+    'x'.repeat(10_000),
+  ]
+  const answers = await Promise.all(misses.map(miss => server.post('/auth/agent-token', { api_key: miss })))
+  const texts = new Set(
+    answers.map(({ status, text, body }) => `${status} ${text.replace(body.request_id, '')}`),
+  )
+  assert.deepEqual([...texts].length, 1, [...texts].join('\n'))
+  assert.match([...texts][0]!, /^401 .*invalid_api_key/)
+  for (const wrong of [[key], { toString: key }, 1, null, true]) {
+    assert.equal((await server.post('/auth/agent-token', { api_key: wrong })).body.code, 'invalid_request')
+  }
+  assert.equal((await server.post('/auth/agent-token', { api_key: 'x'.repeat(100_000) })).status, 413)
+})
+
+test('ids that are no ids are 404, whatever they hold', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const { id } = await server.createKey(tokens.accessToken)
+  for (const bad of [
+    `{${id}}`,
+    `urn:uuid:${id}`,
+    id.replaceAll('-', ''),
+    '%00',
+    '..%2fx',
+    '1%20OR%201=1',
+    'x'.repeat(8000),
+    `${id}%00`,
+    `${id}%20`,
+  ]) {
+    const answer = await server.call('DELETE', `/v1/api-keys/${bad}`, { token: tokens.accessToken })
+    assert.equal(answer.status, 404, bad)
+  }
+  assert.equal((await server.get(`/v1/api-keys/${id}`, { token: tokens.accessToken })).body.status, 'active')
+})
+
+test('lists are bounded and cursors are nobody else’s', async t => {
+  const server = await openServer('sqlite', t)
+  const ada = await server.signIn('ada@example.com')
+  const bob = await server.signIn('bob@example.com')
+  for (let count = 0; count < 3; count++) await server.createKey(ada.tokens.accessToken)
+  const first = await server.get('/v1/api-keys?limit=2', { token: ada.tokens.accessToken })
+  assert.equal(first.body.data.length, 2)
+  assert.equal(first.body.has_more, true)
+  const cursor = first.body.next_cursor
+  const second = await server.get(`/v1/api-keys?limit=2&cursor=${cursor}`, { token: ada.tokens.accessToken })
+  assert.equal(second.body.data.length, 1)
+  assert.equal(second.body.next_cursor, null)
+  assert.deepEqual(
+    (await server.get(`/v1/api-keys?cursor=${cursor}`, { token: bob.tokens.accessToken })).body.data,
+    [],
+  )
+  for (const query of [
+    'limit=-1',
+    'limit=0',
+    'limit=101',
+    'limit=1e9',
+    'limit=abc',
+    'limit=',
+    'limit=1&limit=2',
+    'cursor=x',
+    'cursor=%00',
+    `cursor=${'a'.repeat(5000)}`,
+    'status=dead',
+  ]) {
+    assert.equal(
+      (await server.get(`/v1/api-keys?${query}`, { token: ada.tokens.accessToken })).status,
+      400,
+      query,
+    )
+  }
+})
+
+test('bad expiries, scopes, names and networks are refused with an example', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const bodies = [
+    { expires_at: '2020-01-01T00:00:00Z' },
+    { expires_at: '2030-02-30T00:00:00Z' },
+    { expires_at: '+275760-09-13T00:00:00Z' },
+    { expires_at: '2030-01-01T00:00:00' },
+    { expires_at: 1900000000 },
+    { scopes: null },
+    { scopes: 'agent:connect' },
+    { scopes: ['agent:everything'] },
+    { scopes: ['a b'] },
+    { scopes: Array.from({ length: 33 }, (_, index) => `s${index}`) },
+    { name: 'x'.repeat(101) },
+    { name: 'a\r\n{"level":"fake"}' },
+    { name: '\u001b[31m' },
+    { allowed_networks: ['10.0.0.1/8'] },
+    { allowed_networks: ['nowhere'] },
+    { app_id: 'UPPER' },
+    { app_id: 'x'.repeat(10_000) },
+    { app_id: {} },
+  ]
+  for (const body of bodies) {
+    const answer = await server.post('/v1/api-keys', body, { token: tokens.accessToken })
+    assert.equal(answer.body.code, 'invalid_request', JSON.stringify(body))
+    assert.ok(answer.body.errors[0].field)
+  }
+})
+
+test('the whole key is in the answer that makes it and in no other', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const { id, key } = await server.createKey(token)
+  const answers = [
+    await server.get('/v1/api-keys', { token }),
+    await server.get(`/v1/api-keys/${id}`, { token }),
+    await server.post('/auth/agent-token', { api_key: key }),
+    await server.get('/v1/me', { token: key }),
+    await server.get('/v1/security-events', { token }),
+    await server.call('DELETE', `/v1/api-keys/${id}`, { token }),
+    await server.post('/auth/agent-token', { api_key: key }),
+    await server.post('/auth/agent-token', { api_key: `${key}x` }),
+    await server.post('/auth/refresh', { refresh_token: key }),
+    await server.get('/v1/me', { token: key }),
+  ]
+  for (const { text, headers } of answers) {
+    const everything = text + JSON.stringify([...headers])
+    for (let at = 0; at + 13 <= key.length; at++) assert.ok(!everything.includes(key.slice(at, at + 13)))
+  }
+})

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { ERROR_CODES } from '@keyway/sdk/protocol'
+import { problem } from '../../src/http/answer-schemas.ts'
+import { ERROR_KINDS } from '../../src/http/errors.ts'
+import { errorCodesOf } from '../../src/http/openapi.ts'
+import type { Route } from '../../src/http/route.ts'
+import { basic, type CallAnswer, openServer } from '../support/http.ts'
+
+describe('the API document', () => {
+  test('documents all that is routed, each with summary, description, security and examples', async t => {
+    const { app, get } = await openServer('sqlite', t)
+    const { body: document } = await get('/openapi.json')
+    assert.match(document.openapi, /^3\.1\./)
+    const operations = new Set<string>()
+    for (const route of app.routes) {
+      const operation = document.paths[route.path][route.method.toLowerCase()]
+      assert.ok(operation.summary && operation.description && Array.isArray(operation.security), route.path)
+      assert.ok(!operations.has(operation.operationId))
+      operations.add(operation.operationId)
+      if (route.body)
+        assert.ok(operation.requestBody.content['application/json'].example, `${route.operation} example`)
+      for (const code of errorCodesOf(route)) {
+        const { status } = ERROR_KINDS[code]
+        if (!route.answers.some(answer => answer.status === status)) {
+          assert.ok(operation.responses[status].content['application/problem+json'].examples[code])
+        }
+      }
+      for (const { schema, example } of route.answers) {
+        if (schema && example !== undefined) schema.parse(example)
+      }
+    }
+    assert.equal(
+      Object.values(document.paths).flatMap(path => Object.keys(path as object)).length,
+      app.routes.length,
+    )
+    const text = JSON.stringify(document)
+    for (const [, name] of text.matchAll(/"#\/components\/(?:schemas|examples)\/(\w+)"/g)) {
+      assert.ok(document.components.schemas[name!] ?? document.components.examples[name!], name)
+    }
+    assert.doesNotMatch(text, /\$defs/)
+  })
+
+  test('its example requests work, and the answers are what it says', async t => {
+    const world = await openWorld(t)
+    // Signing out and ending sessions come last, since the others need the session.
+    const routes = world.server.app.routes.toSorted((a, b) => order(a) - order(b))
+    for (const route of routes) {
+      const answer = await world.callExample(route)
+      const documented = route.answers.find(({ status }) => status === answer.status)
+      const title = `${route.method} ${route.path}: ${answer.status} ${answer.text}`
+      if (route.operation === 'connectToHub') assert.equal(answer.status, 426)
+      else if (documented?.schema) documented.schema.parse(answer.body)
+      else if (documented) assert.equal(answer.text, '', title)
+      else {
+        // No agent is connected here, so there is none to reach.
+        assert.match(route.path, /^\/v1\/agents\/\{/, title)
+        assert.equal(answer.body.code, 'not_found', title)
+      }
+    }
+  })
+})
+
+test('every code has a page that explains it, for programs and for people', async t => {
+  const { get } = await openServer('sqlite', t)
+  for (const code of ERROR_CODES) {
+    const { body } = await get(`/errors/${code}`)
+    assert.equal(body.code, code)
+    assert.ok(body.help.length > 10)
+  }
+  const page = await get('/errors/rate_limited', { headers: { Accept: 'text/html,*/*' } })
+  assert.match(page.headers.get('content-type')!, /^text\/html/)
+  assert.equal((await get('/errors/toString')).status, 404)
+  assert.equal((await get('/errors/__proto__')).status, 404)
+})
+
+test('every refusal has one shape and tells nothing of the inside', async t => {
+  const { server, callExample } = await openWorld(t)
+  const { app, call } = server
+  const refusals: CallAnswer[] = []
+  for (const route of app.routes) {
+    const path = route.path.replaceAll(/\{\w+\}/g, 'nothing')
+    refusals.push(await call(route.method, path), await call('PROPFIND', path))
+    if (!route.body) continue
+    refusals.push(
+      await call(route.method, path, { body: '{', headers: { 'Content-Type': 'application/json' } }),
+      await call(route.method, path, { body: 'x', headers: { 'Content-Type': 'text/plain' } }),
+      await call(route.method, path, { body: 'x'.repeat(17_000) }),
+    )
+  }
+  refusals.push(
+    await call('GET', '/nowhere'),
+    await call('GET', '/v1/nowhere'),
+    await callExample(app.routes[0]!),
+  )
+  const refused = refusals.filter(({ status }) => status >= 400)
+  assert.ok(refused.length > 50)
+  for (const { status, headers, body, text } of refused) {
+    problem.parse(body)
+    assert.equal(body.status, status)
+    assert.ok(status < 500, text)
+    assert.equal(headers.get('content-type'), 'application/problem+json')
+    assert.equal(headers.get('x-request-id'), body.request_id)
+    assert.equal(headers.get('cache-control'), 'no-store')
+    assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    assert.equal(headers.get('x-powered-by') ?? headers.get('server'), null)
+    assert.equal(headers.get('set-cookie'), null)
+    assert.doesNotMatch(text, /node_modules|\.ts:|at \w+ \(|select |insert /i)
+  }
+})
+
+/** A person, a key, an app and a link: what the examples speak of. */
+async function openWorld(t: TestContext) {
+  const server = await openServer('sqlite', t)
+  const { tokens, user, session } = await server.signIn('ada@example.com')
+  const secret = await server.registerApp('reports')
+  await server.call('PUT', '/v1/me/charge-authorizations/reports', { token: tokens.accessToken })
+
+  async function callExample(route: Route): Promise<CallAnswer> {
+    const key = await server.createKey(tokens.accessToken)
+    const other = await server.signIn('ada@example.com')
+    const link = await server.sendTo('ada@example.com')
+    const replaced: Record<string, unknown> = {
+      api_key: key.key,
+      refresh_token: other.tokens.refreshToken,
+      user_id: user.id,
+      token: route.operation === 'verifyMagicLink' ? link.token : key.key,
+    }
+    const example = route.example as Record<string, unknown> | undefined
+    const body =
+      example &&
+      Object.fromEntries(Object.entries(example).map(([name, value]) => [name, replaced[name] ?? value]))
+    const ids: Record<string, string> = {
+      '{key_id}': key.id,
+      '{session_id}': other.session.id,
+      '{app_id}': 'console',
+      '{code}': 'rate_limited',
+      '{connection_id}': session.id,
+    }
+    const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
+    const authorization: Record<string, string> =
+      route.access === 'app' ? basic('reports', secret) : { Authorization: `Bearer ${tokens.accessToken}` }
+    const headers = { ...authorization, 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    return await server.call(route.method, path, { body, headers })
+  }
+  return { server, callExample }
+}
+
+function order({ operation }: Route): number {
+  return ['endOtherSessions', 'logOut'].indexOf(operation)
+}
