@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLocalJWKSet, decodeJwt, jwtVerify } from 'jose'
+import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
+import { createApps } from '../../src/apps/apps.ts'
+import { SECOND } from '../../src/clock.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { caller, openServices, PUBLIC_URL, refusedWith, type Services } from '../support/services.ts'
+
+const HUB = `${PUBLIC_URL}/hub`
+
+async function withKey(services: Services, change: Partial<NewApiKey> = {}) {
+  const { user } = await services.signIn('ada@example.com')
+  const wanted = {
+    name: null,
+    scopes: [],
+    expiresAt: null,
+    appId: 'service-sdk',
+    allowedNetworks: [],
+    ...change,
+  }
+  return { userId: user.id, ...(await services.apiKeys.create(user.id, wanted, caller())) }
+}
+
+forEachEngine(engine => {
+  test('EXC-01: a key is exchanged for a 900-second token with exactly the promised claims', async t => {
+    const services = await openServices(engine, t)
+    const { userId, key, apiKey } = await withKey(services, { scopes: ['agent:connect', 'own:thing'] })
+    services.clock.advance(123)
+    const { token, agentId, expiresIn } = await services.agentTokens.exchange(key, undefined, caller())
+    assert.deepEqual([agentId, expiresIn], [userId, 900])
+    const { payload, protectedHeader } = await jwtVerify(
+      token,
+      createLocalJWKSet(services.signingKeys.jwks()),
+      {
+        currentDate: new Date(services.clock.now()),
+      },
+    )
+    const { kid, ...header } = protectedHeader
+    assert.deepEqual(header, { alg: 'EdDSA', typ: 'agent_ws' })
+    assert.equal(kid, services.signingKeys.jwks().keys[0]!.kid)
+    const { iat, nbf, exp, jti, ...claims } = payload
+    assert.deepEqual(claims, {
+      type: 'agent_ws',
+      iss: PUBLIC_URL,
+      aud: HUB,
+      sub: userId,
+      agent_id: userId,
+      app_id: 'service-sdk',
+      key_id: apiKey.id,
+      scope: 'agent:connect own:thing',
+    })
+    assert.equal(iat, Math.floor(services.clock.now() / 1000))
+    assert.deepEqual([nbf, exp], [iat, iat! + 900])
+    assert.match(jti!, /^[0-9a-f-]{36}$/)
+  })
+
+  test('a token of an unrestricted key has no scope, and verifies as such', async t => {
+    const services = await openServices(engine, t)
+    const { userId, key, apiKey } = await withKey(services)
+    const { token } = await services.agentTokens.exchange(key, undefined, caller())
+    assert.ok(!('scope' in decodeJwt(token)))
+    const claims = await services.agentTokens.verify(token)
+    assert.deepEqual([claims?.agentId, claims?.keyId, claims?.scopes], [userId, apiKey.id, null])
+    assert.equal(claims!.expiresAt - claims!.issuedAt, 900 * SECOND)
+  })
+
+  test('KEY-17: a key without agent:connect is not exchanged, however broad its other scopes', async t => {
+    const services = await openServices(engine, t)
+    const { key } = await withKey(services, { scopes: ['agents:send', 'agents:read', 'account:read'] })
+    assert.equal(
+      await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
+      'insufficient_scope',
+    )
+  })
+
+  test('a registered app’s audience may be asked for, and the hub does not take such a token', async t => {
+    const services = await openServices(engine, t)
+    const audience = 'https://shop.example.com'
+    await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
+    const { key } = await withKey(services)
+    const { token } = await services.agentTokens.exchange(key, audience, caller())
+    assert.equal(decodeJwt(token).aud, audience)
+    assert.equal(await services.agentTokens.verify(token), null)
+    assert.ok(await services.agentTokens.verify(token, audience))
+    for (const unknown of [`${audience}/`, '', PUBLIC_URL, 'shop']) {
+      assert.equal(
+        await refusedWith(services.agentTokens.exchange(key, unknown, caller())),
+        'invalid_request',
+      )
+    }
+    assert.equal(decodeJwt((await services.agentTokens.exchange(key, HUB, caller())).token).aud, HUB)
+  })
+
+  test('a token ends with its key and never after it, to the millisecond', async t => {
+    const services = await openServices(engine, t)
+    const start = services.clock.now()
+    const expiresAt = start + 10_500
+    const { key } = await withKey(services, { expiresAt })
+    for (let now = start; now < expiresAt; now += 100) {
+      services.clock.set(now)
+      const outcome = await services.agentTokens.exchange(key, undefined, caller()).catch(error => error.code)
+      if (outcome === 'api_key_expired') {
+        assert.ok(expiresAt - now < 2 * SECOND, `refused with ${expiresAt - now} ms left`)
+        continue
+      }
+      const { exp, iat } = decodeJwt(outcome.token) as { exp: number; iat: number }
+      assert.ok(exp * SECOND <= expiresAt)
+      assert.ok(outcome.expiresIn >= 1 && now + outcome.expiresIn * SECOND <= exp * SECOND)
+      assert.ok(exp > iat)
+    }
+  })
+
+  test('a key with whole seconds left gives a token of just as many', async t => {
+    const services = await openServices(engine, t)
+    const { key } = await withKey(services, { expiresAt: services.clock.now() + 60 * SECOND })
+    assert.equal((await services.agentTokens.exchange(key, undefined, caller())).expiresIn, 60)
+    services.clock.advance(59 * SECOND)
+    assert.equal((await services.agentTokens.exchange(key, undefined, caller())).expiresIn, 1)
+    services.clock.advance(1)
+    assert.equal(
+      await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
+      'api_key_expired',
+    )
+  })
+
+  test('EXC-03: neither kind of token is taken for the other, nor for a key', async t => {
+    const services = await openServices(engine, t)
+    const { key } = await withKey(services)
+    const { tokens } = await services.signIn('ada@example.com')
+    const { token } = await services.agentTokens.exchange(key, undefined, caller())
+    assert.equal(await services.agentTokens.verify(tokens.accessToken), null)
+    assert.equal(await services.agentTokens.verify(key), null)
+    assert.equal(await refusedWith(services.sessions.authenticate(token)), 'invalid_token')
+    for (const other of [token, tokens.accessToken, tokens.refreshToken]) {
+      assert.equal(
+        await refusedWith(services.agentTokens.exchange(other, undefined, caller())),
+        'invalid_api_key',
+      )
+    }
+  })
+
+  test('EXC-05: a suspended owner’s key is not exchanged', async t => {
+    const services = await openServices(engine, t)
+    const { userId, key } = await withKey(services)
+    await services.users.suspend(userId)
+    assert.equal(
+      await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
+      'account_suspended',
+    )
+  })
+})

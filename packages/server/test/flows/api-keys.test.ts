@@ -1,0 +1,411 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import { type ApiKey, statusOf } from '../../src/api-keys/api-key.ts'
+import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
+import { createLastUsed } from '../../src/api-keys/last-used.ts'
+import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
+import type { Event } from '../../src/events.ts'
+import { newId } from '../../src/ids.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const WANTED: NewApiKey = {
+  name: null,
+  scopes: [],
+  expiresAt: null,
+  appId: 'service-sdk',
+  allowedNetworks: [],
+}
+const FIRST_PAGE = { limit: 50, after: null }
+
+async function withOwner(services: Services, email = 'ada@example.com') {
+  const { user } = await services.signIn(email)
+  const make = (change: Partial<NewApiKey> = {}) =>
+    services.apiKeys.create(user.id, { ...WANTED, ...change }, caller())
+  return { userId: user.id, make }
+}
+
+/** The next event of this type, on whatever node. */
+function nextEvent(services: Services, type: Event['type']): Promise<Event> {
+  return new Promise(resolve => {
+    const stop = services.storage.events.subscribe(event => {
+      if (event.type !== type) return
+      stop()
+      resolve(event)
+    })
+  })
+}
+
+async function eventsOf(services: Services, userId: string): Promise<string[]> {
+  return (await services.store.securityEvents.list(userId, FIRST_PAGE)).rows.map(({ type }) => type)
+}
+
+forEachEngine(engine => {
+  test('a key is svc_ and 32 characters; only its hash and first 12 characters are kept', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make()
+    assert.match(key, /^svc_[0-9A-Za-z]{32}$/)
+    assert.equal(apiKey.keyPrefix, key.slice(0, 12))
+    const stored = await services.apiKeys.get(userId, apiKey.id)
+    assert.equal(stored.keyHash, createHash('sha256').update(key).digest('base64url'))
+    assert.doesNotMatch(JSON.stringify(stored), new RegExp(key.slice(0, 13)))
+    assert.ok((await eventsOf(services, userId)).includes('api_key_created'))
+  })
+
+  test('a key keeps what it was made with', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const wanted = {
+      name: 'Büro 🔑',
+      scopes: ['agent:connect', 'own:thing'],
+      expiresAt: services.clock.now() + DAY,
+      appId: 'hub',
+      allowedNetworks: ['10.0.0.0/8', '2001:db8::/32'],
+    }
+    const { apiKey } = await make(wanted)
+    const { name, scopes, expiresAt, appId, allowedNetworks } = await services.apiKeys.get(userId, apiKey.id)
+    assert.deepEqual({ name, scopes, expiresAt, appId, allowedNetworks }, wanted)
+  })
+
+  test('an app that is not registered and an expiry that is not in the future are refused', async t => {
+    const services = await openServices(engine, t)
+    const { make } = await withOwner(services)
+    assert.equal(await refusedWith(make({ appId: 'nobody' })), 'invalid_request')
+    assert.equal(await refusedWith(make({ expiresAt: services.clock.now() })), 'invalid_request')
+    await make({ expiresAt: services.clock.now() + 1 })
+  })
+
+  test('KEY-29: of twenty at once for the last place one gets it, and dead keys take no place', async t => {
+    const services = await openServices(engine, t, { maxActiveKeys: 3 })
+    const { userId, make } = await withOwner(services)
+    const first = await make()
+    await make({ expiresAt: services.clock.now() + SECOND })
+    const { won, refused } = await race(20, () => make())
+    assert.equal(won.length, 1)
+    assert.deepEqual([...new Set(refused)], ['key_limit_reached'])
+    await services.apiKeys.revoke(userId, first.apiKey.id, caller())
+    services.clock.advance(SECOND)
+    await make()
+    await make()
+    assert.equal(await refusedWith(make()), 'key_limit_reached')
+  })
+
+  test('a list is newest first, in pages, by status, and only of its owner', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const other = await withOwner(services, 'bob@example.com')
+    await other.make()
+    const ids: string[] = []
+    for (let index = 0; index < 5; index++) {
+      ids.unshift((await make(index === 0 ? { expiresAt: services.clock.now() + MINUTE } : {})).apiKey.id)
+      services.clock.advance(1)
+    }
+    await services.apiKeys.revoke(userId, ids[0]!, caller())
+    services.clock.advance(MINUTE)
+    const list = async (status: Parameters<typeof services.apiKeys.list>[1]) =>
+      (await services.apiKeys.list(userId, status, FIRST_PAGE)).rows.map(({ id }) => id)
+    assert.deepEqual(await list(null), ids)
+    assert.deepEqual(await list('revoked'), [ids[0]])
+    assert.deepEqual(await list('active'), ids.slice(1, 4))
+    assert.deepEqual(await list('expired'), [ids[4]])
+    const page = await services.apiKeys.list(userId, null, { limit: 3, after: null })
+    const rest = await services.apiKeys.list(userId, null, { limit: 3, after: page.next })
+    assert.deepEqual(
+      [...page.rows, ...rest.rows].map(({ id }) => id),
+      ids,
+    )
+    assert.equal(rest.next, null)
+  })
+
+  test('KEY-07: another user’s key and an unknown one answer alike, whatever is asked', async t => {
+    const services = await openServices(engine, t)
+    const ada = await withOwner(services)
+    const bob = await withOwner(services, 'bob@example.com')
+    const { key, apiKey } = await ada.make()
+    for (const id of [apiKey.id, newId(services.clock.now())]) {
+      assert.equal(await refusedWith(services.apiKeys.get(bob.userId, id)), 'not_found')
+      assert.equal(await refusedWith(services.apiKeys.update(bob.userId, id, { name: 'x' })), 'not_found')
+      assert.equal(await refusedWith(services.apiKeys.rotate(bob.userId, id, 0, caller())), 'not_found')
+      assert.equal(await refusedWith(services.apiKeys.revoke(bob.userId, id, caller())), 'not_found')
+    }
+    assert.equal((await services.apiKeys.authenticate(key, caller())).id, apiKey.id)
+  })
+
+  test('new networks hold at once and every node is told', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make()
+    const told = nextEvent(services, 'api_key.changed')
+    const changed = await services.apiKeys.update(userId, apiKey.id, {
+      name: 'Laptop',
+      allowedNetworks: ['10.0.0.0/8'],
+    })
+    assert.deepEqual([changed.name, changed.allowedNetworks], ['Laptop', ['10.0.0.0/8']])
+    assert.deepEqual(await told, { type: 'api_key.changed', keyId: apiKey.id, userId })
+    assert.equal(
+      await refusedWith(services.apiKeys.authenticate(key, caller('192.0.2.1'))),
+      'network_not_allowed',
+    )
+    assert.ok(await services.apiKeys.authenticate(key, caller('10.255.0.1')))
+  })
+
+  test('revoking ends a key for good: record, event and refusal, and repeating it changes nothing', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make()
+    const told = nextEvent(services, 'api_key.changed')
+    const revoked = await services.apiKeys.revoke(userId, apiKey.id, caller())
+    assert.deepEqual(await told, { type: 'api_key.changed', keyId: apiKey.id, userId })
+    assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
+    services.clock.advance(MINUTE)
+    const again = await services.apiKeys.revoke(userId, apiKey.id, caller())
+    assert.equal(again.revokedAt, revoked.revokedAt)
+    const endings = await services.store.endings.since(0, null, 100)
+    assert.equal(endings.filter(({ subjectId }) => subjectId === apiKey.id).length, 1)
+    assert.equal((await eventsOf(services, userId)).filter(type => type === 'api_key_revoked').length, 1)
+  })
+
+  test('the operator may end any key; an unknown one is not found', async t => {
+    const services = await openServices(engine, t)
+    const { make } = await withOwner(services)
+    const { key, apiKey } = await make()
+    const revoked = await services.apiKeys.revokeById(apiKey.id)
+    assert.equal((await services.apiKeys.revokeById(apiKey.id)).revokedAt, revoked.revokedAt)
+    assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
+    assert.equal(await refusedWith(services.apiKeys.revokeById(newId(1))), 'not_found')
+  })
+
+  test('whoever holds a key can end it, and its owner is mailed once', async t => {
+    const services = await openServices(engine, t)
+    const { make } = await withOwner(services)
+    const { key, apiKey } = await make({ name: 'Laptop' })
+    assert.equal(await services.apiKeys.revokeByPossession(`${key}x`, caller()), false)
+    assert.equal(await services.apiKeys.revokeByPossession(`svc_${'0'.repeat(32)}`, caller()), false)
+    await race(5, () => services.apiKeys.revokeByPossession(key, caller()))
+    const mails = await services.mailsTo('ada@example.com', 'api_key_revoked_by_holder')
+    assert.equal(mails.length, 1)
+    assert.deepEqual([mails[0]!.keyPrefix, mails[0]!.keyName], [apiKey.keyPrefix, 'Laptop'])
+    assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
+  })
+
+  test('KEY-10: a key works to the last millisecond before its expiry', async t => {
+    const services = await openServices(engine, t)
+    const { make } = await withOwner(services)
+    const expiresAt = services.clock.now() + 3 * SECOND
+    const { key } = await make({ expiresAt })
+    services.clock.set(expiresAt - 1)
+    assert.ok(await services.apiKeys.authenticate(key, caller()))
+    services.clock.set(expiresAt)
+    assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_expired')
+  })
+
+  test('of several reasons the strongest is told: revoked, expired, suspended, network', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make({
+      expiresAt: services.clock.now() + MINUTE,
+      allowedNetworks: ['10.0.0.0/8'],
+    })
+    const refusal = () => refusedWith(services.apiKeys.authenticate(key, caller()))
+    assert.equal(await refusal(), 'network_not_allowed')
+    await services.users.suspend(userId)
+    assert.equal(await refusal(), 'account_suspended')
+    services.clock.advance(MINUTE)
+    assert.equal(await refusal(), 'api_key_expired')
+    await services.apiKeys.revokeById(apiKey.id)
+    assert.equal(await refusal(), 'api_key_revoked')
+  })
+
+  test('activating an account gives its keys back; deleting it ends them', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make()
+    await services.users.suspend(userId)
+    assert.equal((await services.apiKeys.standing([apiKey.id])).get(apiKey.id)?.standing, 'suspended')
+    await services.users.activate(userId)
+    assert.ok(await services.apiKeys.authenticate(key, caller()))
+    await services.users.delete(userId)
+    assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
+    assert.equal((await services.apiKeys.standing([apiKey.id])).get(apiKey.id)?.standing, 'revoked')
+    assert.equal(await refusedWith(make()), 'account_suspended')
+  })
+
+  test('KEY-19: what is nearly a key is refused like any unknown one', async t => {
+    const services = await openServices(engine, t)
+    const { make } = await withOwner(services)
+    const { key } = await make()
+    const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a')
+    const near = [
+      `${key}\n`,
+      ` ${key}`,
+      `${key}\0`,
+      `${key}\0x`,
+      key.toUpperCase().replace('SVC_', 'svc_').concat('x'),
+      key.replace('svc_', 'SVC_'),
+      flipped,
+      key.slice(0, 12),
+      key.slice(0, 12) + 'A'.repeat(24),
+      key.replace('s', 'ｓ'),
+      encodeURIComponent(`${key} `),
+      '',
+      [key],
+      { toString: () => key },
+    ] as string[]
+    const messages = new Set<string>()
+    for (const text of near) {
+      await services.apiKeys.authenticate(text, caller()).then(
+        () => assert.fail(`accepted ${text}`),
+        error => messages.add(`${error.code}: ${error.message}`),
+      )
+    }
+    assert.equal(messages.size, 1)
+    assert.match([...messages][0]!, /^invalid_api_key/)
+  })
+
+  test('KEY-22: two keys that begin alike are told apart', async t => {
+    const services = await openServices(engine, t)
+    const ada = await withOwner(services)
+    const bob = await withOwner(services, 'bob@example.com')
+    const one = await ada.make()
+    const hash = (key: string) => createHash('sha256').update(key).digest('base64url')
+    const twin = one.key.slice(0, 12) + 'z'.repeat(24)
+    const { keyPrefix } = one.apiKey
+    const id = newId(services.clock.now())
+    await services.store.apiKeys.insert({
+      ...one.apiKey,
+      id,
+      userId: bob.userId,
+      keyHash: hash(twin),
+      keyPrefix,
+    })
+    assert.equal((await services.apiKeys.authenticate(one.key, caller())).userId, ada.userId)
+    assert.equal((await services.apiKeys.authenticate(twin, caller())).userId, bob.userId)
+  })
+
+  test('a use shows at once where it was seen, and on other nodes once it is stored, only forward', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make()
+    services.clock.advance(MINUTE)
+    await services.apiKeys.authenticate(key, caller())
+    const usedAt = services.clock.now()
+    assert.equal((await services.apiKeys.get(userId, apiKey.id)).lastUsedAt, usedAt)
+    assert.equal((await services.apiKeys.list(userId, null, FIRST_PAGE)).rows[0]!.lastUsedAt, usedAt)
+    const stored = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
+    assert.equal(await stored(), null)
+    await services.apiKeys.flushUses()
+    assert.equal(await stored(), usedAt)
+    await services.store.apiKeys.recordUse(new Map([[apiKey.id, usedAt - 1]]))
+    assert.equal(await stored(), usedAt)
+  })
+
+  test('a refused key is no use of it', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { key, apiKey } = await make({ scopes: ['own:thing'], allowedNetworks: ['192.0.2.0/24'] })
+    await refusedWith(services.apiKeys.authenticate(key, caller('10.0.0.1')))
+    await refusedWith(services.agentTokens.exchange(key, undefined, caller()))
+    assert.equal((await services.apiKeys.get(userId, apiKey.id)).lastUsedAt, null)
+  })
+
+  test('uses that could not be stored are kept and stored the next time', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { apiKey } = await make()
+    const node = await services.opened.reopen()
+    const lastUsed = createLastUsed({ storage: node, clock: services.clock })
+    lastUsed.note(apiKey.id)
+    await node.close()
+    await assert.rejects(lastUsed.flush())
+    assert.equal(lastUsed.withLastUse(apiKey).lastUsedAt, services.clock.now())
+    await assert.rejects(lastUsed.flush())
+    const { lastUsedAt } = (await services.store.apiKeys.findOwned(userId, apiKey.id)) as ApiKey
+    assert.equal(lastUsedAt, null)
+  })
+
+  test('a rotated key hands on name, scopes, app, networks and its end, and works on for the overlap', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const wanted = {
+      name: 'Laptop',
+      scopes: ['agent:connect'],
+      expiresAt: services.clock.now() + 10 * DAY,
+      appId: 'hub',
+      allowedNetworks: ['192.0.2.0/24'],
+    }
+    const old = await make(wanted)
+    services.clock.advance(DAY)
+    const told = nextEvent(services, 'api_key.changed')
+    const next = await services.apiKeys.rotate(userId, old.apiKey.id, 3600, caller())
+    assert.equal((await told).type, 'api_key.changed')
+    const { name, scopes, appId, allowedNetworks, expiresAt } = next.apiKey
+    assert.deepEqual({ name, scopes, appId, allowedNetworks, expiresAt }, wanted)
+    const replaced = await services.apiKeys.get(userId, old.apiKey.id)
+    assert.equal(replaced.replacedBy, next.apiKey.id)
+    assert.equal(replaced.expiresAt, services.clock.now() + 3600 * SECOND)
+    services.clock.advance(3600 * SECOND - 1)
+    await services.apiKeys.authenticate(old.key, caller())
+    services.clock.advance(1)
+    assert.equal(await refusedWith(services.apiKeys.authenticate(old.key, caller())), 'api_key_expired')
+    await services.apiKeys.authenticate(next.key, caller())
+    assert.ok((await eventsOf(services, userId)).includes('api_key_rotated'))
+  })
+
+  test('an overlap never prolongs the old key, and none at all revokes it now', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const expiresAt = services.clock.now() + MINUTE
+    const short = await make({ expiresAt })
+    await services.apiKeys.rotate(userId, short.apiKey.id, 86_400, caller())
+    assert.equal((await services.apiKeys.get(userId, short.apiKey.id)).expiresAt, expiresAt)
+    const { key, apiKey } = await make()
+    const next = await services.apiKeys.rotate(userId, apiKey.id, 0, caller())
+    assert.equal(next.apiKey.expiresAt, null)
+    assert.equal(statusOf(await services.apiKeys.get(userId, apiKey.id), services.clock.now()), 'revoked')
+    assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
+  })
+
+  test('rotating works at the key limit', async t => {
+    const services = await openServices(engine, t, { maxActiveKeys: 1 })
+    const { userId, make } = await withOwner(services)
+    const { apiKey } = await make()
+    assert.equal(await refusedWith(make()), 'key_limit_reached')
+    await services.apiKeys.rotate(userId, apiKey.id, 60, caller())
+  })
+
+  test('a dead key cannot be rotated, nor one that has a successor; of twenty at once one wins', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const rotate = (id: string) => services.apiKeys.rotate(userId, id, 60, caller())
+    const revoked = await make()
+    await services.apiKeys.revoke(userId, revoked.apiKey.id, caller())
+    assert.equal(await refusedWith(rotate(revoked.apiKey.id)), 'api_key_inactive')
+    const expiring = await make({ expiresAt: services.clock.now() + SECOND })
+    const { apiKey } = await make()
+    services.clock.advance(SECOND)
+    assert.equal(await refusedWith(rotate(expiring.apiKey.id)), 'api_key_inactive')
+    const { won, refused } = await race(20, () => rotate(apiKey.id))
+    assert.equal(won.length, 1)
+    assert.deepEqual([...new Set(refused)], ['api_key_replaced'])
+    const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
+    assert.deepEqual(new Set(rows.map(({ id }) => id)), new Set([apiKey.id, won[0]!.apiKey.id]))
+  })
+
+  test('KEY-08: once a revocation is answered, no node accepts the key', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const node = await services.opened.reopen()
+    const second = await openServices(engine, t, { on: { node, of: services.opened } })
+    for (let round = 0; round < 20; round++) {
+      const { key, apiKey } = await make()
+      await second.apiKeys.authenticate(key, caller())
+      await services.apiKeys.revoke(userId, apiKey.id, caller())
+      const { won } = await race(4, index =>
+        [services, second][index % 2]!.agentTokens.exchange(key, undefined, caller()),
+      )
+      assert.equal(won.length, 0)
+    }
+  })
+})

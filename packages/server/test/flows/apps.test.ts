@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createApps, type NewApp } from '../../src/apps/apps.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { race, refusedWith } from '../support/services.ts'
+
+const SHOP: NewApp = { id: 'shop', name: 'Shop', audience: null, verifyUrl: null }
+
+forEachEngine(engine => {
+  test('three apps are there from the start, two of them first-party', async t => {
+    const apps = await createApps(await openTestStorage(engine, t)).list()
+    const named = apps.map(({ id, firstParty }) => `${id} ${firstParty}`).sort()
+    assert.deepEqual(named, ['console true', 'hub true', 'service-sdk false'])
+  })
+
+  test('an app id and an audience belong to one app, also when many ask at once', async t => {
+    const apps = createApps(await openTestStorage(engine, t))
+    const { won } = await race(10, () => apps.register(SHOP))
+    assert.equal(won.length, 1)
+    assert.equal(await refusedWith(apps.register({ ...SHOP, id: 'hub' })), 'invalid_request')
+    const audience = 'https://shop.example.com'
+    await apps.register({ ...SHOP, id: 'one', audience })
+    assert.equal(await refusedWith(apps.register({ ...SHOP, id: 'two', audience })), 'invalid_request')
+  })
+
+  test('what is no id, name, audience or page is refused', async t => {
+    const apps = createApps(await openTestStorage(engine, t))
+    const wrong: Partial<NewApp>[] = [
+      { id: 'Shop' },
+      { id: '-shop' },
+      { id: 'a'.repeat(65) },
+      { name: '' },
+      { name: 'a\nb' },
+      { name: '\ud800' },
+      { name: 'x'.repeat(101) },
+      { audience: 'shop' },
+      { audience: 'ftp://shop.example.com' },
+      { audience: 'https://user:pass@shop.example.com' },
+      { audience: 'https://shop.example.com/#x' },
+      { audience: 'https://shop.example.com/\0' },
+      { verifyUrl: 'http://shop.example.com/verify' },
+      { verifyUrl: 'javascript:alert(1)' },
+    ]
+    for (const change of wrong) {
+      assert.equal(
+        await refusedWith(apps.register({ ...SHOP, ...change })),
+        'invalid_request',
+        JSON.stringify(change),
+      )
+    }
+    await apps.register({ ...SHOP, verifyUrl: 'http://localhost:3000/verify', name: '😀'.repeat(100) })
+  })
+
+  test('the two newest secrets of an app are accepted, and only for that app', async t => {
+    const opened = await openTestStorage(engine, t)
+    const apps = createApps(opened)
+    await apps.register(SHOP)
+    const secrets: string[] = []
+    for (let index = 0; index < 3; index++) {
+      secrets.push(await apps.newSecret('shop'))
+      opened.clock.advance(1)
+    }
+    for (const secret of secrets) assert.match(secret, /^sva_[A-Za-z0-9_-]{43}$/)
+    const accepted = await Promise.all(
+      secrets.map(async secret => (await apps.authenticate('shop', secret))?.id),
+    )
+    assert.deepEqual(accepted, [undefined, 'shop', 'shop'])
+    for (const [id, secret] of [
+      ['hub', secrets[2]],
+      ['shop', ''],
+      ['shop', `${secrets[2]} `],
+      ['SHOP', secrets[2]],
+      ['nobody', secrets[2]],
+      ['\0', secrets[2]],
+    ] as [string, string][]) {
+      assert.equal(await apps.authenticate(id, secret), null)
+    }
+    const stored = await opened.storage.store.apps.secrets('shop')
+    assert.ok(!stored.some(hash => secrets.includes(hash)))
+  })
+
+  test('an unregistered app gets no secret', async t => {
+    assert.equal(
+      await refusedWith(createApps(await openTestStorage(engine, t)).newSecret('shop')),
+      'not_found',
+    )
+  })
+})

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createApps } from '../../src/apps/apps.ts'
+import { createCharges, IDEMPOTENCY_WINDOW } from '../../src/billing/charges.ts'
+import { MICROS_PER_DOLLAR, TRIAL_CREDIT } from '../../src/billing/money.ts'
+import { newId } from '../../src/ids.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const HUB = { id: 'hub' }
+const CENT = MICROS_PER_DOLLAR / 100
+
+async function withUser(services: Services) {
+  const { user } = await services.signIn('ada@example.com')
+  const charges = createCharges(services)
+  const wanted = { userId: user.id, amount: CENT, description: 'one call' }
+  const balance = () => services.store.billing.balance(user.id)
+  return { userId: user.id, charges, wanted, balance }
+}
+
+forEachEngine(engine => {
+  test('a charge takes its amount and stands in the ledger', async t => {
+    const services = await openServices(engine, t)
+    const { userId, charges, wanted, balance } = await withUser(services)
+    const entry = await charges.charge(HUB, wanted, 'first-charge-0001')
+    assert.deepEqual(
+      [entry.kind, entry.amount, entry.balanceAfter, entry.appId, entry.description],
+      ['charge', -CENT, TRIAL_CREDIT - CENT, 'hub', 'one call'],
+    )
+    assert.equal(await balance(), TRIAL_CREDIT - CENT)
+    const { rows } = await services.accounts.ledger(userId, { limit: 10, after: null })
+    assert.ok(rows.some(({ id }) => id === entry.id))
+  })
+
+  test('the same key and wishes again give the same entry and charge nothing, twenty at once too', async t => {
+    const services = await openServices(engine, t)
+    const { charges, wanted, balance } = await withUser(services)
+    const { won, refused } = await race(20, () => charges.charge(HUB, wanted, 'same-key-00000001'))
+    assert.deepEqual(refused, [])
+    assert.equal(new Set(won.map(({ id }) => id)).size, 1)
+    assert.equal(await balance(), TRIAL_CREDIT - CENT)
+  })
+
+  test('the same key with another wish is a conflict; another app’s key is its own', async t => {
+    const services = await openServices(engine, t)
+    const { charges, wanted, balance } = await withUser(services)
+    const key = 'one-key-000000001'
+    await charges.charge(HUB, wanted, key)
+    for (const change of [{ amount: 2 * CENT }, { description: 'another' }, { userId: newId(1) }]) {
+      assert.equal(
+        await refusedWith(charges.charge(HUB, { ...wanted, ...change }, key)),
+        'idempotency_conflict',
+      )
+    }
+    await charges.charge({ id: 'console' }, wanted, key)
+    assert.equal(await balance(), TRIAL_CREDIT - 2 * CENT)
+  })
+
+  test('a key is remembered for 24 hours, and is a new one after that, again and again', async t => {
+    const services = await openServices(engine, t)
+    const { charges, wanted } = await withUser(services)
+    const charge = () => charges.charge(HUB, wanted, 'daily-key-0000001')
+    const ids = new Set([(await charge()).id])
+    for (let day = 0; day < 3; day++) {
+      services.clock.advance(IDEMPOTENCY_WINDOW - 1)
+      assert.ok(ids.has((await charge()).id))
+      services.clock.advance(1)
+      const { won } = await race(5, charge)
+      ids.add(won[0]!.id)
+      assert.equal(ids.size, day + 2)
+    }
+  })
+
+  test('the answer stays the same after the authorisation was withdrawn', async t => {
+    const services = await openServices(engine, t)
+    const { userId, charges, wanted } = await withUser(services)
+    const first = await charges.charge(HUB, wanted, 'kept-key-00000001')
+    await services.accounts.withdraw(userId, 'hub', caller())
+    assert.deepEqual(await charges.charge(HUB, wanted, 'kept-key-00000001'), first)
+    assert.equal(await refusedWith(charges.charge(HUB, wanted, 'new-key-000000001')), 'charge_not_authorized')
+  })
+
+  test('too little money refuses the charge whole, and it may be tried again under its key', async t => {
+    const services = await openServices(engine, t)
+    const { charges, wanted, balance } = await withUser(services)
+    const tooMuch = { ...wanted, amount: TRIAL_CREDIT + 1 }
+    assert.equal(await refusedWith(charges.charge(HUB, tooMuch, 'big-key-000000001')), 'insufficient_balance')
+    assert.equal(await balance(), TRIAL_CREDIT)
+    await charges.charge(HUB, { ...wanted, amount: TRIAL_CREDIT }, 'big-key-000000001')
+    assert.equal(await balance(), 0)
+  })
+
+  test('nobody charges without authorisation, nor an unknown, suspended or deleted user', async t => {
+    const services = await openServices(engine, t)
+    const { userId, charges, wanted, balance } = await withUser(services)
+    await createApps(services).register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
+    let number = 0
+    const refusal = (app: string, change = {}) =>
+      refusedWith(charges.charge({ id: app }, { ...wanted, ...change }, `key-${number++}-0123456789`))
+    assert.equal(await refusal('shop'), 'charge_not_authorized')
+    assert.equal(await refusal('service-sdk'), 'charge_not_authorized')
+    assert.equal(await refusal('hub', { userId: newId(1) }), 'charge_not_authorized')
+    await services.accounts.authorize(userId, 'shop', caller())
+    assert.equal(await refusal('shop'), 'none')
+    await services.users.suspend(userId)
+    assert.equal(await refusal('shop'), 'charge_not_authorized')
+    await services.users.delete(userId)
+    assert.equal(await refusal('shop'), 'charge_not_authorized')
+    assert.equal(await balance(), TRIAL_CREDIT - CENT)
+  })
+
+  test('MON-02: 500 raced charges on two nodes take exactly what is there', async t => {
+    const services = await openServices(engine, t)
+    const { userId, charges, wanted, balance } = await withUser(services)
+    const second = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
+    const { won, refused } = await race(500, index =>
+      [charges, second][index % 2]!.charge(HUB, wanted, `raced-key-${index}-00000`),
+    )
+    assert.equal(won.length, TRIAL_CREDIT / CENT)
+    assert.deepEqual([...new Set(refused)], ['insufficient_balance'])
+    assert.equal(await balance(), 0)
+    const after = new Set(won.map(({ balanceAfter }) => balanceAfter))
+    assert.equal(after.size, won.length, `every entry of ${userId} has a balance of its own`)
+  })
+})

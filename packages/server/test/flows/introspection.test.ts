@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createApps } from '../../src/apps/apps.ts'
+import { MINUTE, SECOND } from '../../src/clock.ts'
+import { createRevocations, FEED_WINDOW } from '../../src/endings/revocations.ts'
+import { createIntrospection } from '../../src/introspection/introspection.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { caller, openServices, PUBLIC_URL, type Services } from '../support/services.ts'
+
+const DEAD = { active: false }
+
+async function withAll(services: Services, expiresAt: number | null = null) {
+  const { user, session, tokens } = await services.signIn('ada@example.com')
+  const wanted = {
+    name: null,
+    scopes: ['agent:connect'],
+    expiresAt,
+    appId: 'service-sdk',
+    allowedNetworks: [],
+  }
+  const { key, apiKey } = await services.apiKeys.create(user.id, wanted, caller())
+  const { token } = await services.agentTokens.exchange(key, undefined, caller())
+  const { introspect } = createIntrospection(services)
+  return { user, session, accessToken: tokens.accessToken, key, apiKey, token, introspect, tokens }
+}
+
+forEachEngine(engine => {
+  test('a live key, access token and agent token say whom they stand for', async t => {
+    const services = await openServices(engine, t)
+    const { user, session, accessToken, key, apiKey, token, introspect } = await withAll(services)
+    const of = async (text: string) => {
+      const { active, type, sub, client_id, scope, key_id, sid } = (await introspect(text)) as Record<
+        string,
+        unknown
+      >
+      return { active, type, sub, client_id, scope, key_id, sid }
+    }
+    const common = { active: true, sub: user.id, scope: undefined, key_id: undefined, sid: undefined }
+    const byKey = { ...common, client_id: 'service-sdk', scope: 'agent:connect', key_id: apiKey.id }
+    assert.deepEqual(await of(key), { ...byKey, type: 'api_key' })
+    assert.deepEqual(await of(token), { ...byKey, type: 'agent_ws' })
+    assert.deepEqual(await of(accessToken), {
+      ...common,
+      type: 'access',
+      client_id: 'console',
+      sid: session.id,
+    })
+    assert.doesNotMatch(JSON.stringify(await introspect(accessToken)), /ada@/)
+  })
+
+  test('what is unknown is just not active, whatever it is', async t => {
+    const services = await openServices(engine, t)
+    const { introspect, tokens } = await withAll(services)
+    const aud = Buffer.from(JSON.stringify({ aud: 'a\0b' })).toString('base64url')
+    for (const text of [
+      '',
+      'x',
+      '..',
+      `svc_${'0'.repeat(32)}`,
+      tokens.refreshToken,
+      `e30.${aud}.x`,
+      'a.bnVsbA.c',
+    ]) {
+      assert.deepEqual(await introspect(text), DEAD)
+    }
+  })
+
+  test('the end of a key ends the agent tokens that were made from it', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey, key, token, introspect } = await withAll(services)
+    await services.apiKeys.revoke(user.id, apiKey.id, caller())
+    assert.deepEqual([await introspect(key), await introspect(token)], [DEAD, DEAD])
+  })
+
+  test('a rotation without much overlap ends the tokens that were issued already', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey, token, introspect } = await withAll(services)
+    await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
+    services.clock.advance(60 * SECOND - 1)
+    assert.equal((await introspect(token)).active, true)
+    services.clock.advance(1)
+    assert.deepEqual(await introspect(token), DEAD)
+  })
+
+  test('the end of a session ends its access tokens', async t => {
+    const services = await openServices(engine, t)
+    const { user, session, accessToken, introspect } = await withAll(services)
+    await services.sessions.end(user.id, session.id, caller())
+    assert.deepEqual(await introspect(accessToken), DEAD)
+  })
+
+  test('a suspended owner ends everything, and gets keys and their tokens back', async t => {
+    const services = await openServices(engine, t)
+    const { user, key, token, accessToken, introspect } = await withAll(services)
+    const states = async () =>
+      (await Promise.all([key, token, accessToken].map(introspect))).map(({ active }) => active)
+    await services.users.suspend(user.id)
+    assert.deepEqual(await states(), [false, false, false])
+    await services.users.activate(user.id)
+    assert.deepEqual(await states(), [true, true, false])
+  })
+
+  test('expiry ends key and token alike', async t => {
+    const services = await openServices(engine, t)
+    const { key, token, introspect } = await withAll(services, services.clock.now() + MINUTE)
+    services.clock.advance(MINUTE - 1)
+    assert.deepEqual([(await introspect(key)).active, (await introspect(token)).active], [true, true])
+    services.clock.advance(1)
+    assert.deepEqual([await introspect(key), await introspect(token)], [DEAD, DEAD])
+  })
+
+  test('a token for a registered app’s own service is known here', async t => {
+    const services = await openServices(engine, t)
+    const { key, introspect } = await withAll(services)
+    const audience = 'https://shop.example.com'
+    await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
+    const { token } = await services.agentTokens.exchange(key, audience, caller())
+    const answer = (await introspect(token)) as Record<string, unknown>
+    assert.deepEqual([answer.active, answer.aud, answer.iss], [true, audience, PUBLIC_URL])
+  })
+
+  test('asking moves nothing', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey, session, key, accessToken, introspect } = await withAll(services)
+    const before = [
+      await services.apiKeys.get(user.id, apiKey.id),
+      await services.store.sessions.find(session.id),
+    ]
+    services.clock.advance(2 * MINUTE)
+    await introspect(key)
+    await introspect(accessToken)
+    const after = [
+      await services.apiKeys.get(user.id, apiKey.id),
+      await services.store.sessions.find(session.id),
+    ]
+    assert.deepEqual(after, before)
+  })
+
+  test('the revocation feed tells each ended key, session and user of the last 20 minutes', async t => {
+    const services = await openServices(engine, t)
+    const { user, session, apiKey } = await withAll(services)
+    const feed = createRevocations(services)
+    assert.deepEqual((await feed.since(null, 100))?.endings, [])
+    let heard = 0
+    t.after(feed.subscribe(() => heard++))
+    await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['10.0.0.0/8'] })
+    assert.deepEqual((await feed.since(null, 100))?.endings, [], 'a key with other networks lives on')
+    await services.apiKeys.revoke(user.id, apiKey.id, caller())
+    await services.sessions.end(user.id, session.id, caller())
+    await services.users.suspend(user.id)
+    const all = (await feed.since(null, 100))!
+    const told = new Set(all.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
+    assert.deepEqual(told, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
+    services.clock.advance(FEED_WINDOW + 1)
+    assert.deepEqual((await feed.since(null, 100))?.endings, [])
+    if (engine === 'sqlite') assert.ok(heard > 0)
+  })
+
+  test('the feed goes on from its cursor, passes over nothing, and refuses a cursor of nobody', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await withAll(services)
+    const feed = createRevocations(services)
+    const ids: string[] = []
+    const wanted = { name: null, scopes: [], expiresAt: null, appId: 'hub', allowedNetworks: [] }
+    for (let index = 0; index < 7; index++) {
+      const { apiKey } = await services.apiKeys.create(user.id, wanted, caller())
+      await services.apiKeys.revoke(user.id, apiKey.id, caller())
+      ids.push(apiKey.id)
+    }
+    let cursor: string | null = null
+    const seen = new Set<string>()
+    for (let page = 0; page < 4; page++) {
+      const read: { endings: { subjectId: string }[]; cursor: string } = (await feed.since(cursor, 2))!
+      for (const { subjectId } of read.endings) seen.add(subjectId)
+      cursor = read.cursor
+    }
+    assert.deepEqual(seen, new Set(ids))
+    services.clock.advance(MINUTE)
+    const idle = (await feed.since(cursor, 2))!
+    services.clock.advance(MINUTE)
+    assert.deepEqual(
+      (await feed.since(idle.cursor, 2))?.endings,
+      [],
+      'what was read long ago does not come again',
+    )
+    assert.equal(await feed.since('nonsense', 2), null)
+  })
+})
