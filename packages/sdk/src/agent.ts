@@ -190,7 +190,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
-    if (frame.type === 'message') this.#message(frame)
+    if (frame.type === 'message') this.#message(connection, frame)
     if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
@@ -202,9 +202,10 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     }
   }
 
-  #message({ id, from, from_key_id, data }: Extract<ServerFrame, { type: 'message' }>): void {
+  #message(connection: HubConnection, frame: Extract<ServerFrame, { type: 'message' }>): void {
+    const { id, from, from_key_id, data } = frame
     // While a drained connection overlaps its successor, one message to this key reaches both.
-    if (!this.#seen.add(`${from} ${id}`)) return
+    if (!this.#seen.add(`${from} ${id}`, connection)) return
     const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
     this.emit('message', message)
     for (const stream of this.#streams) stream.push(message)

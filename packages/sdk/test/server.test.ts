@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Agent } from '../src/agent.ts'
+import { Keyway } from '../src/client.ts'
+import type { KeywayError } from '../src/errors.ts'
+import { verifyAgentToken } from '../src/verify.ts'
+import { platformWebSocket } from './support/agents.ts'
+import { startKeyway } from './support/keyway-server.ts'
+import { createManualClock } from './support/manual-clock.ts'
+import { record } from './support/recorder.ts'
+
+describe('against the real service', () => {
+  test('three lines make an agent: sign in, make a key, connect, talk', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const [first, second] = await Promise.all([connect('first'), connect('second')])
+    const delivery = await first.agent.send(second.ready.connectionId, { hello: 'world' })
+    assert.deepEqual(delivery, { delivered: 1 })
+    const message = await second.events.message.next()
+    assert.deepEqual(message.data, { hello: 'world' })
+    assert.equal(message.from, first.ready.connectionId)
+    assert.equal((await keyway.agents.list()).data.length, 2)
+    assert.deepEqual(await keyway.agents.send(first.ready.keyId, 'over http'), { delivered: 1 })
+    assert.equal((await first.events.message.next()).from, 'api')
+
+    async function connect(name: string) {
+      const { key } = await keyway.apiKeys.create({ name })
+      const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+      t.after(() => agent.close())
+      const events = record(agent)
+      return { agent, events, ready: await events.ready.next() }
+    }
+  })
+
+  test('revoking the key stops its agent for good, at once', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const { id, key } = await keyway.apiKeys.create()
+    const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+    const events = record(agent)
+    await events.ready.next()
+    await keyway.apiKeys.revoke(id)
+    const { error } = await events.stopped.next()
+    assert.equal(error?.code, 'revoked')
+    assert.match(error!.message, /Make a new key/)
+    const again = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
+    assert.equal((await again.stopped.next()).error?.code, 'api_key_revoked')
+  })
+
+  test('a key that may not connect says which scope it lacks', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const { key } = await keyway.apiKeys.create({ scopes: ['account:read'] })
+    const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
+    const { error } = await events.stopped.next()
+    assert.equal(error?.code, 'insufficient_scope')
+    assert.match(error!.message, /agent:connect/)
+  })
+
+  test('the token is renewed in place on the same connection', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const { key } = await keyway.apiKeys.create()
+    const clock = createManualClock()
+    const agent = new Agent({ url, apiKey: key, clock, WebSocket: platformWebSocket })
+    t.after(() => agent.close())
+    const events = record(agent)
+    const { connectionId } = await events.ready.next()
+    clock.advance(24_000)
+    clock.wakeAfter(720_000)
+    assert.ok((await events.renewed.next()).expiresIn > 800)
+    assert.equal(agent.connection?.connectionId, connectionId)
+  })
+
+  test('an agent outlives a restart of the service, and so do its queued sends', async t => {
+    const { url, keyway, restart } = await startKeyway(t)
+    const { key, id } = await keyway.apiKeys.create()
+    const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+    const listener = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+    t.after(() => {
+      agent.close()
+      listener.close()
+    })
+    const [events, heard] = [record(agent), record(listener)]
+    await Promise.all([events.ready.next(), heard.ready.next()])
+    const restarted = restart()
+    await events.disconnected.next()
+    const sending = agent.send(id, 'queued while the service was away')
+    await restarted
+    await Promise.all([heard.ready.next(), sending])
+    assert.equal(agent.connected, true)
+  })
+
+  test('an agent token is verified by another service, and an access token in its place is not', async t => {
+    const { url, keyway, tokens } = await startKeyway(t)
+    const { key, user_id } = await keyway.apiKeys.create()
+    const { token } = await keyway.exchange({ api_key: key })
+    const claims = await verifyAgentToken(token, { issuer: url, audience: `${url}/hub` })
+    assert.equal(claims.sub, user_id)
+    const { access } = (await tokens.get())!
+    await assert.rejects(verifyAgentToken(access, { issuer: url, audience: `${url}/hub` }), /typ is not/)
+  })
+
+  test('a lost refresh answer signs nobody out', async t => {
+    const { url, tokens } = await startKeyway(t)
+    let lose = true
+    const losing: typeof fetch = async (input, init) => {
+      const response = await fetch(input, init)
+      if (!lose || !String(input).endsWith('/auth/refresh')) return response
+      lose = false
+      throw new TypeError('the answer was lost')
+    }
+    const keyway = new Keyway({ url, tokens, fetch: losing })
+    const before = (await tokens.get())!.refresh
+    await keyway.refresh()
+    assert.notEqual((await tokens.get())!.refresh, before)
+    assert.equal((await keyway.account.get()).balance.amount, '2.00')
+    await keyway.logout()
+    await assert.rejects(
+      keyway.account.get(),
+      (error: KeywayError) => error.code === 'authentication_required',
+    )
+  })
+})

@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Keyway } from '../../src/client.ts'
+import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
+
+export interface KeywayServer {
+  url: string
+  /** Signed in as a new person. */
+  keyway: Keyway
+  tokens: TokenStore
+  /** SIGTERM, and anew on the same data and port. */
+  restart(): Promise<void>
+}
+
+interface TestContext {
+  after(fn: () => Promise<void> | void): void
+}
+
+const LAUNCHER = fileURLToPath(new URL('../../../server/bin/keyway.js', import.meta.url))
+
+/** The whole service in a process of its own, so that this also works on runtimes that cannot run the server. */
+export async function startKeyway(t: TestContext): Promise<KeywayServer> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
+  const port = await freePort()
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
+  const env = { ...Object.fromEntries(own), KEYWAY_PORT: String(port), KEYWAY_DATA_DIR: dataDir }
+  let child = await serve(env)
+  t.after(async () => {
+    await end(child, 'SIGKILL')
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+  const url = `http://localhost:${port}`
+  const tokens = memoryTokenStore()
+  const keyway = new Keyway({ url, tokens })
+  await signIn(keyway, url)
+  const restart = async () => {
+    await end(child, 'SIGTERM')
+    child = await serve(env)
+  }
+  return { url, keyway, tokens, restart }
+}
+
+async function serve(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
+  const child = spawn('node', [LAUNCHER, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  const ready = new Promise<void>((resolve, reject) => {
+    const collect = (chunk: Buffer) => {
+      output += chunk
+      if (output.includes('Keyway is ready')) resolve()
+    }
+    child.stdout!.on('data', collect)
+    child.stderr!.on('data', collect)
+    child.once('exit', status => reject(new Error(`the service ended with ${status}:\n${output}`)))
+  })
+  await ready
+  return child
+}
+
+async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill(signal)
+  await exited
+}
+
+async function signIn(keyway: Keyway, url: string): Promise<void> {
+  const email = 'ada@example.com'
+  const { login_id } = await keyway.sendMagicLink({ email })
+  await keyway.verifyMagicLink({ login_id, code: await codeFromInbox(url, email), email })
+}
+
+/** The inbox has the mail as soon as the outbox delivered it, which is soon but not now. */
+async function codeFromInbox(url: string, email: string): Promise<string> {
+  const address = `${url}/inbox?to=${encodeURIComponent(email)}`
+  for (let look = 0; look < 200; look++) {
+    const response = await fetch(address, { headers: { accept: 'application/json' } })
+    const { data } = (await response.json()) as { data: { code: string | null }[] }
+    const code = data.find(mail => mail.code)?.code
+    if (code) return code
+    await new Promise(resolve => setTimeout(resolve, 25))
+  }
+  throw new Error('no mail arrived within 5 s')
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as { port: number }
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
