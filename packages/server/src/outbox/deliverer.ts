@@ -104,9 +104,8 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
       stopping = true
       unsubscribe()
       cancelTimer()
-      if (leasing) await withinTime(leasing, deadline - HAND_BACK)
       const finished = () => Promise.all(underWay.keys())
-      await withinTime(finished(), deadline - HAND_BACK)
+      await withinTime(Promise.resolve(leasing).then(finished), deadline - HAND_BACK)
       for (const abort of underWay.values()) abort.abort(new Error('the service is stopping'))
       await withinTime(finished(), HAND_BACK)
     },
