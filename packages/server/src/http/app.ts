@@ -77,7 +77,7 @@ export function createApp(options: AppOptions): HttpApp {
   app.notFound(context => serveUnrouted(context))
   app.onError((error, context) => {
     const requestId = newId(clock.now())
-    return refuse(error, requestId, 'none', context)
+    return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
   return { fetch: (request, env) => app.fetch(request, env), routes }
 
@@ -121,14 +121,13 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   function refuse(
-    thrown: unknown,
+    error: KeywayError,
     requestId: string,
     challenge: Challenge,
     context: HttpContext,
     headers?: Record<string, string>,
   ): Response {
-    const error = toKeywayError(thrown, requestId, log)
-    const problem = toProblem(error, { requestId, publicUrl, challenge })
+    const problem = toProblem(error, { requestId, publicUrl, challenge, namesSettings: options.hasInbox })
     if (headers) problem.headers = { ...problem.headers, ...headers }
     return toResponse(problem, requestId, cors.headers(context.env.incoming))
   }
@@ -143,7 +142,7 @@ export function createApp(options: AppOptions): HttpApp {
       if (pages && !paths.isApiPath(context.req.path)) return await servePage(context, requestId)
       return refuse(notFound(), requestId, 'none', context)
     } catch (thrown) {
-      return refuse(thrown, requestId, 'none', context)
+      return refuse(toKeywayError(thrown, requestId, log), requestId, 'none', context)
     }
   }
 

@@ -174,6 +174,8 @@ export interface ErrorContext {
   publicUrl: string
   /** Which credential the route takes. */
   challenge: Challenge
+  /** Whether the caller is the operator, trying things out with a local inbox, and may know which setting refused. */
+  namesSettings?: boolean
 }
 
 /** The answer to a refusal, exactly as the contract's section 2 says. */
@@ -191,7 +193,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   if (errors) body.errors = errors
   if (retryAfter !== undefined) body.retry_after = retryAfter
   if (window) body.window = window
-  if (setting) body.setting = setting
+  if (setting && context.namesSettings) body.setting = setting
   const headers: Record<string, string> = {}
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter)
   const challenge = challengeFor(error, context.challenge)

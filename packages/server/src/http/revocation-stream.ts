@@ -6,6 +6,8 @@ interface Feed {
 
 /** A comment this often keeps proxies from cutting a quiet stream, and finds endings that no event told of. */
 const KEEP_ALIVE_MS = 15_000
+/** Lines that wait for a reader at most; one that is slower is better served by connecting anew with its last id. */
+const MAX_UNREAD = 10_000
 /** Entries told lately; the feed re-reads its last seconds, and a follower need not hear everything twice. */
 const REMEMBERED = 1000
 
@@ -26,15 +28,21 @@ export function eventStream({
   const told = new Set<string>()
   let cursor = first.next_cursor
   let stop = () => {}
+  let isOpen = true
   let reading = false
   let again = false
 
   return new ReadableStream({
     start(controller) {
-      const tell = (line: string) => controller.enqueue(encoder.encode(line))
       const end = () => {
         stop()
-        controller.close()
+        if (isOpen) controller.close()
+        isOpen = false
+      }
+      // A reader may leave, or stop reading, at any moment; nothing is kept for it beyond a bound.
+      const tell = (line: string) => {
+        if (isOpen) controller.enqueue(encoder.encode(line))
+        if ((controller.desiredSize ?? 0) < -MAX_UNREAD) end()
       }
       const unsubscribe = subscribe(() => void follow(tell, end))
       const timer = setInterval(() => {
@@ -49,9 +57,11 @@ export function eventStream({
       }
       tell('retry: 1000\n\n')
       tellEntries(first, tell)
-      if (first.has_more) void follow(tell, end)
+      // What ended between the first reading and the subscription.
+      void follow(tell, end)
     },
     cancel() {
+      isOpen = false
       stop()
     },
   })
@@ -62,7 +72,7 @@ export function eventStream({
     if (reading) return
     reading = true
     try {
-      while (again) {
+      while (again && isOpen) {
         again = false
         const feed = await read(cursor)
         tellEntries(feed, tell)

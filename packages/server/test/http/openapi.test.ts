@@ -36,7 +36,7 @@ describe('the API document', () => {
     )
     const text = JSON.stringify(document)
     for (const [, name] of text.matchAll(/"#\/components\/(?:schemas|examples)\/(\w+)"/g)) {
-      assert.ok(document.components.schemas[name!] ?? document.components.examples[name!], name)
+      assert.ok(document.components.schemas[name!] ?? document.components.examples[name!], String(name))
     }
     assert.doesNotMatch(text, /\$defs/)
   })
