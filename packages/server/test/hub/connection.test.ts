@@ -213,7 +213,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] })
     assert.equal(await first.end(), '4403 network_not_allowed')
     const second = await connect(services, url, await makeKey(services, userId))
-    await services.accounts.suspend(userId)
+    await services.users.suspend(userId)
     assert.equal(await second.end(), '4403 account_suspended')
   })
 

@@ -121,7 +121,7 @@ describe('the handshake', DEADLINE, () => {
     assert.equal(await refused(rotated, '127.0.0.1', rotate), '4408 token_expired')
     const asleep = await makeKey(services, userId)
     assert.equal(
-      await refused(asleep, '127.0.0.1', () => services.accounts.suspend(userId)),
+      await refused(asleep, '127.0.0.1', () => services.users.suspend(userId)),
       '4403 account_suspended',
     )
   })
