@@ -10,6 +10,7 @@ import { type Answer, toResponse } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
 import { type Callers, isLoopbackName } from './caller.ts'
 import { createCors } from './cors.ts'
+import { docsPage } from './docs-page.ts'
 import { type Challenge, toKeywayError, toProblem } from './errors.ts'
 import { createOpenApi } from './openapi.ts'
 import { createPathTable } from './path-table.ts'
@@ -64,6 +65,7 @@ export function createApp(options: AppOptions): HttpApp {
     ...options,
     proxyMistake: () => callers.proxyMistake,
     openApi: () => createOpenApi(routes, options),
+    docs: () => docsPage(routes, options),
   })
   const paths = createPathTable(routes)
 

@@ -63,7 +63,8 @@ function operationOf(route: Route, schemas: Json): Json {
   }
 }
 
-function accessNote({ access }: Route): string {
+/** Who may call it, as a sentence. */
+export function accessNote({ access }: Route): string {
   if (access === 'session') return ' Needs an access token: no API key may do this.'
   if (access === 'owner') return ' Needs an access token or an API key without scopes.'
   if (access === 'app' || access === 'public') return ''

@@ -10,6 +10,7 @@ const API_SEGMENTS = new Set([
   'livez',
   'readyz',
   'openapi.json',
+  'docs',
 ])
 
 export interface PathTable {

@@ -50,7 +50,7 @@ describe('the API document', () => {
       const documented = route.answers.find(({ status }) => status === answer.status)
       const title = `${route.method} ${route.path}: ${answer.status} ${answer.text}`
       if (route.operation === 'connectToHub') assert.equal(answer.status, 426)
-      else if (documented?.schema) documented.schema.parse(answer.body)
+      else if (documented?.schema) documented.schema.parse(answer.body ?? answer.text)
       else if (documented) assert.equal(answer.text, '', title)
       else {
         // No agent is connected here, so there is none to reach.
@@ -149,3 +149,13 @@ async function openWorld(t: TestContext) {
 function order({ operation }: Route): number {
   return ['endOtherSessions', 'logOut'].indexOf(operation)
 }
+
+test('people can read every call, its example and its errors at /docs', async t => {
+  const { app, get } = await openServer('sqlite', t)
+  const { text, headers } = await get('/docs')
+  assert.match(headers.get('content-type')!, /^text\/html/)
+  for (const { path, operation } of app.routes) {
+    assert.ok(text.includes(path) && text.includes(`id="${operation}"`), operation)
+  }
+  assert.doesNotMatch(text, /<script|\[object/)
+})

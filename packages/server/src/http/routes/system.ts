@@ -3,6 +3,7 @@ import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { KeywayError } from '../../errors.ts'
 import { type Answer, ok } from '../answer.ts'
+import { DOCS_CONTENT_SECURITY_POLICY } from '../docs-page.ts'
 import { ERROR_KINDS } from '../errors.ts'
 import { notFound, type Route, route } from '../route.ts'
 import type { HealthCheck, HttpServices } from '../services.ts'
@@ -46,11 +47,13 @@ export interface SystemOptions {
   hasInbox: boolean
   proxyMistake: () => string | null
   openApi: () => unknown
+  docs: () => string
 }
 
 export function systemRoutes(options: SystemOptions): Route[] {
   const { services, publicUrl, version } = options
   let openApiText: string | null = null
+  let docsText: string | null = null
 
   return [
     route({
@@ -171,6 +174,22 @@ export function systemRoutes(options: SystemOptions): Route[] {
       handle() {
         openApiText ??= JSON.stringify(options.openApi())
         return { status: 200, body: openApiText, headers: { 'Cache-Control': 'public, max-age=60' } }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/docs',
+      operation: 'getDocs',
+      tag: TAG,
+      summary: 'This API, for people',
+      description: 'One page with every call, an example of it, its answers and its errors.',
+      access: 'public',
+      answers: [{ status: 200, description: 'The page.', schema: z.string(), type: 'text/html' }],
+      errors: [],
+      handle() {
+        docsText ??= options.docs()
+        const headers = { 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }
+        return { status: 200, body: docsText, type: 'text/html; charset=utf-8', headers }
       },
     }),
     route({
