@@ -63,7 +63,7 @@ function forge(header: string | object, payload: string | object, secretKey = pa
   return `${input}.${sign(Buffer.from(input), secretKey).toString('base64url')}`
 }
 
-async function refuses(token: string, what?: string): Promise<void> {
+async function refuses(token: string, what = 'this token is refused'): Promise<void> {
   assert.equal(await jwt.verify(token, EXPECTED), null, what)
 }
 
