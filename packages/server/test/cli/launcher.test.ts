@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { describe, type TestContext, test } from 'node:test'
+import { root } from '../structure/source.ts'
 import {
   environment,
   freePort,
@@ -32,6 +35,15 @@ function keyway(
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
     ),
   )
+}
+
+async function untilPrinted(stream: Readable, pattern: RegExp): Promise<void> {
+  let text = ''
+  for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
+    text += chunk
+    if (pattern.test(text)) return
+  }
+  throw new Error(`it ended without printing ${pattern}: ${text}`)
 }
 
 async function defaults(t: TestContext): Promise<Record<string, string>> {
@@ -63,6 +75,16 @@ describe('starting and stopping', () => {
       assert.equal(await server.end(signal), 0, server.output())
       assert.ok(performance.now() - started < 10_000)
     })
+
+  test('SIGTERM to npm reaches it, and npm ends with its status', async t => {
+    const settings = await defaults(t)
+    const npm = spawn('npm', ['start'], { cwd: root, env: environment(settings) })
+    t.after(() => npm.kill('SIGKILL'))
+    await untilPrinted(npm.stdout, /is ready/)
+    npm.kill('SIGTERM')
+    assert.deepEqual(await once(npm, 'exit'), [0, null])
+    await assert.rejects(fetch(`http://localhost:${settings.KEYWAY_PORT}/livez`))
+  })
 
   test('a taken port is one sentence and status 78', async t => {
     const settings = await defaults(t)
