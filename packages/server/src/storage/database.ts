@@ -51,6 +51,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
     lookUp: (what, key) => engine.lookUp(what, key),
   })
+  let closing: Promise<void> | undefined
   return {
     store,
     engine,
@@ -59,7 +60,10 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     transaction: (work, landed) =>
       engine.transaction(tx => work(toTransaction(engine, tx)), landed && (() => landed(store))),
     readClock: () => engine.readClock(),
-    close: () => engine.close(),
+    close: () => {
+      closing ??= engine.close()
+      return closing
+    },
   }
 }
 

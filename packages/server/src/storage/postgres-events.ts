@@ -174,6 +174,5 @@ export function createPostgresEvents(deps: {
     if (stopped) return
     clearTimeout(timer)
     timer = setTimeout(() => void step(), ms)
-    timer.unref()
   }
 }

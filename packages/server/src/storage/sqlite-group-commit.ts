@@ -5,7 +5,8 @@ import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
 const MAX_BATCH = 256
-const MAX_BATCH_MS = 5
+/** How long the first of a batch waits for its commit at most, so that many newcomers do not starve it. */
+const MAX_BATCH_MS = 20
 
 export interface GroupCommit {
   readonly commits: number

@@ -96,9 +96,6 @@ forEachEngine(engine => {
     const { id } = await insertUser(storage.store)
     for (let i = 0; i < 5; i++) await storage.store.billing.post(anEntry(id, 1))
     const all = await readAll(page => storage.store.billing.ledger(id, page))
-    assert.deepEqual(
-      all.map(entry => entry.balanceAfter).toSorted(),
-      [1, 2, 3, 4, 5],
-    )
+    assert.deepEqual(all.map(entry => entry.balanceAfter).toSorted(), [1, 2, 3, 4, 5])
   })
 })

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { describe, type TestContext, test } from 'node:test'
+import type { Event } from '../../src/events.ts'
+import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
+import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
+import { withClient } from '../support/postgres.ts'
+import { aUser } from './fixtures.ts'
+
+describe('postgres', { skip: postgresMissing() }, () => {
+  test('an event reaches another node, whatever its length, once', async t => {
+    const opened = await openTestStorage('postgres', t)
+    const other = await opened.reopen()
+    const payload = 'ü€😀'.repeat(5000)
+    const relay = { type: 'hub.relay', to: 'node', payload } as const
+    const heard = nextEvents(other, 4)
+    await opened.storage.transaction(async tx => {
+      tx.publish(relay)
+      tx.publish({ type: 'mail.queued' })
+      tx.publish({ type: 'mail.queued' })
+    })
+    await opened.storage.events.publish(relay)
+    assert.deepEqual(await heard, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
+  })
+
+  test('a listener whose connection is cut connects anew and says that there was a gap', async t => {
+    const { storage, config } = await openTestStorage('postgres', t)
+    const heard = nextEvents(storage, 1)
+    await cutListeners(urlOf(config))
+    assert.deepEqual(await heard, [{ type: 'events.gap' }])
+    assert.equal(storage.eventsHealth().listening, true)
+    const again = nextEvents(storage, 1)
+    await storage.events.publish({ type: 'mail.queued' })
+    assert.deepEqual(await again, [{ type: 'mail.queued' }])
+  })
+
+  test('a deadlock is undone and tried again, and both transactions land', async t => {
+    const { storage } = await openTestStorage('postgres', t)
+    await storage.store.instance.replace('a', '')
+    await storage.store.instance.replace('b', '')
+    let runs = 0
+    const first = barrier(2)
+    const update = (one: string, two: string) =>
+      storage.transaction(async tx => {
+        const attempt = ++runs
+        await tx.instance.replace(one, `by ${one}`)
+        if (attempt <= 2) await first()
+        await tx.instance.replace(two, `by ${one}`)
+      })
+    await Promise.all([update('a', 'b'), update('b', 'a')])
+    assert.equal(runs, 3)
+    assert.equal(await storage.store.instance.find('a'), await storage.store.instance.find('b'))
+  })
+
+  test('a transaction that never serializes is tried four times in all, then unavailable', async t => {
+    const { storage } = await openTestStorage('postgres', t)
+    let runs = 0
+    const failing = storage.engine.transaction(async tx => {
+      runs++
+      await tx.execute(`do $$ begin raise exception 'again' using errcode = '40001'; end $$`, [])
+    })
+    await assert.rejects(failing, { code: 'unavailable' })
+    assert.equal(runs, 4)
+  })
+
+  test('a COMMIT whose answer was lost is read back and not repeated', async t => {
+    const { storage, losingAnswers } = await openThroughProxy(t)
+    const user = aUser()
+    let runs = 0
+    const outcome = await storage.transaction(
+      async tx => {
+        runs++
+        await tx.users.insert(user)
+        losingAnswers()
+        return 'made'
+      },
+      async store => ((await store.users.find(user.id)) ? 'made' : undefined),
+    )
+    assert.equal(outcome, 'made')
+    assert.equal(runs, 1)
+  })
+
+  test('a COMMIT whose answer was lost and that nobody can read back is unavailable', async t => {
+    const { storage, losingAnswers } = await openThroughProxy(t)
+    const user = aUser()
+    const unknown = storage.transaction(async tx => {
+      await tx.users.insert(user)
+      losingAnswers()
+    })
+    await assert.rejects(unknown, { code: 'unavailable' })
+  })
+
+  test('every connection cut at once hurts only what was under way; the next call works', async t => {
+    const { storage, config } = await openTestStorage('postgres', t)
+    await Promise.all(Array.from({ length: 10 }, () => storage.store.apps.list()))
+    const gap = nextEvents(storage, 1)
+    await withClient(urlOf(config), client =>
+      client.query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+      ),
+    )
+    await gap
+    assert.equal((await storage.store.apps.list()).length, 3)
+  })
+
+  test('a pool without a free connection answers unavailable within three seconds', async t => {
+    const { storage } = await openTestStorage('postgres', t)
+    const release = Promise.withResolvers<void>()
+    const stuck = Array.from({ length: 20 }, () => storage.transaction(() => release.promise))
+    const started = performance.now()
+    await assert.rejects(storage.store.apps.list(), { code: 'unavailable' })
+    assert.ok(performance.now() - started < 3000)
+    release.resolve()
+    await Promise.all(stuck)
+    assert.equal((await storage.store.apps.list()).length, 3)
+  })
+})
+
+function urlOf(config: TestStorage['config']): string {
+  return (config.database as { url: string }).url
+}
+
+function nextEvents(storage: DatabaseStorage, count: number): Promise<Event[]> {
+  const { promise, resolve } = Promise.withResolvers<Event[]>()
+  const events: Event[] = []
+  const stop = storage.events.subscribe(event => {
+    events.push(event)
+    if (events.length < count) return
+    stop()
+    resolve(events)
+  })
+  return promise
+}
+
+async function cutListeners(url: string): Promise<void> {
+  await withClient(url, client =>
+    client.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query ilike 'listen%'`,
+    ),
+  )
+}
+
+function barrier(count: number): () => Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let arrived = 0
+  return () => {
+    if (++arrived === count) resolve()
+    return promise
+  }
+}
+
+/** A storage whose connections run through a proxy that can swallow the next answer and hang up. */
+async function openThroughProxy(t: TestContext) {
+  const { config, log } = await openTestStorage('postgres', t)
+  const direct = new URL(urlOf(config))
+  const sockets = new Set<Socket>()
+  let losing = false
+  const proxy = createServer(client => {
+    const server = connect(Number(direct.port), direct.hostname)
+    for (const socket of [client, server]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        client.destroy()
+        server.destroy()
+      })
+    }
+    client.pipe(server)
+    server.on('data', answer => {
+      if (!losing) return void client.write(answer)
+      losing = false
+      client.destroy()
+    })
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  const url = new URL(direct)
+  url.port = String((proxy.address() as { port: number }).port)
+  const storage = await createStorage(
+    { ...postgresConfig(url.href), events: { kind: 'postgres', url: direct.href } },
+    log,
+  )
+  t.after(async () => {
+    await storage.close()
+    for (const socket of sockets) socket.destroy()
+    proxy.close()
+  })
+  return {
+    storage,
+    losingAnswers() {
+      losing = true
+    },
+  }
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { createLog } from '../../src/log.ts'
+import {
+  createStorage,
+  DatabaseTooNew,
+  MigrationNeeded,
+  type StorageConfig,
+} from '../../src/storage/database.ts'
+import {
+  type EngineName,
+  forEachEngine,
+  openTestStorage,
+  postgresConfig,
+  postgresMissing,
+  sqliteConfig,
+} from '../support/engines.ts'
+import { createEmptyDatabase } from '../support/postgres.ts'
+
+const log = createLog('silent')
+
+describe('the schema', () => {
+  test('is the same in both engines, down to nulls and keys', { skip: postgresMissing() }, async t => {
+    const sqlite = await readSchema('sqlite', t)
+    const postgres = await readSchema('postgres', t)
+    assert.ok(sqlite.length > 150)
+    assert.deepEqual(sqlite, postgres)
+  })
+})
+
+forEachEngine(engine => {
+  test('nodes that start at once on an empty database migrate it once', async t => {
+    const config = await emptyDatabase(engine, t)
+    const nodes = await Promise.all([1, 2, 3, 4].map(() => createStorage(config, log)))
+    for (const node of nodes) assert.equal((await node.store.apps.list()).length, 3)
+    await Promise.all(nodes.map(node => node.close()))
+  })
+
+  test('without leave to migrate an old database is refused', async t => {
+    const config = await emptyDatabase(engine, t)
+    await assert.rejects(createStorage({ ...config, autoMigrate: false }, log), MigrationNeeded)
+  })
+
+  test('a database of a newer version is refused', async t => {
+    const { storage, config } = await openTestStorage(engine, t)
+    await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
+    await assert.rejects(createStorage(config, log), DatabaseTooNew)
+  })
+})
+
+async function emptyDatabase(engine: EngineName, t: TestContext): Promise<StorageConfig> {
+  if (engine === 'sqlite') {
+    const folder = mkdtempSync(join(tmpdir(), 'keyway-sqlite-'))
+    t.after(() => rmSync(folder, { recursive: true, force: true }))
+    return sqliteConfig(folder)
+  }
+  const database = await createEmptyDatabase()
+  t.after(database.drop)
+  return postgresConfig(database.url)
+}
+
+const SQLITE_COLUMNS = `
+  select m.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end as line
+  from sqlite_master m join pragma_table_info(m.name) c where m.type = 'table'`
+const POSTGRES_COLUMNS = `
+  select table_name || '.' || column_name || ' ' || data_type || case is_nullable when 'NO' then ' not null' else '' end as line
+  from information_schema.columns where table_schema = 'public'`
+const SQLITE_INDEXES = `
+  select m.name || ' (' || (select group_concat(name, ', ' order by seqno) from pragma_index_info(i.name)) || ')'
+    || case when i."unique" then ' unique' else '' end as line
+  from sqlite_master m join pragma_index_list(m.name) i where m.type = 'table'`
+const POSTGRES_INDEXES = `
+  select t.relname || ' (' || (select string_agg(a.attname, ', ' order by k.n)
+      from unnest(x.indkey::smallint[]) with ordinality k(attnum, n)
+      join pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum) || ')'
+    || case when x.indisunique then ' unique' else '' end as line
+  from pg_index x join pg_class t on t.oid = x.indrelid join pg_namespace n on n.oid = t.relnamespace
+  where n.nspname = 'public'`
+
+async function readSchema(engine: EngineName, t: TestContext): Promise<string[]> {
+  const { storage } = await openTestStorage(engine, t)
+  const queries =
+    engine === 'sqlite' ? [SQLITE_COLUMNS, SQLITE_INDEXES] : [POSTGRES_COLUMNS, POSTGRES_INDEXES]
+  const lines: string[] = []
+  for (const query of queries) {
+    const { rows } = await storage.engine.connection.execute(query, [])
+    lines.push(...rows.map(row => (row as { line: string }).line))
+  }
+  // SQLite's own integer key needs no index, PostgreSQL's has one.
+  return lines.filter(line => !line.startsWith('schema_lock (')).sort()
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import { lockDataDir } from '../../src/storage/database.ts'
+import type { SqliteEngine } from '../../src/storage/sqlite.ts'
+import { openTestStorage } from '../support/engines.ts'
+
+describe('sqlite', () => {
+  test('transactions that come together share a few commits', async t => {
+    const { storage } = await openTestStorage('sqlite', t)
+    const engine = storage.engine as SqliteEngine
+    const before = engine.commits
+    const names = Array.from({ length: 64 }, (_, number) => `name ${number}`)
+    await Promise.all(names.map(name => storage.transaction(tx => tx.instance.replace(name, 'x'))))
+    assert.ok(engine.commits - before <= 32, `${engine.commits - before} commits for 64 transactions`)
+    for (const name of names) assert.equal(await storage.store.instance.find(name), 'x')
+  })
+
+  test('single writes outside of a transaction share commits too', async t => {
+    const { storage } = await openTestStorage('sqlite', t)
+    const engine = storage.engine as SqliteEngine
+    const before = engine.commits
+    await Promise.all(
+      Array.from({ length: 64 }, (_, number) => storage.store.instance.replace(`${number}`, 'x')),
+    )
+    assert.ok(engine.commits - before <= 32)
+  })
+
+  test('an acknowledged write is on disk: WAL, full synchronisation, foreign keys', async t => {
+    const { storage } = await openTestStorage('sqlite', t)
+    // Told by the writer's own connection, since these are settings of a connection.
+    const [journal, synchronous, foreignKeys] = await storage.engine.transaction(async tx => [
+      await tx.execute('pragma journal_mode', []),
+      await tx.execute('pragma synchronous', []),
+      await tx.execute('pragma foreign_keys', []),
+    ])
+    assert.deepEqual(journal!.rows, [{ journal_mode: 'wal' }])
+    assert.deepEqual(synchronous!.rows, [{ synchronous: 2 }])
+    assert.deepEqual(foreignKeys!.rows, [{ foreign_keys: 1 }])
+  })
+
+  test('a full disk fails what was under way with unavailable, and writing goes on once there is room', async t => {
+    const { storage } = await openTestStorage('sqlite', t)
+    const { rows } = await storage.engine.connection.execute('select page_count from pragma_page_count()', [])
+    const pages = (rows[0] as { page_count: number }).page_count
+    const limit = (count: number) =>
+      storage.engine.transaction(tx => tx.execute(`pragma max_page_count = ${count}`, []))
+    await limit(pages + 20)
+    const write = (number: number) =>
+      storage.transaction(tx => tx.instance.replace(`name ${number}`, 'x'.repeat(20_000)))
+    const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, number) => write(number)))
+    const refused = outcomes.filter(outcome => outcome.status === 'rejected')
+    assert.ok(refused.length > 0)
+    for (const outcome of refused) assert.equal(outcome.reason.code, 'unavailable')
+    for (const [number, outcome] of outcomes.entries()) {
+      const kept = await storage.store.instance.find(`name ${number}`)
+      assert.equal(kept !== null, outcome.status === 'fulfilled', `name ${number}`)
+    }
+    await limit(1_000_000)
+    await write(1)
+  })
+
+  test('a second process may write while the first one runs', async t => {
+    const { storage, config } = await openTestStorage('sqlite', t)
+    const { file } = config.database as { file: string }
+    const write = `
+      const { DatabaseSync } = require('node:sqlite')
+      const database = new DatabaseSync(process.argv[1], { timeout: 2000 })
+      database.exec("begin immediate; insert into instance values ('from', 'outside'); commit")`
+    assert.equal(spawnSync(process.execPath, ['-e', write, file]).status, 0)
+    assert.equal(await storage.store.instance.find('from'), 'outside')
+    await storage.store.instance.replace('from', 'inside')
+  })
+
+  test('one process serves a data folder at a time', async t => {
+    const { config } = await openTestStorage('sqlite', t)
+    const dataDir = join(config.dataDir, 'served')
+    const unlock = lockDataDir(dataDir)
+    assert.ok(unlock)
+    assert.equal(lockDataDir(dataDir), null)
+    unlock()
+    lockDataDir(dataDir)!()
+    assert.equal(statSync(dataDir).mode & 0o777, 0o700)
+    assert.equal(dirname((config.database as { file: string }).file), config.dataDir)
+  })
+})

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Event } from '../../src/events.ts'
+import type { Storage } from '../../src/store.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { aUser } from './fixtures.ts'
+
+forEachEngine(engine => {
+  test('a transaction that throws leaves no row and tells nobody', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const heard = hear(storage)
+    const user = aUser()
+    const failing = storage.transaction(async tx => {
+      await tx.users.insert(user)
+      tx.publish({ type: 'user.changed', userId: user.id })
+      throw new Error('no')
+    })
+    await assert.rejects(failing, /no/)
+    assert.equal(await storage.store.users.find(user.id), null)
+    await storage.transaction(async tx => tx.publish({ type: 'mail.queued' }))
+    await heard.until(1)
+    assert.deepEqual(heard.events, [{ type: 'mail.queued' }])
+  })
+
+  test('what a transaction wrote is there for everyone who hears its event, told once and in order', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const users = [aUser(), aUser()]
+    const seen: Promise<unknown>[] = []
+    const heard = hear(storage, event => {
+      if (event.type === 'user.changed') seen.push(storage.store.users.find(event.userId))
+    })
+    await storage.transaction(async tx => {
+      for (const user of users) {
+        await tx.users.insert(user)
+        tx.publish({ type: 'user.changed', userId: user.id })
+      }
+    })
+    await storage.events.publish({ type: 'mail.queued' })
+    await heard.until(3)
+    assert.deepEqual(
+      heard.events.map(event => event.type),
+      ['user.changed', 'user.changed', 'mail.queued'],
+    )
+    assert.deepEqual(await Promise.all(seen), users)
+  })
+
+  test('a transaction sees its own writes, others do not before it ends', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const user = aUser()
+    await storage.transaction(async tx => {
+      await tx.users.insert(user)
+      assert.deepEqual(await tx.users.find(user.id), user)
+      assert.equal(await storage.store.users.find(user.id), null)
+    })
+    assert.deepEqual(await storage.store.users.find(user.id), user)
+  })
+
+  test('a refused statement fails its own transaction and no other', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const user = aUser()
+    await storage.store.users.insert(user)
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, number) =>
+        storage.transaction(async tx => {
+          await tx.instance.replace(`name ${number}`, 'value')
+          if (number % 2) await tx.users.insert({ ...aUser(), id: user.id })
+          return number
+        }),
+      ),
+    )
+    assert.deepEqual(
+      outcomes.map(outcome => outcome.status === 'fulfilled'),
+      [true, false, true, false, true, false],
+    )
+    assert.equal(await storage.store.instance.find('name 1'), null)
+    assert.equal(await storage.store.instance.find('name 2'), 'value')
+  })
+
+  test('a listener that throws keeps nobody else from hearing', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    storage.events.subscribe(() => {
+      throw new Error('no')
+    })
+    const heard = hear(storage)
+    await storage.events.publish({ type: 'mail.queued' })
+    await heard.until(1)
+  })
+
+  test('a closed storage answers unavailable', async t => {
+    const opened = await openTestStorage(engine, t)
+    await opened.storage.close()
+    await assert.rejects(opened.storage.store.apps.list(), { code: 'unavailable' })
+    await assert.rejects(
+      opened.storage.transaction(tx => tx.apps.list()),
+      { code: 'unavailable' },
+    )
+  })
+
+  test('the clock of the database is the time of day in milliseconds', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const now = performance.timeOrigin + performance.now()
+    assert.ok(Math.abs((await storage.readClock()) - now) < 5000)
+  })
+})
+
+interface Heard {
+  events: Event[]
+  until(count: number): Promise<void>
+}
+
+function hear(storage: Storage, also: (event: Event) => void = () => {}): Heard {
+  const events: Event[] = []
+  let check = () => {}
+  storage.events.subscribe(event => {
+    events.push(event)
+    also(event)
+    check()
+  })
+  return {
+    events,
+    until: count =>
+      new Promise(resolve => {
+        check = () => events.length >= count && resolve()
+        check()
+      }),
+  }
+}
