@@ -65,7 +65,7 @@ async function upgrade(
   const chunks: Buffer[] = []
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   socket.on('data', chunk => {
-    chunks.push(chunk)
+    chunks.push(Buffer.from(chunk))
     if (Buffer.concat(chunks).includes('"ready"')) resolve()
     if (closeCode(Buffer.concat(chunks)) !== null) socket.end()
   })
