@@ -156,13 +156,19 @@ export function createApp(options: AppOptions): HttpApp {
 
   async function servePage(context: HttpContext, requestId: string): Promise<Response> {
     const elsewhere = loopbackRedirect(context)
-    if (elsewhere) return toResponse({ status: 307, headers: { Location: elsewhere } }, requestId, null)
+    if (elsewhere) return redirect(elsewhere, requestId)
     const response = await pages!.fetch(context.req.raw, context.env)
     const isUnknown =
       response.status === 404 && response.headers.get('content-type')?.startsWith('text/plain')
+    // Whoever is not signed in goes on from there to /sign-in.
+    if (isUnknown && context.req.path === '/') return redirect('/keys', requestId)
     if (isUnknown) return refuse(notFound(), requestId, 'none', context)
     if (!response.headers.has('X-Request-Id')) response.headers.set('X-Request-Id', requestId)
     return response
+  }
+
+  function redirect(location: string, requestId: string): Response {
+    return toResponse({ status: 307, headers: { Location: location } }, requestId, null)
   }
 
   /**
