@@ -10,6 +10,13 @@ import { createGroupCommit } from './sqlite-group-commit.ts'
 import { toSqliteValues } from './sqlite-values.ts'
 import { startWriter } from './sqlite-writer-client.ts'
 
+/** Kysely would send one statement at a time; the writer's own queue is there to take many. */
+class QueueingAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+}
+
 export interface SqliteEngine extends Engine {
   /** Outer commits so far: far fewer than transactions when many come at once. */
   readonly commits: number
@@ -40,7 +47,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       return group.commits
     },
     dialect: {
-      createAdapter: () => new SqliteAdapter(),
+      createAdapter: () => new QueueingAdapter(),
       createQueryCompiler: () => new SqliteQueryCompiler(),
       createIntrospector: db => new SqliteIntrospector(db),
     },
