@@ -3,15 +3,21 @@ import { describe, test } from 'node:test'
 import { Agent } from '../src/agent.ts'
 import { KeywayError } from '../src/errors.ts'
 import { platformWebSocket, startAgent, startConnected } from './support/agents.ts'
-import { problem, readyFrame, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
-import { record } from './support/recorder.ts'
+import {
+  problem,
+  readyFrame,
+  type ServerEnd,
+  startProtocolServer,
+  TEST_KEY,
+} from './support/protocol-server.ts'
+import { type Recorded, record } from './support/recorder.ts'
 
 const HOUR = 3_600_000
 const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 
-/** Lets everything that is already on its way arrive; no timer of ours is involved. */
+/** Lets what is already on its way arrive, where nothing that can be awaited tells of it. */
 const settle = async (rounds = 20) => {
-  for (let round = 0; round < rounds; round++) await new Promise(resolve => setImmediate(resolve))
+  for (let round = 0; round < rounds; round++) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
 describe('connecting', () => {
@@ -132,7 +138,7 @@ describe('stopping for good', () => {
   test('a revocation noticed at the renewal closes the connection at once', async t => {
     const { server, events, clock, end } = await startConnected(t)
     server.answer = () => problem(401, 'api_key_revoked')
-    await keepAlive(clock, end, 720_000)
+    await keepAlive(clock, end, events, 720_000)
     assert.equal((await events.stopped.next()).error?.code, 'api_key_revoked')
     await end.closed
   })
@@ -444,7 +450,7 @@ describe('renewing', () => {
       const events = record(agent)
       const end = await server.connections.next()
       await events.ready.next()
-      await keepAlive(clock, end, seconds * 1000 - 100)
+      await keepAlive(clock, end, events, seconds * 1000 - 100)
       assert.equal(server.exchangeCount, 1)
       clock.advance(100)
       const frame = (await nextOf(end, 'token')) as { token: string }
@@ -461,7 +467,7 @@ describe('renewing', () => {
       server.answer = count =>
         count === 2 ? problem(503, 'unavailable') : count === 3 ? 'drop' : usual(count)
     })
-    await keepAlive(clock, end, 720_000)
+    await keepAlive(clock, end, events, 720_000)
     for (let round = 0; round < 4; round++) {
       await settle()
       clock.advance(1000)
@@ -473,7 +479,7 @@ describe('renewing', () => {
 
   test('a refused token is replaced by a fresh one, and the connection stays', async t => {
     const { clock, end, events } = await startConnected(t)
-    await keepAlive(clock, end, 720_000)
+    await keepAlive(clock, end, events, 720_000)
     await nextOf(end, 'token')
     end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
     await settle()
@@ -520,16 +526,17 @@ describe('renewing', () => {
   }
 })
 
-/** Time passes on a line where the other side answers pings. */
+/** Time passes on a line where the other side is heard from. */
 async function keepAlive(
   clock: { advance(ms: number): void },
-  end: { send(frame: { type: string }): void },
+  end: ServerEnd,
+  events: Recorded,
   ms: number,
 ): Promise<void> {
   for (let left = ms; left > 0; left -= 20_000) {
     clock.advance(Math.min(20_000, left))
-    end.send({ type: 'pong' })
-    await settle(3)
+    end.send({ type: 'message', id: `heard-${left}`, from: 'x', from_key_id: null, data: null })
+    await events.message.next()
   }
 }
 
