@@ -20,6 +20,13 @@ async function pageSession({ sendTo, magicLinks }: Services, email: string) {
   return { ...started, cookie: started.cookie! }
 }
 
+/** The same credential with the last bit of its MAC turned over. */
+function forgedFrom(credential: string): string {
+  const bytes = Buffer.from(credential.slice(4), 'base64url')
+  bytes[bytes.length - 1]! ^= 1
+  return credential.slice(0, 4) + bytes.toString('base64url')
+}
+
 async function eventTypes({ store }: Services, userId: string): Promise<string[]> {
   return (await store.securityEvents.list(userId, page)).rows.map(({ type }) => type)
 }
@@ -269,6 +276,16 @@ forEachEngine(engine => {
     assert.ok(await services.sessions.authenticateCookie(cookie))
     services.clock.advance(300_000)
     assert.equal(await services.sessions.authenticateCookie(cookie), null)
+  })
+
+  test('whoever knows only the id of a session neither ends it nor signs in with it', async t => {
+    const services = await openServices(engine, t)
+    const { cookie } = await pageSession(services, 'a@example.com')
+    const { tokens } = await services.signIn('a@example.com')
+    assert.equal(await services.sessions.authenticateCookie(forgedFrom(cookie)), null)
+    const forged = forgedFrom(tokens.refreshToken)
+    assert.equal(await services.sessions.endByToken(forged, 'logout', caller()), false)
+    assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'none')
   })
 
   test("an ended page session's cookie is dead at once", async t => {
