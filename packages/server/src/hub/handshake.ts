@@ -4,7 +4,7 @@ import { type ErrorCode, HUB_BEARER_PREFIX, HUB_PROTOCOL, type Problem } from '@
 import { MAX_TOKEN_LENGTH } from './frames.ts'
 
 export interface Refusal {
-  status: 400 | 401 | 403 | 426 | 429 | 503
+  status: 400 | 401 | 403 | 404 | 426 | 429 | 503
   code: ErrorCode
   detail: string
   headers?: Record<string, string>
@@ -16,6 +16,7 @@ export interface Credential {
   way: 'header' | 'subprotocol'
 }
 
+const HUB_PATH = '/hub'
 const TWO_WAYS = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
 const CREDENTIAL_PARAMETERS =
   /(?:^|[?&])(?:[a-z_-]*token|api[_-]?key|key|bearer|jwt|auth(?:orization)?)=|svc_[0-9A-Za-z]{32}|eyJ[\w-]+\.eyJ/i
@@ -23,6 +24,9 @@ const BEARER = /^bearer +([^\s,]+) *$/i
 
 /** RFC 6455 section 4.2.1, as far as it is asked before any credential is looked at. */
 export function upgradeProblem(request: IncomingMessage): Refusal | null {
+  if (request.url?.split('?')[0] !== HUB_PATH) {
+    return refusal(404, 'not_found', `The hub is at ${HUB_PATH}.`)
+  }
   if (request.headers.upgrade?.toLowerCase() !== 'websocket' || request.method !== 'GET') {
     return refusal(426, 'upgrade_required', 'Connect with a WebSocket client.', { Upgrade: 'websocket' })
   }
@@ -93,6 +97,7 @@ const STATUS_TEXT: Record<Refusal['status'], string> = {
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
+  404: 'Not Found',
   426: 'Upgrade Required',
   429: 'Too Many Requests',
   503: 'Service Unavailable',

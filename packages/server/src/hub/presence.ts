@@ -12,10 +12,6 @@ import type { Registry } from './registry.ts'
 
 /** Connections that come and go are written together, this long after the first of them. */
 const BATCH_MS = 200
-const PRUNE_EVERY_HEARTBEATS = 15
-const PRUNE_BATCH = 1000
-/** Nodes are kept a while after they count as gone, so that an operator sees that they were there. */
-const PRUNE_AFTER_MS = 6 * NODE_TIMEOUT_MS
 
 export interface Presence {
   came(connection: AgentConnection): void
@@ -47,7 +43,6 @@ export function createPresence(deps: {
   let writing = Promise.resolve()
   let others: string[] = []
   let heardAt: Instant | null = null
-  let beats = 0
   let left = false
 
   return {
@@ -93,7 +88,6 @@ export function createPresence(deps: {
     heardAt = now
     const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
     others = alive.map(({ id }) => id).filter(id => id !== nodeId)
-    if (++beats % PRUNE_EVERY_HEARTBEATS === 0) await presence.prune(now - PRUNE_AFTER_MS, PRUNE_BATCH)
   }
 
   function recordAllAgain(): void {

@@ -156,6 +156,7 @@ describe('the handshake', DEADLINE, () => {
       good.replace('dGhlIHNhbXBsZSBub25jZQ==', 'short'),
       good.replace('websocket\r', 'h2c\r'),
       good.replace('GET', 'POST'),
+      good.replace('/hub', '/elsewhere'),
       `${good}Sec-WebSocket-Extensions: constructor\r\n`,
       `${good}Sec-WebSocket-Protocol: ,,,${' '.repeat(60_000)}\r\n`,
       `${good}Sec-WebSocket-Protocol: keyway.hub.v1, keyway.hub.v1\r\nAuthorization: Bearer ${await tokenOf(services, key)}\r\n`,
