@@ -44,7 +44,7 @@ export function createHttpServer(
     hostname: 'localhost',
     errorHandler: error => refuse(error),
   })
-  const server = createServer(
+  const server: Server = createServer(
     {
       headersTimeout: timeouts.headersMs,
       requestTimeout: timeouts.requestMs,
@@ -53,6 +53,9 @@ export function createHttpServer(
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: true,
+      // Clients that offer HTTP/2 on the side (`Upgrade: h2c`) are served as if they had not.
+      shouldUpgradeCallback: request =>
+        server.listenerCount('upgrade') > 0 && request.headers.upgrade?.toLowerCase() === 'websocket',
     },
     listener,
   )
