@@ -3,8 +3,8 @@ import { requestJson } from './http.js';
 import { API_KEY_PATTERN } from './protocol.js';
 /** Share of a lifetime after which a token is no longer used for a new connection. */
 const USABLE_SHARE = 0.8;
-/** An exchange that hangs longer is given up. */
-const EXCHANGE_TIMEOUT_MS = 10_000;
+/** An exchange that hangs longer is given up; less than a whole attempt may take, so that the next one starts anew. */
+const EXCHANGE_TIMEOUT_MS = 8_000;
 /** A lifetime that makes no sense (missing, negative, no number) is taken as this; the hub's own notices correct it. */
 const FALLBACK_LIFETIME_SECONDS = 60;
 const LONGEST_LIFETIME_SECONDS = 86_400;

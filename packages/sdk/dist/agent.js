@@ -158,7 +158,7 @@ export class Agent extends Emitter {
     }
     #frame(connection, frame) {
         if (frame.type === 'message')
-            this.#message(frame);
+            this.#message(connection, frame);
         if (frame.type === 'sent')
             this.#sends.acknowledge(frame.id, frame.delivered);
         if (frame.type === 'error')
@@ -174,9 +174,10 @@ export class Agent extends Emitter {
             this.emit('renewed', { expiresIn: frame.expires_in });
         }
     }
-    #message({ id, from, from_key_id, data }) {
+    #message(connection, frame) {
+        const { id, from, from_key_id, data } = frame;
         // While a drained connection overlaps its successor, one message to this key reaches both.
-        if (!this.#seen.add(`${from} ${id}`))
+        if (!this.#seen.add(`${from} ${id}`, connection))
             return;
         const message = { id, from, fromKeyId: from_key_id, data };
         this.emit('message', message);

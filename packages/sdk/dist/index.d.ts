@@ -2,7 +2,7 @@ export { Agent } from './agent.js';
 export type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady, } from './agent-options.js';
 export type { ProvidedToken } from './agent-token-source.js';
 export type { ApiKeyList, CreateApiKey } from './calls/api-keys.js';
-export type { Charge } from './calls/apps.js';
+export type { Charge, FollowOptions } from './calls/apps.js';
 export type { PageOptions } from './calls/paging.js';
 export type { KeywayOptions, VerifyMagicLink } from './client.js';
 export { Keyway } from './client.js';

@@ -1,6 +1,9 @@
-/** Remembers the last 1024 ids, so that a message which came twice is given out once. */
+/**
+ * Remembers which message came over which connection, so that one that was written to two connections of an agent
+ * is given out once. Over one connection ids are the sender's affair: who numbers carelessly loses nothing.
+ */
 export declare class RecentIds {
     #private;
-    /** True when the id was not seen lately. */
-    add(id: string): boolean;
+    /** True unless the id came over another connection before. */
+    add(id: string, connection: object): boolean;
 }

@@ -16,7 +16,7 @@ export declare class Renewal {
     schedule(expiresIn: unknown): void;
     /** The hub accepted the new token. */
     accepted(expiresIn: unknown): void;
-    /** The hub refused the new token; the old one stays for as long as it lives. */
+    /** The hub refused a frame; if that was the new token, the old one stays for as long as it lives. */
     refused(): void;
     /** The hub warned: sooner than planned, then. */
     expiring(): void;

@@ -13,6 +13,7 @@ export class Renewal {
     #cancelTimer = () => { };
     #stopped = false;
     #failures = 0;
+    #unanswered = false;
     #triedAt = Number.NEGATIVE_INFINITY;
     constructor(options) {
         this.#options = options;
@@ -26,10 +27,14 @@ export class Renewal {
     /** The hub accepted the new token. */
     accepted(expiresIn) {
         this.#failures = 0;
+        this.#unanswered = false;
         this.schedule(expiresIn);
     }
-    /** The hub refused the new token; the old one stays for as long as it lives. */
+    /** The hub refused a frame; if that was the new token, the old one stays for as long as it lives. */
     refused() {
+        if (!this.#unanswered)
+            return;
+        this.#unanswered = false;
         this.#options.tokens.forget();
         this.#retry();
     }
@@ -55,6 +60,7 @@ export class Renewal {
             if (this.#stopped)
                 return;
             this.#options.present(token);
+            this.#unanswered = true;
             this.#renewAfter(ANSWER_DEADLINE_MS);
         }, error => {
             if (!this.#stopped && !this.#options.isFinal(error))

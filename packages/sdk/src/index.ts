@@ -8,7 +8,7 @@ export type {
 } from './agent-options.ts'
 export type { ProvidedToken } from './agent-token-source.ts'
 export type { ApiKeyList, CreateApiKey } from './calls/api-keys.ts'
-export type { Charge } from './calls/apps.ts'
+export type { Charge, FollowOptions } from './calls/apps.ts'
 export type { PageOptions } from './calls/paging.ts'
 export type { KeywayOptions, VerifyMagicLink } from './client.ts'
 export { Keyway } from './client.ts'

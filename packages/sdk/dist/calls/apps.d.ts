@@ -8,6 +8,15 @@ export interface Charge {
     /** Names this charge: repeated with the same key it is made once. Default: a random one for each call. */
     idempotencyKey?: string;
 }
+export interface FollowOptions {
+    /** `next_cursor` of an earlier page. Default: 20 minutes back. */
+    cursor?: string;
+    /** Milliseconds between two looks. Default 1000. */
+    everyMs?: number;
+    signal?: AbortSignal;
+    /** Called after each look that found nothing more: what ended until then has been given out. */
+    onCaughtUp?: () => void;
+}
 /** What registered apps call, with their id and secret. */
 export declare class AppCalls {
     #private;
@@ -22,9 +31,5 @@ export declare class AppCalls {
         signal?: AbortSignal;
     }): Promise<Page<RevocationObject>>;
     /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
-    followRevocations(options?: {
-        cursor?: string;
-        everyMs?: number;
-        signal?: AbortSignal;
-    }): AsyncGenerator<RevocationObject, void>;
+    followRevocations(options?: FollowOptions): AsyncGenerator<RevocationObject, void>;
 }

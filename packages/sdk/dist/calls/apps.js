@@ -23,7 +23,7 @@ export class AppCalls {
     }
     /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
     async *followRevocations(options = {}) {
-        const { everyMs = LOOK_EVERY_MS, signal } = options;
+        const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options;
         let { cursor } = options;
         while (!signal?.aborted) {
             const page = await this.revocations({ cursor, signal }).catch(error => {
@@ -34,8 +34,10 @@ export class AppCalls {
                 return;
             yield* page.data;
             cursor = page.next_cursor ?? cursor;
-            if (!page.has_more)
-                await pause(systemClock, everyMs, signal).catch(() => { });
+            if (page.has_more)
+                continue;
+            onCaughtUp?.();
+            await pause(systemClock, everyMs, signal).catch(() => { });
         }
     }
 }

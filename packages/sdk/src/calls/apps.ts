@@ -12,6 +12,16 @@ export interface Charge {
   idempotencyKey?: string
 }
 
+export interface FollowOptions {
+  /** `next_cursor` of an earlier page. Default: 20 minutes back. */
+  cursor?: string
+  /** Milliseconds between two looks. Default 1000. */
+  everyMs?: number
+  signal?: AbortSignal
+  /** Called after each look that found nothing more: what ended until then has been given out. */
+  onCaughtUp?: () => void
+}
+
 /** How often `followRevocations` looks, when nothing else is said. */
 const LOOK_EVERY_MS = 1_000
 
@@ -46,10 +56,8 @@ export class AppCalls {
   }
 
   /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
-  async *followRevocations(
-    options: { cursor?: string; everyMs?: number; signal?: AbortSignal } = {},
-  ): AsyncGenerator<RevocationObject, void> {
-    const { everyMs = LOOK_EVERY_MS, signal } = options
+  async *followRevocations(options: FollowOptions = {}): AsyncGenerator<RevocationObject, void> {
+    const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options
     let { cursor } = options
     while (!signal?.aborted) {
       const page = await this.revocations({ cursor, signal }).catch(error => {
@@ -58,7 +66,9 @@ export class AppCalls {
       if (!page) return
       yield* page.data
       cursor = page.next_cursor ?? cursor
-      if (!page.has_more) await pause(systemClock, everyMs, signal).catch(() => {})
+      if (page.has_more) continue
+      onCaughtUp?.()
+      await pause(systemClock, everyMs, signal).catch(() => {})
     }
   }
 }

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { tool } from '../../../tools/install.ts'
+import { buildSdk } from '../build.ts'
+import { packSdk } from '../pack.ts'
+import { problem, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
+
+const run = promisify(execFile)
+const ROOT = join(import.meta.dirname, '..')
+
+interface TestContext {
+  after(fn: () => void): void
+}
+
+function folder(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
+  t.after(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+async function tarball(t: TestContext): Promise<string> {
+  const path = join(folder(t), 'sdk.tgz')
+  writeFileSync(path, await packSdk())
+  return path
+}
+
+/** As an instance serves it. */
+async function serveTarball(t: TestContext): Promise<string> {
+  const bytes = await packSdk()
+  const server = createServer((_, response) => response.end(bytes)).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/sdk.tgz`
+}
+
+/** An empty project into which the package was installed as an outsider does. */
+async function project(t: TestContext): Promise<string> {
+  const path = folder(t)
+  writeFileSync(join(path, 'package.json'), '{"private":true}')
+  const quiet = ['--no-audit', '--no-fund', '--offline', '--ignore-scripts']
+  await run('npm', ['install', ...quiet, await tarball(t)], { cwd: path })
+  return path
+}
+
+const filesOf = (path: string) =>
+  Object.fromEntries(
+    readdirSync(path, { recursive: true, encoding: 'utf8', withFileTypes: true })
+      .filter(entry => entry.isFile())
+      .map(entry => join(entry.parentPath, entry.name))
+      .map(file => [file.slice(path.length), readFileSync(file, 'utf8')]),
+  )
+
+describe('the package that every instance serves', () => {
+  test('was built from these sources (else: npm run build -w packages/sdk)', t => {
+    const fresh = folder(t)
+    buildSdk(fresh)
+    assert.deepEqual(filesOf(join(ROOT, 'dist')), filesOf(fresh))
+  })
+
+  test('is the same bytes every time, and depends on nothing', async () => {
+    const [first, second] = [await packSdk(), await packSdk()]
+    assert.ok(first.equals(second))
+    assert.equal(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies, undefined)
+  })
+
+  test('installs into an empty project and works by import and by require()', async t => {
+    const path = await project(t)
+    const names = "[typeof Agent, typeof Keyway, typeof verifyAgentToken, HUB_PROTOCOL].join(' ')"
+    const list = '{ Agent, Keyway, verifyAgentToken, HUB_PROTOCOL }'
+    writeFileSync(join(path, 'a.mjs'), `import ${list} from '@keyway/sdk'\nconsole.log(${names})`)
+    writeFileSync(join(path, 'b.cjs'), `const ${list} = require('@keyway/sdk')\nconsole.log(${names})`)
+    for (const file of ['a.mjs', 'b.cjs']) {
+      const { stdout } = await run(process.execPath, [file], { cwd: path })
+      assert.equal(stdout, 'function function function keyway.hub.v1\n')
+    }
+  })
+
+  test('has types that a strict compiler accepts, to the last field', async t => {
+    const path = await project(t)
+    writeFileSync(
+      join(path, 'index.ts'),
+      `import { Agent, Keyway, KeywayError, verifyAccessToken, type ApiKeyObject } from '@keyway/sdk'
+import { CLOSE_CODES } from '@keyway/sdk/protocol'
+const agent = new Agent({ url: 'https://keyway.test', apiKey: 'x', WebSocket })
+agent.on('disconnected', ({ code, willReconnect }) => { const c: number = code; const w: boolean = willReconnect; void c; void w })
+// @ts-expect-error no such event
+agent.on('nonsense', () => {})
+// @ts-expect-error functions are no JSON
+void agent.send('all', () => {})
+export async function keys(): Promise<ApiKeyObject['status'][]> {
+  const page = await new Keyway().apiKeys.list({ status: 'active' })
+  return page.data.map(key => key.status)
+}
+export const sid = async (token: string): Promise<string> => (await verifyAccessToken(token, { issuer: 'x' })).sid
+export const retryable = (error: unknown): boolean => error instanceof KeywayError && error.retryable
+export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
+`,
+    )
+    const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
+    const base = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--types', '', '--lib', 'es2022,dom']
+    for (const [module, resolution] of [
+      ['nodenext', 'nodenext'],
+      ['esnext', 'bundler'],
+    ] as const) {
+      const options = [...base, '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
+      await run(process.execPath, [tsc, ...options, 'index.ts'], { cwd: path }).catch(error =>
+        assert.fail(`${module}:\n${error.stdout}`),
+      )
+    }
+  })
+
+  test('passes publint', { timeout: 300_000 }, async t => {
+    const publint = await tool(t, 'publint')
+    if (publint) await run(process.execPath, [publint, '--strict', await tarball(t)])
+  })
+
+  test('passes are-the-types-wrong', { timeout: 300_000 }, async t => {
+    const attw = await tool(t, 'attw')
+    // One set of ES modules for all: current Node's require() takes them (the test above), which attw does not know.
+    if (attw)
+      await run(process.execPath, [attw, '--ignore-rules', 'cjs-resolves-to-esm', '--', await tarball(t)])
+  })
+})
+
+describe('the demo command', () => {
+  test('connects by npx from an empty folder, and ends with status 77 when stopped for good', async t => {
+    const server = await startProtocolServer(t)
+    const cache = folder(t)
+    const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY, npm_config_cache: cache }
+    const running = run('npx', ['-y', await serveTarball(t)], { cwd: folder(t), env })
+    running.catch(error => server.connections.push(error))
+    const end = await server.connections.next()
+    if (end instanceof Error) throw end
+    end.send({ type: 'message', id: '1', from: 'somebody', from_key_id: null, data: 'hello' })
+    const { to, data } = (await end.frames.next()) as { to: string; data: unknown }
+    assert.deepEqual({ to, data }, { to: 'somebody', data: { echo: 'hello' } })
+    end.close(4410, 'revoked')
+    await assert.rejects(running, (error: { code: number; stdout: string }) => {
+      assert.equal(error.code, 77)
+      assert.match(error.stdout, /ready: connection connection-1/)
+      assert.match(error.stdout, /stopped: .*revoked\. Make a new key/)
+      return true
+    })
+  })
+
+  test('says which setting is missing, with status 78', async () => {
+    const env = { PATH: process.env.PATH }
+    const running = run(process.execPath, [join(ROOT, 'dist/keyway-agent.js')], { env })
+    await assert.rejects(running, { code: 78, stderr: /KEYWAY_URL/ })
+  })
+
+  test('ends with status 77 when the exchange is refused', async t => {
+    const server = await startProtocolServer(t)
+    server.answer = () => problem(401, 'api_key_expired')
+    const env = { PATH: process.env.PATH, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY }
+    await assert.rejects(run(process.execPath, [join(ROOT, 'dist/keyway-agent.js')], { env }), { code: 77 })
+  })
+})
