@@ -24,6 +24,11 @@ import { createUserStore } from './users.ts'
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
 export { lockDataDir } from './sqlite.ts'
 
+/** The settings ask for what this program cannot do. */
+export class CannotStart extends Error {
+  override readonly name = 'CannotStart'
+}
+
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'>
 
 export interface DatabaseStorage extends Storage {
@@ -67,7 +72,13 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   }
 }
 
-function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
+async function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
+  // Refused, since a node that nobody tells anything would look healthy.
+  if (events.kind === 'redis') {
+    throw new CannotStart(
+      'KEYWAY_EVENTS_URL=redis://… is not supported by this version; use a direct postgres://…',
+    )
+  }
   if (database.engine === 'sqlite') return openSqlite(database.file, log)
   return openPostgres(database.url, events.kind === 'postgres' ? events.url : null, log)
 }

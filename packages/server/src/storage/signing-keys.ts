@@ -30,10 +30,13 @@ export function createSigningKeyStore({ db, atomically }: Scope): SigningKeyStor
       }),
     insertNext: (key, othersRetireAt) =>
       atomically(async tx => {
-        // Every key's row is locked first, so that of two rotations at once the second sees the first's key.
+        // The oldest key's row is locked first, so that of two rotations at once the second sees the first's key.
         await tx
           .updateTable('signing_keys')
           .set(eb => ({ sequence: eb.ref('sequence') }))
+          .where('sequence', '=', eb =>
+            eb.selectFrom('signing_keys').select(e => e.fn.min('sequence').as('oldest')),
+          )
           .execute()
         await tx
           .updateTable('signing_keys')
