@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** What a test may ask for; `npm ci` of this folder brings all of it. */
-export type Tool = 'attw' | 'bun' | 'chromium' | 'publint'
+export type Tool = 'attw' | 'axe-core' | 'bun' | 'chromium' | 'playwright-core' | 'publint'
 
 interface TestContext {
   skip(message: string): void
@@ -34,6 +34,7 @@ export async function tool(t: TestContext, name: Tool): Promise<string | undefin
 function find(name: Tool): string | undefined {
   if (name === 'chromium') return onPath('chromium') ?? onPath('google-chrome') ?? packed()
   if (name === 'bun') return bun()
+  if (name === 'axe-core' || name === 'playwright-core') return existing(join(MODULES, name))
   return existing(join(MODULES, '.bin', name))
 }
 
