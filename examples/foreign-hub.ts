@@ -17,7 +17,9 @@ interface Guest {
 const guests = new Set<Guest>()
 /** What ended in the last 20 minutes: a token lives 15, so an older ending has outlived all tokens. */
 const ended = new Set<string>()
-let caughtUp = false
+/** A hub that has not heard the feed for 10 s cannot know who may stay: it takes nobody new. */
+let caughtUpAt = Number.NEGATIVE_INFINITY
+const caughtUp = () => performance.now() - caughtUpAt < 10_000
 
 const http = createServer((_, response) => response.writeHead(426).end())
 const hub = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024, perMessageDeflate: false })
@@ -27,7 +29,7 @@ http.on('upgrade', async (request, socket, head) => {
   try {
     const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
     const claims = await verifyAgentToken(token, { issuer, audience })
-    if (!caughtUp || ended.has(claims.key_id) || ended.has(claims.sub))
+    if (!caughtUp() || ended.has(claims.key_id) || ended.has(claims.sub))
       throw new Error('revoked, or not known yet')
     hub.handleUpgrade(request, socket, head, ws => welcome(ws, claims.key_id, claims.sub, claims.exp))
   } catch (error) {
@@ -54,7 +56,7 @@ async function followRevocations(): Promise<void> {
   const keyway = new Keyway({ url: issuer, app })
   for await (const { kind, subject_id } of keyway.apps.followRevocations({
     onCaughtUp: () => {
-      caughtUp = true
+      caughtUpAt = performance.now()
     },
   })) {
     if (kind === 'session') continue

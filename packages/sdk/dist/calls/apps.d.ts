@@ -30,6 +30,6 @@ export declare class AppCalls {
         cursor?: string;
         signal?: AbortSignal;
     }): Promise<Page<RevocationObject>>;
-    /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
+    /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Goes on when the service cannot be reached for a while; ends by the signal. */
     followRevocations(options?: FollowOptions): AsyncGenerator<RevocationObject, void>;
 }

@@ -1,5 +1,6 @@
 import { pause, systemClock } from '../clock.js';
 import { randomId } from '../environment.js';
+import { KeywayError } from '../errors.js';
 /** How often `followRevocations` looks, when nothing else is said. */
 const LOOK_EVERY_MS = 1_000;
 /** What registered apps call, with their id and secret. */
@@ -21,22 +22,22 @@ export class AppCalls {
     revocations({ cursor, signal, } = {}) {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
     }
-    /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
+    /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Goes on when the service cannot be reached for a while; ends by the signal. */
     async *followRevocations(options = {}) {
         const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options;
         let { cursor } = options;
         while (!signal?.aborted) {
             const page = await this.revocations({ cursor, signal }).catch(error => {
-                if (!signal?.aborted)
+                if (!signal?.aborted && !(error instanceof KeywayError && error.retryable))
                     throw error;
             });
-            if (!page)
-                return;
-            yield* page.data;
-            cursor = page.next_cursor ?? cursor;
-            if (page.has_more)
-                continue;
-            onCaughtUp?.();
+            if (page) {
+                yield* page.data;
+                cursor = page.next_cursor ?? cursor;
+                if (page.has_more)
+                    continue;
+                onCaughtUp?.();
+            }
             await pause(systemClock, everyMs, signal).catch(() => { });
         }
     }

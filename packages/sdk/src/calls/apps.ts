@@ -1,5 +1,6 @@
 import { pause, systemClock } from '../clock.ts'
 import { randomId } from '../environment.ts'
+import { KeywayError } from '../errors.ts'
 import type { IntrospectionAnswer, LedgerEntryObject, Page, RevocationObject } from '../protocol.ts'
 import type { Transport } from '../transport.ts'
 
@@ -55,19 +56,20 @@ export class AppCalls {
     return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal })
   }
 
-  /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Ends by the signal. */
+  /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Goes on when the service cannot be reached for a while; ends by the signal. */
   async *followRevocations(options: FollowOptions = {}): AsyncGenerator<RevocationObject, void> {
     const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options
     let { cursor } = options
     while (!signal?.aborted) {
       const page = await this.revocations({ cursor, signal }).catch(error => {
-        if (!signal?.aborted) throw error
+        if (!signal?.aborted && !(error instanceof KeywayError && error.retryable)) throw error
       })
-      if (!page) return
-      yield* page.data
-      cursor = page.next_cursor ?? cursor
-      if (page.has_more) continue
-      onCaughtUp?.()
+      if (page) {
+        yield* page.data
+        cursor = page.next_cursor ?? cursor
+        if (page.has_more) continue
+        onCaughtUp?.()
+      }
       await pause(systemClock, everyMs, signal).catch(() => {})
     }
   }

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { Keyway } from '../../src/client.ts'
 import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
 
@@ -15,6 +16,8 @@ export interface KeywayServer {
   tokens: TokenStore
   /** SIGTERM, and anew on the same data and port. */
   restart(): Promise<void>
+  /** Runs `keyway …` with the service's settings; what it wrote on standard output. */
+  command(...words: string[]): Promise<string>
 }
 
 interface TestContext {
@@ -24,11 +27,14 @@ interface TestContext {
 const LAUNCHER = fileURLToPath(new URL('../../../server/bin/keyway.js', import.meta.url))
 
 /** The whole service in a process of its own, so that this also works on runtimes that cannot run the server. */
-export async function startKeyway(t: TestContext): Promise<KeywayServer> {
+export async function startKeyway(
+  t: TestContext,
+  settings: Record<string, string> = {},
+): Promise<KeywayServer> {
   const dataDir = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
   const port = await freePort()
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
-  const env = { ...Object.fromEntries(own), KEYWAY_PORT: String(port), KEYWAY_DATA_DIR: dataDir }
+  const env = { ...Object.fromEntries(own), KEYWAY_PORT: String(port), KEYWAY_DATA_DIR: dataDir, ...settings }
   let child = await serve(env)
   t.after(async () => {
     await end(child, 'SIGKILL')
@@ -42,7 +48,9 @@ export async function startKeyway(t: TestContext): Promise<KeywayServer> {
     await end(child, 'SIGTERM')
     child = await serve(env)
   }
-  return { url, keyway, tokens, restart }
+  const command = async (...words: string[]) =>
+    (await promisify(execFile)('node', [LAUNCHER, ...words], { env })).stdout
+  return { url, keyway, tokens, restart, command }
 }
 
 async function serve(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
@@ -87,7 +95,7 @@ async function codeFromInbox(url: string, email: string): Promise<string> {
   throw new Error('no mail arrived within 5 s')
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1')
   await once(probe, 'listening')
   const { port } = probe.address() as { port: number }

@@ -1,7 +1,7 @@
 /** What a handler answers. It becomes a Response in one place, with the headers that every answer has. */
 export interface Answer {
   status: number
-  /** Serialised as JSON unless it is a text or a stream; undefined is an empty body. */
+  /** Serialised as JSON unless it is a text, bytes or a stream; undefined is an empty body. */
   body?: unknown
   /** The media type; JSON by default. */
   type?: string
@@ -37,7 +37,8 @@ export function toResponse(answer: Answer, requestId: string, cors: Record<strin
   }
   if (answer.body === undefined) return new Response(null, { status: answer.status, headers })
   headers['Content-Type'] = answer.type ?? 'application/json; charset=utf-8'
-  const isRaw = typeof answer.body === 'string' || answer.body instanceof ReadableStream
-  const body = isRaw ? (answer.body as string | ReadableStream) : JSON.stringify(answer.body)
+  const { body: given } = answer
+  const isRaw = typeof given === 'string' || given instanceof ReadableStream || given instanceof Uint8Array
+  const body = isRaw ? (given as string | ReadableStream | Uint8Array<ArrayBuffer>) : JSON.stringify(given)
   return new Response(body, { status: answer.status, headers })
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { packSdk } from '@keyway/sdk/pack'
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { KeywayError } from '../../errors.ts'
@@ -54,6 +55,7 @@ export function systemRoutes(options: SystemOptions): Route[] {
   const { services, publicUrl, version } = options
   let openApiText: string | null = null
   let docsText: string | null = null
+  let sdk: Promise<Buffer> | null = null
 
   return [
     route({
@@ -190,6 +192,23 @@ export function systemRoutes(options: SystemOptions): Route[] {
         docsText ??= options.docs()
         const headers = { 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }
         return { status: 200, body: docsText, type: 'text/html; charset=utf-8', headers }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/sdk.tgz',
+      operation: 'getSdk',
+      tag: TAG,
+      summary: 'The npm package @keyway/sdk that fits this version',
+      description:
+        'To install (`npm install <this address>`) or to run its demo agent (`npx -y <this address>`).',
+      access: 'public',
+      answers: [{ status: 200, description: 'The package.', schema: z.string(), type: 'application/gzip' }],
+      errors: [],
+      async handle() {
+        sdk ??= packSdk()
+        const headers = { 'Cache-Control': 'public, max-age=60' }
+        return { status: 200, body: new Uint8Array(await sdk), type: 'application/gzip', headers }
       },
     }),
     route({

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { WebSocket } from 'ws'
+import { tool } from '../../../tools/install.ts'
+import { freePort, startKeyway } from './support/keyway-server.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../../../examples')
+
+interface TestContext {
+  after(fn: () => Promise<void> | void): void
+}
+
+/** Starts an example as a person would, and waits until it says so. */
+async function start(
+  t: TestContext,
+  name: string,
+  env: Record<string, string>,
+  ready: RegExp,
+): Promise<void> {
+  const child = spawn(process.execPath, [join(EXAMPLES, name)], { env: { ...process.env, ...env } })
+  t.after(() => void child.kill('SIGKILL'))
+  let output = ''
+  await new Promise<void>((resolve, reject) => {
+    const collect = (chunk: Buffer) => {
+      output += chunk
+      if (ready.test(output)) resolve()
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.once('exit', status => reject(new Error(`${name} ended with ${status}:\n${output}`)))
+  })
+}
+
+test('the echo agent connects', { timeout: 60_000 }, async t => {
+  const { url, keyway } = await startKeyway(t)
+  const { key } = await keyway.apiKeys.create()
+  await start(t, 'echo-agent.ts', { KEYWAY_URL: url, KEYWAY_API_KEY: key }, /connected as/)
+})
+
+test('the foreign hub takes its guests and closes them when their key is revoked', {
+  timeout: 60_000,
+}, async t => {
+  const { url, keyway, command } = await startKeyway(t)
+  const port = await freePort()
+  const audience = `http://localhost:${port}`
+  await command('apps', 'add', 'files', '--name', 'Files', '--audience', audience)
+  const secret = (await command('apps', 'secret', 'files')).trim()
+  const settings = { KEYWAY_URL: url, KEYWAY_APP_ID: 'files', KEYWAY_APP_SECRET: secret }
+  await start(
+    t,
+    'foreign-hub.ts',
+    { ...settings, KEYWAY_AUDIENCE: audience, PORT: String(port) },
+    /Listening/,
+  )
+
+  const { key, id } = await keyway.apiKeys.create()
+  const { token } = await keyway.exchange({ api_key: key, audience })
+  const guest = await connectWhenReady(`ws://localhost:${port}`, token)
+  guest.send('hello')
+  assert.equal(String((await once(guest, 'message'))[0]), 'hello')
+  const closed = once(guest, 'close')
+  await keyway.apiKeys.revoke(id)
+  assert.equal((await closed)[0], 4410)
+})
+
+test('a page in a browser connects without holding a key', { timeout: 300_000 }, async t => {
+  const executablePath = await tool(t, 'chromium')
+  const playwright = executablePath && (await tool(t, 'playwright-core'))
+  if (!playwright) return
+  const port = await freePort()
+  const origin = `http://localhost:${port}`
+  const { url, keyway } = await startKeyway(t, { KEYWAY_CORS_ORIGINS: origin })
+  const { key, id } = await keyway.apiKeys.create()
+  const env = { KEYWAY_URL: url, KEYWAY_API_KEY: key, PORT: String(port) }
+  await start(t, 'browser-page.ts', env, /Open http/)
+
+  const { chromium } = createRequire(import.meta.url)(playwright)
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+  t.after(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(origin)
+  await page.getByRole('status').filter({ hasText: 'connected as' }).waitFor()
+  assert.deepEqual(await keyway.agents.send(id, 'hello page'), { delivered: 1 })
+  await page.getByText('"hello page"').waitFor()
+  await keyway.apiKeys.revoke(id)
+  await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
+})
+
+/** The hub takes nobody before it has read the feed once, a moment after it listens. */
+async function connectWhenReady(url: string, token: string): Promise<WebSocket> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } })
+    const [opened] = await Promise.race([
+      once(socket, 'open').then(() => [true]),
+      once(socket, 'close').then(() => [false]),
+    ]).catch(() => [false])
+    if (opened) return socket
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  throw new Error('the hub took nobody within 5 s')
+}
