@@ -1,0 +1,190 @@
+import type { TestContext } from 'node:test'
+import { WebSocket } from 'ws'
+import { loadConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { type RunningServer, startServer } from '../../src/server.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { postgresConfig } from './engines.ts'
+import { createDatabase } from './postgres.ts'
+
+/** One name for the service, whichever node answers. */
+export const SHARED_URL = 'http://localhost:9'
+export const NODE_SECRET = Buffer.alloc(32, 5).toString('base64')
+
+/** What nodes of one test share: limits out of the way, nothing printed. */
+export const NODE_SETTINGS: Record<string, string> = {
+  KEYWAY_PUBLIC_URL: SHARED_URL,
+  KEYWAY_PORT: '0',
+  KEYWAY_SECRET: NODE_SECRET,
+  KEYWAY_LOG_LEVEL: 'silent',
+  KEYWAY_MAGIC_LINK_LIMITS: '1000/minute',
+  KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
+  KEYWAY_FAILURE_LIMITS: '1000000/minute',
+  KEYWAY_MAX_ACTIVE_KEYS: '10000',
+}
+
+export interface TestNode extends RunningServer {
+  /** Where this node itself listens. */
+  origin: string
+}
+
+/** The tokens of all sign-in links that the nodes of one test mailed, by address. */
+export interface PrintedLinks {
+  announce(line: string): void
+  /** The next link to this address that was not asked for yet. */
+  next(email: string): Promise<string>
+}
+
+/** A fresh, migrated PostgreSQL database, dropped after the test. */
+export async function freshPostgres(t: TestContext): Promise<string> {
+  const database = await createDatabase(async url => {
+    await (await createStorage(postgresConfig(url), createLog('silent'))).close()
+  })
+  t.after(database.drop)
+  return database.url
+}
+
+/** A node in this process, closed after the test. */
+export async function startNode(
+  t: TestContext,
+  settings: Record<string, string>,
+  links?: PrintedLinks,
+): Promise<TestNode> {
+  const node = await startServer(loadConfig({ ...NODE_SETTINGS, ...settings }), { announce: links?.announce })
+  t.after(() => node.close())
+  return Object.assign(node, { origin: `http://127.0.0.1:${node.port}` })
+}
+
+export function createPrintedLinks(): PrintedLinks {
+  const tokens = new Map<string, string[]>()
+  const waiting = new Map<string, ((token: string) => void)[]>()
+  return {
+    announce(line) {
+      const [, email = '', token = ''] = /for (\S+): \S*[?&]token=([\w-]{43})/.exec(line) ?? []
+      const asking = waiting.get(email)?.shift()
+      if (asking) asking(token)
+      else tokens.set(email, [...(tokens.get(email) ?? []), token])
+    },
+    next(email) {
+      const token = tokens.get(email)?.shift()
+      if (token) return Promise.resolve(token)
+      return new Promise(resolve => waiting.set(email, [...(waiting.get(email) ?? []), resolve]))
+    },
+  }
+}
+
+export interface Answered {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: an answer is whatever the test says it must be
+  body: any
+}
+
+export async function call(
+  origin: string,
+  method: string,
+  path: string,
+  { body, token, headers }: { body?: object; token?: string; headers?: Record<string, string> } = {},
+): Promise<Answered> {
+  const response = await fetch(origin + path, {
+    method,
+    headers: {
+      ...(body ? { 'content-type': 'application/json' } : {}),
+      ...(token ? { authorization: `Bearer ${token}` } : {}),
+      ...headers,
+    },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+    signal: AbortSignal.timeout(20_000),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+}
+
+export const sendLink = (origin: string, email: string) =>
+  call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
+export const verifyLink = (origin: string, email: string, token: string) =>
+  call(origin, 'POST', '/auth/verify-magic-link', { body: { email, token } })
+export const exchange = (origin: string, key: string) =>
+  call(origin, 'POST', '/auth/agent-token', { body: { api_key: key } })
+export const createKey = (origin: string, token: string) =>
+  call(origin, 'POST', '/v1/api-keys', { token, body: {} })
+export const revokeKey = (origin: string, token: string, id: string) =>
+  call(origin, 'DELETE', `/v1/api-keys/${id}`, { token })
+export const refresh = (origin: string, token: string, key?: string) =>
+  call(origin, 'POST', '/auth/refresh', {
+    body: { refresh_token: token },
+    ...(key ? { headers: { 'Idempotency-Key': key } } : {}),
+  })
+
+export interface SignedIn {
+  user: { id: string }
+  access_token: string
+  refresh_token: string
+}
+
+/** Signs in over HTTP. */
+export async function signIn(origin: string, links: PrintedLinks, email: string): Promise<SignedIn> {
+  await sendLink(origin, email)
+  const answer = await verifyLink(origin, email, await links.next(email))
+  if (answer.status !== 200) throw new Error(`no sign-in: ${JSON.stringify(answer.body)}`)
+  return answer.body
+}
+
+export interface HubSocket {
+  socket: WebSocket
+  id: string
+  /** Frames after `ready`. */
+  // biome-ignore lint/suspicious/noExplicitAny: a frame is whatever the test says it must be
+  frames: any[]
+  /** Close code, and when it came (`performance.now()`). */
+  closed: Promise<{ code: number; at: number }>
+  send(frame: object): void
+  /** The first frame that fits, waiting for it. */
+  // biome-ignore lint/suspicious/noExplicitAny: see above
+  next(fits: (frame: any) => boolean): Promise<any>
+}
+
+/** Connects to the hub of a node and waits for `ready`. */
+export function connectHub(origin: string, agentToken: string): Promise<HubSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(`${origin.replace('http', 'ws')}/hub`, 'keyway.hub.v1', {
+      headers: { authorization: `Bearer ${agentToken}` },
+    })
+    // biome-ignore lint/suspicious/noExplicitAny: see above
+    const frames: any[] = []
+    const looking = new Set<() => void>()
+    const closed = new Promise<{ code: number; at: number }>(done =>
+      socket.once('close', code => done({ code, at: performance.now() })),
+    )
+    void closed.then(({ code }) => reject(new Error(`the hub closed with ${code}`)))
+    socket.on('error', reject)
+    socket.on('message', data => {
+      const frame = JSON.parse(String(data))
+      if (frame.type === 'ready') {
+        resolve({ socket, id: frame.connection_id, frames, closed, send, next })
+        return
+      }
+      frames.push(frame)
+      for (const look of [...looking]) look()
+    })
+    const send = (frame: object) => socket.send(JSON.stringify(frame))
+    // biome-ignore lint/suspicious/noExplicitAny: see above
+    const next = (fits: (frame: any) => boolean) =>
+      // biome-ignore lint/suspicious/noExplicitAny: see above
+      new Promise<any>(found => {
+        const look = () => {
+          const frame = frames.find(fits)
+          if (!frame) return
+          looking.delete(look)
+          found(frame)
+        }
+        looking.add(look)
+        look()
+      })
+  })
+}
+
+/** The value that lies so far into the sorted figures: 0.5 is the median. */
+export function quantile(figures: readonly number[], at: number): number {
+  const sorted = [...figures].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? Number.NaN
+}

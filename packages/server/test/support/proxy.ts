@@ -1,0 +1,157 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { TestContext } from 'node:test'
+
+/** A wire between the service and what it needs, which a test can stretch, cut, stop or read. */
+export interface FaultProxy {
+  port: number
+  /** The same address by way of this wire. */
+  through(url: string): string
+  /** Delays every chunk, both ways, by so many milliseconds. */
+  stretch(ms: number): void
+  /** Ends all connections and refuses new ones, as a host that is down does. */
+  cut(): void
+  /** Connections stay, or open, and nothing passes any more, as behind a firewall that drops. */
+  blackHole(): void
+  heal(): void
+  /** Breaks the connections of the next `count` COMMITs: before PostgreSQL hears of them, or after. */
+  cutCommits(count: number, when: 'unheard' | 'unanswered'): void
+  readonly commitsCut: number
+  /** Statements that match are answered with an error instead of being passed on. */
+  refuse(statements: RegExp | null): void
+  readonly refused: number
+  readonly connections: number
+  close(): Promise<void>
+}
+
+/** `Q`, its length, `commit`: how a client of PostgreSQL's protocol commits. */
+const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
+
+export async function startProxy(target: string, t?: TestContext): Promise<FaultProxy> {
+  const { hostname, port: targetPort } = new URL(target)
+  const pairs = new Set<{ client: Socket; server: Socket }>()
+  let mode: 'open' | 'cut' | 'hole' = 'open'
+  let delay = 0
+  let commitsToCut = 0
+  let cutWhen: 'unheard' | 'unanswered' = 'unheard'
+  let commitsCut = 0
+  let refusing: RegExp | null = null
+  let refused = 0
+
+  const listener = createServer(client => {
+    client.on('error', () => client.destroy())
+    if (mode === 'cut') return void client.resetAndDestroy()
+    const server = connect(Number(targetPort), hostname)
+    server.on('error', () => server.destroy())
+    const pair = { client, server }
+    pairs.add(pair)
+    const over = () => {
+      pairs.delete(pair)
+      client.destroy()
+      server.destroy()
+    }
+    client.on('data', (chunk: Buffer) => fromClient(pair, chunk))
+    server.on('data', (chunk: Buffer) => pass(client, chunk))
+    // What a black hole swallows includes the goodbye.
+    client.on('close', () => mode !== 'hole' && over())
+    server.on('close', () => mode !== 'hole' && over())
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const { port } = listener.address() as AddressInfo
+
+  function pass(to: Socket, chunk: Buffer): void {
+    if (mode !== 'open') return
+    if (delay > 0) setTimeout(() => to.writable && to.write(chunk), delay)
+    else if (to.writable) to.write(chunk)
+  }
+
+  function fromClient({ client, server }: { client: Socket; server: Socket }, chunk: Buffer): void {
+    if (mode !== 'open') return
+    if (refusing?.test(chunk.toString('latin1'))) {
+      refused++
+      client.write(refusal())
+      return
+    }
+    if (commitsToCut > 0 && chunk.includes(COMMIT)) {
+      commitsToCut--
+      commitsCut++
+      if (cutWhen === 'unanswered') {
+        server.removeAllListeners('data')
+        // The first byte of the answer is there: it is committed, and nobody will hear of it.
+        server.once('data', () => client.resetAndDestroy())
+        server.write(chunk)
+      } else {
+        client.resetAndDestroy()
+        server.resetAndDestroy()
+      }
+      return
+    }
+    pass(server, chunk)
+  }
+
+  const cutAll = () => {
+    for (const { client, server } of pairs) {
+      client.resetAndDestroy()
+      server.resetAndDestroy()
+    }
+    pairs.clear()
+  }
+  const proxy: FaultProxy = {
+    port,
+    through(url) {
+      const via = new URL(url)
+      via.hostname = '127.0.0.1'
+      via.port = String(port)
+      return via.href
+    },
+    stretch(ms) {
+      delay = ms
+    },
+    cut() {
+      mode = 'cut'
+      cutAll()
+    },
+    blackHole() {
+      mode = 'hole'
+    },
+    heal() {
+      // Bytes were lost, so the old connections are of no more use.
+      if (mode === 'hole') cutAll()
+      mode = 'open'
+      delay = 0
+      commitsToCut = 0
+    },
+    cutCommits(count, when) {
+      commitsToCut = count
+      cutWhen = when
+    },
+    get commitsCut() {
+      return commitsCut
+    },
+    refuse(statements) {
+      refusing = statements
+    },
+    get refused() {
+      return refused
+    },
+    get connections() {
+      return pairs.size
+    },
+    async close() {
+      cutAll()
+      if (listener.listening) await new Promise(resolve => listener.close(resolve))
+    },
+  }
+  t?.after(() => proxy.close())
+  return proxy
+}
+
+/** ErrorResponse and ReadyForQuery (PostgreSQL's protocol, section 55.7): `feature_not_supported`. */
+function refusal(): Buffer {
+  const fields = Buffer.from('SERROR\0VERROR\0C0A000\0Mthis engine does not have that\0\0', 'latin1')
+  const head = Buffer.alloc(5)
+  head.write('E', 0, 'latin1')
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields, Buffer.from('Z\0\0\0\x05I', 'latin1')])
+}
