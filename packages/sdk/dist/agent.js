@@ -18,6 +18,8 @@ const RESTART_JITTER_MS = 1_000;
 const STABLE_AFTER_MS = 5_000;
 /** How long past its announced end a drained connection is still listened to. */
 const DRAIN_MARGIN_MS = 5_000;
+/** How long nothing is sent after the hub said that it was too much. */
+const RATE_LIMIT_PAUSE_MS = 1_000;
 /**
  * An agent that stays connected exactly as long as its key may: it exchanges the key for a short token, connects,
  * renews in place, comes back after every fault, and stops for good when it is told to.
@@ -41,6 +43,7 @@ export class Agent extends Emitter {
     #drained = new Map();
     #dialing;
     #cancelWait;
+    #cancelPause;
     #failures = 0;
     #stopped;
     /** Starts at once; listeners that are added in the same tick hear everything. */
@@ -78,8 +81,7 @@ export class Agent extends Emitter {
         if (this.#stopped)
             return Promise.reject(this.#stopped.error ?? closedError());
         const sending = this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal);
-        if (this.#current)
-            this.#sends.flush(this.#current.connection);
+        this.#flush();
         return sending;
     }
     /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
@@ -152,15 +154,13 @@ export class Agent extends Emitter {
         this.#current = { connection, renewal, since: this.#clock.now(), ready };
         renewal.schedule(frame.expires_in);
         this.emit('ready', ready);
-        // A listener may have closed the agent.
-        if (this.#current?.connection === connection)
-            this.#sends.flush(connection);
+        this.#flush();
     }
     #frame(connection, frame) {
         if (frame.type === 'message')
             this.#message(connection, frame);
         if (frame.type === 'sent')
-            this.#sends.acknowledge(frame.id, frame.delivered);
+            this.#acknowledged(frame.id, frame.delivered);
         if (frame.type === 'error')
             this.#refused(connection, frame);
         if (frame.type === 'draining')
@@ -184,15 +184,33 @@ export class Agent extends Emitter {
         for (const stream of this.#streams)
             stream.push(message);
     }
+    #acknowledged(id, delivered) {
+        this.#sends.acknowledge(id, delivered);
+        this.#flush();
+    }
     #refused(connection, frame) {
-        const retryable = frame.code === 'rate_limited';
-        if (frame.id !== undefined) {
-            const code = frame.code === 'unknown_type' || frame.code === 'invalid_frame' ? 'refused' : frame.code;
-            this.#sends.refuse(frame.id, new KeywayError(code, frame.detail, { retryable }));
+        const { code, detail, id } = frame;
+        if (id !== undefined && code === 'rate_limited') {
+            this.#sendLater(id);
         }
-        else if (this.#current?.connection === connection && frame.code !== 'unknown_type') {
+        else if (id !== undefined) {
+            const isOurs = code === 'unknown_type' || code === 'invalid_frame';
+            this.#sends.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail));
+        }
+        else if (this.#current?.connection === connection && code !== 'unknown_type') {
             this.#current.renewal.refused();
         }
+    }
+    #sendLater(id) {
+        this.#sends.postpone(id);
+        this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {
+            this.#cancelPause = undefined;
+            this.#flush();
+        });
+    }
+    #flush() {
+        if (this.#current && !this.#cancelPause)
+            this.#sends.flush(this.#current.connection);
     }
     /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
     #drain(connection, closeInSeconds) {
@@ -219,8 +237,8 @@ export class Agent extends Emitter {
         else if (reconnectAfter(closed.code) === 'never')
             this.#stop(stopErrorFromClose(closed));
         // A drained one whose successor is up: what it left unacknowledged goes over the successor.
-        else if (this.#current)
-            this.#sends.flush(this.#current.connection);
+        else
+            this.#flush();
     }
     #lost(closed) {
         const { renewal, since } = this.#current;
@@ -279,6 +297,7 @@ export class Agent extends Emitter {
         this.#stopped = { error };
         this.#forgetSignal();
         this.#cancelWait?.();
+        this.#cancelPause?.();
         this.#endConnections();
         this.#sends.refuseAll(error ?? closedError());
         const unheard = error && this.listening('stopped') === 0 && this.#streams.size === 0;

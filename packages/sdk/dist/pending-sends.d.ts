@@ -13,8 +13,10 @@ export declare class PendingSends {
     #private;
     /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
     add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery>;
-    /** Sends over this connection whatever is not under way on another one. */
+    /** Sends over this connection what is not under way on another one, as far as the window allows. */
     flush(connection: HubConnection): void;
+    /** The hub asked for patience with this one: it is sent again with the next flush. */
+    postpone(id: string): void;
     /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
     lost(connection: HubConnection): void;
     acknowledge(id: string, delivered: number): void;

@@ -3,6 +3,8 @@ import { HUB_MAX_FRAME_BYTES } from './protocol.js';
 /** What waits for a connection or an acknowledgement at most; more is refused at once. */
 export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
+/** So many are under way at once: a full queue must not run into the hub's limit of frames at every reconnection. */
+const WINDOW = 64;
 /** Sends that are not acknowledged yet, in their order. */
 export class PendingSends {
     #pending = new Map();
@@ -30,15 +32,24 @@ export class PendingSends {
                 signal?.addEventListener('abort', abort, { once: true });
         });
     }
-    /** Sends over this connection whatever is not under way on another one. */
+    /** Sends over this connection what is not under way on another one, as far as the window allows. */
     flush(connection) {
+        let underWay = 0;
         for (const pending of this.#pending.values()) {
+            if (underWay++ >= WINDOW)
+                return;
             if (pending.sentOn)
                 continue;
             if (!connection.send(pending.frame))
                 return;
             pending.sentOn = connection;
         }
+    }
+    /** The hub asked for patience with this one: it is sent again with the next flush. */
+    postpone(id) {
+        const pending = this.#pending.get(id);
+        if (pending)
+            pending.sentOn = undefined;
     }
     /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
     lost(connection) {

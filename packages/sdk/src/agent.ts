@@ -32,6 +32,8 @@ const RESTART_JITTER_MS = 1_000
 const STABLE_AFTER_MS = 5_000
 /** How long past its announced end a drained connection is still listened to. */
 const DRAIN_MARGIN_MS = 5_000
+/** How long nothing is sent after the hub said that it was too much. */
+const RATE_LIMIT_PAUSE_MS = 1_000
 
 interface Dial {
   connection?: HubConnection
@@ -69,6 +71,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #drained = new Map<HubConnection, () => void>()
   #dialing: Dial | undefined
   #cancelWait: (() => void) | undefined
+  #cancelPause: (() => void) | undefined
   #failures = 0
   #stopped: { error?: KeywayError } | undefined
 
@@ -109,7 +112,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   send(to: string, data: Json, { signal }: { signal?: AbortSignal } = {}): Promise<Delivery> {
     if (this.#stopped) return Promise.reject(this.#stopped.error ?? closedError())
     const sending = this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal)
-    if (this.#current) this.#sends.flush(this.#current.connection)
+    this.#flush()
     return sending
   }
 
@@ -185,13 +188,12 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#current = { connection, renewal, since: this.#clock.now(), ready }
     renewal.schedule(frame.expires_in)
     this.emit('ready', ready)
-    // A listener may have closed the agent.
-    if (this.#current?.connection === connection) this.#sends.flush(connection)
+    this.#flush()
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
     if (frame.type === 'message') this.#message(connection, frame)
-    if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
+    if (frame.type === 'sent') this.#acknowledged(frame.id, frame.delivered)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
     if (this.#current?.connection !== connection) return
@@ -211,14 +213,33 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     for (const stream of this.#streams) stream.push(message)
   }
 
+  #acknowledged(id: string, delivered: number): void {
+    this.#sends.acknowledge(id, delivered)
+    this.#flush()
+  }
+
   #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
-    const retryable = frame.code === 'rate_limited'
-    if (frame.id !== undefined) {
-      const code = frame.code === 'unknown_type' || frame.code === 'invalid_frame' ? 'refused' : frame.code
-      this.#sends.refuse(frame.id, new KeywayError(code, frame.detail, { retryable }))
-    } else if (this.#current?.connection === connection && frame.code !== 'unknown_type') {
+    const { code, detail, id } = frame
+    if (id !== undefined && code === 'rate_limited') {
+      this.#sendLater(id)
+    } else if (id !== undefined) {
+      const isOurs = code === 'unknown_type' || code === 'invalid_frame'
+      this.#sends.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail))
+    } else if (this.#current?.connection === connection && code !== 'unknown_type') {
       this.#current.renewal.refused()
     }
+  }
+
+  #sendLater(id: string): void {
+    this.#sends.postpone(id)
+    this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {
+      this.#cancelPause = undefined
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    if (this.#current && !this.#cancelPause) this.#sends.flush(this.#current.connection)
   }
 
   /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
@@ -242,7 +263,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     else if (this.#current?.connection === connection) this.#lost(closed)
     else if (reconnectAfter(closed.code) === 'never') this.#stop(stopErrorFromClose(closed))
     // A drained one whose successor is up: what it left unacknowledged goes over the successor.
-    else if (this.#current) this.#sends.flush(this.#current.connection)
+    else this.#flush()
   }
 
   #lost(closed: HubClosed): void {
@@ -301,6 +322,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#stopped = { error }
     this.#forgetSignal()
     this.#cancelWait?.()
+    this.#cancelPause?.()
     this.#endConnections()
     this.#sends.refuseAll(error ?? closedError())
     const unheard = error && this.listening('stopped') === 0 && this.#streams.size === 0

@@ -6,6 +6,9 @@ import { type AgentFrame, HUB_MAX_FRAME_BYTES, type Json } from './protocol.ts'
 export const PENDING_MAX_MESSAGES = 256
 export const PENDING_MAX_BYTES = 1024 * 1024
 
+/** So many are under way at once: a full queue must not run into the hub's limit of frames at every reconnection. */
+const WINDOW = 64
+
 /** The hub's acknowledgement: written to so many open connections. */
 export interface Delivery {
   delivered: number
@@ -47,13 +50,21 @@ export class PendingSends {
     })
   }
 
-  /** Sends over this connection whatever is not under way on another one. */
+  /** Sends over this connection what is not under way on another one, as far as the window allows. */
   flush(connection: HubConnection): void {
+    let underWay = 0
     for (const pending of this.#pending.values()) {
+      if (underWay++ >= WINDOW) return
       if (pending.sentOn) continue
       if (!connection.send(pending.frame)) return
       pending.sentOn = connection
     }
+  }
+
+  /** The hub asked for patience with this one: it is sent again with the next flush. */
+  postpone(id: string): void {
+    const pending = this.#pending.get(id)
+    if (pending) pending.sentOn = undefined
   }
 
   /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */

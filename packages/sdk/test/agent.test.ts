@@ -399,9 +399,22 @@ describe('sending', () => {
     const { agent, end } = await startConnected(t)
     const sending = agent.send('all', 1)
     const { id } = (await end.frames.next()) as { id: string }
-    end.send({ type: 'error', code: 'rate_limited', detail: 'Slow down.', id })
-    await assert.rejects(sending, (error: KeywayError) => error.code === 'rate_limited' && error.retryable)
+    end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id })
+    await assert.rejects(sending, isCode('insufficient_scope'))
     assert.equal(agent.connected, true)
+  })
+
+  test('a hub that asks for patience gets the message again a second later', async t => {
+    const { agent, clock, end } = await startConnected(t)
+    const sending = agent.send('all', 'patience')
+    const { id } = (await end.frames.next()) as { id: string }
+    end.send({ type: 'error', code: 'rate_limited', detail: 'Slow down.', id })
+    await settle()
+    assert.equal(end.frames.rest.length, 0)
+    clock.advance(1000)
+    assert.equal(((await end.frames.next()) as { id: string }).id, id)
+    end.send({ type: 'sent', id, delivered: 1 })
+    assert.deepEqual(await sending, { delivered: 1 })
   })
 
   test('a send that is given up is not sent later', async t => {

@@ -46,6 +46,15 @@ describe('against the real service', () => {
     assert.equal((await again.stopped.next()).error?.code, 'api_key_revoked')
   })
 
+  test('a key that reaches its expiry takes its agent with it', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const { key } = await keyway.apiKeys.create({ expires_at: new Date(Date.now() + 3000).toISOString() })
+    const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
+    assert.ok((await events.ready.next()).expiresIn <= 3)
+    const { error } = await events.stopped.next()
+    assert.equal(error?.code, 'api_key_expired')
+  })
+
   test('a key that may not connect says which scope it lacks', async t => {
     const { url, keyway } = await startKeyway(t)
     const { key } = await keyway.apiKeys.create({ scopes: ['account:read'] })
@@ -86,6 +95,15 @@ describe('against the real service', () => {
     await restarted
     await Promise.all([heard.ready.next(), sending])
     assert.equal(agent.connected, true)
+  })
+
+  test('a full queue of 256 messages is sent whole, in spite of the limits', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const { key } = await keyway.apiKeys.create()
+    const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+    t.after(() => agent.close())
+    const sending = Array.from({ length: 256 }, (_, count) => agent.send('all', count))
+    assert.equal((await Promise.all(sending)).length, 256)
   })
 
   test('an agent token is verified by another service, and an access token in its place is not', async t => {
