@@ -17,6 +17,8 @@ import { newId } from './ids.ts'
 import { createIntrospection } from './introspection/introspection.ts'
 import { createLog, type Log } from './log.ts'
 import { createInbox } from './mail/inbox.ts'
+import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
+import { listenForMetrics } from './metrics/metrics-server.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { lockDataDir } from './storage/database.ts'
 import { createPages } from './web/pages.ts'
@@ -67,7 +69,15 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   const hub = await startHub(services)
   stack.defer(() => hub.close())
   const { deliverer } = createMail(services, options.announce ?? (line => console.log(line)))
-  const httpServer = listenFor(services, hub)
+  const metrics = createMetrics(metricSources(services, hub), log, VERSION)
+  const httpServer = listenFor(services, hub, metrics)
+  if (config.metricsPort !== null) {
+    const own = await listenForMetrics(metrics, config.metricsPort, config.host)
+    stack.defer(() => {
+      own.close()
+      own.closeAllConnections()
+    })
+  }
   await listen(httpServer, config)
   deliverer.start()
   const stopTimers = startTimers(services)
@@ -138,7 +148,7 @@ async function startHub(services: Services): Promise<Hub> {
   return hub
 }
 
-function listenFor(services: Services, hub: Hub): Server {
+function listenFor(services: Services, hub: Hub, metrics: Metrics): Server {
   const { config, storage, clock, log } = services
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
@@ -175,6 +185,8 @@ function listenFor(services: Services, hub: Hub): Server {
     failureLimits: config.failureLimits,
     lifetimes: config,
     hasInbox: inbox !== null,
+    observe: metrics.observe,
+    metrics: config.metricsPort === null ? metrics : undefined,
     pages,
   })
   const server = createHttpServer(app, { publicUrl: config.publicUrl, clock, log })
@@ -198,6 +210,23 @@ async function listen(server: Server, { host, port }: Config): Promise<void> {
     throw new ConfigError([
       `Keyway cannot listen on ${host}:${port} (${code}). Check KEYWAY_HOST and KEYWAY_PORT.`,
     ])
+  }
+}
+
+function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
+  return {
+    async mail() {
+      const now = clock.now()
+      const { queued, oldestDueAt } = await storage.store.outbox.depth(now)
+      return { queued, oldestDueSeconds: oldestDueAt === null ? 0 : (now - oldestDueAt) / 1000 }
+    },
+    hub: () => hub.health(),
+    events() {
+      const { listening, lagMs } = storage.eventsHealth()
+      return { listening, lagSeconds: lagMs === undefined ? null : lagMs / 1000 }
+    },
+    database: () => storage.engine.load?.() ?? null,
+    clockSkewSeconds: () => clock.skew / 1000,
   }
 }
 

@@ -37,12 +37,31 @@ export interface AppOptions {
   lifetimes: SessionLifetimes
   /** The web pages. They get what no API path claims, and `GET /` from browsers. */
   pages?: PagesApp
-  /** Told about every answer, for metrics; `route` is the declared path, never the requested one. */
-  observe?: (answer: { method: string; route: string; status: number; milliseconds: number }) => void
+  /**
+   * Told about every answer, for metrics; `route` is the declared path, never the requested one (`pages` for a
+   * page, `unknown` for what is nowhere), and `code` that of a refusal.
+   */
+  observe?: (answer: {
+    method: string
+    route: string
+    status: number
+    milliseconds: number
+    code: string | null
+  }) => void
+  /** What `GET /metrics` answers; without it there is no such path. */
+  metrics?: { render(): Promise<{ type: string; body: string }> }
 }
 
 type Bindings = { Bindings: HttpBindings }
 type HttpContext = Context<Bindings>
+
+/** What `observe` is told beyond the response itself. */
+interface Outcome {
+  code: string | null
+}
+
+/** Labels of metrics are ours: a made-up method is not one of them. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** Anything that answers like a Hono app. */
 export interface PagesApp {
@@ -64,6 +83,7 @@ export function createApp(options: AppOptions): HttpApp {
   const routes = createRoutes({
     ...options,
     proxyMistake: () => callers.proxyMistake,
+    isLocal: incoming => callers.isLocal(incoming),
     openApi: () => createOpenApi(routes, options),
     docs: () => docsPage(routes, options),
   })
@@ -86,14 +106,15 @@ export function createApp(options: AppOptions): HttpApp {
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
     const startedAt = performance.now()
     const requestId = newId(clock.now())
-    const response = await answer(declared, names, requestId, context)
+    const outcome: Outcome = { code: null }
+    const response = await answer(declared, names, requestId, context, outcome)
     const milliseconds = performance.now() - startedAt
     const { status } = response
     log.debug(
       { request_id: requestId, route: declared.operation, status, ms: Math.round(milliseconds) },
       'request',
     )
-    observe?.({ method: declared.method, route: declared.path, status, milliseconds })
+    observe?.({ method: declared.method, route: declared.path, status, milliseconds, code: outcome.code })
     return response
   }
 
@@ -102,6 +123,7 @@ export function createApp(options: AppOptions): HttpApp {
     names: readonly string[],
     requestId: string,
     context: HttpContext,
+    outcome: Outcome,
   ): Promise<Response> {
     const { incoming } = context.env
     const caller = callers.of(incoming)
@@ -118,6 +140,7 @@ export function createApp(options: AppOptions): HttpApp {
     } catch (thrown) {
       const error = toKeywayError(thrown, requestId, log)
       const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
+      outcome.code = refusal.code
       return refuse(refusal, requestId, challengeOf(declared), context)
     }
   }
@@ -136,6 +159,20 @@ export function createApp(options: AppOptions): HttpApp {
 
   /** A path of ours under another method, a page, or nothing. */
   async function serveUnrouted(context: HttpContext): Promise<Response> {
+    const startedAt = performance.now()
+    const response = await answerUnrouted(context)
+    const isPage = pages !== undefined && !paths.isApiPath(context.req.path) && response.status !== 404
+    observe?.({
+      method: METHODS.has(context.req.method) ? context.req.method : 'OTHER',
+      route: isPage ? 'pages' : 'unknown',
+      status: response.status,
+      milliseconds: performance.now() - startedAt,
+      code: null,
+    })
+    return response
+  }
+
+  async function answerUnrouted(context: HttpContext): Promise<Response> {
     const requestId = newId(clock.now())
     const methods = paths.methodsOf(context.req.path)
     try {

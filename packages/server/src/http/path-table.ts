@@ -10,6 +10,8 @@ const API_SEGMENTS = new Set([
   'livez',
   'readyz',
   'openapi.json',
+  'metrics',
+  'sdk.tgz',
   'docs',
 ])
 

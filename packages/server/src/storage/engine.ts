@@ -36,6 +36,16 @@ export interface EngineTransaction extends Connection {
 export interface EventsHealth {
   /** False while this node may miss events. */
   listening: boolean
+  /** Milliseconds from sending the last test event to hearing it; absent where there is no way between. */
+  lagMs?: number
+}
+
+/** How busy the way to the database is, for metrics. */
+export interface EngineLoad {
+  connections: number
+  idle: number
+  /** Calls that wait for a connection, or for the one writer. */
+  waiting: number
 }
 
 /** What differs between the engines: how statements run, commit and tell. No noun is known here. */
@@ -52,6 +62,7 @@ export interface Engine {
   /** Statements that make the engine refuse UPDATE and DELETE on a table. */
   appendOnly(table: string): string[]
   readClock(): Promise<Instant>
+  load?(): EngineLoad
   close(): Promise<void>
 }
 

@@ -76,6 +76,8 @@ export function createPostgresEvents(deps: {
   let failures = 0
   let timer: NodeJS.Timeout | undefined
   let expected: string | null = null
+  let sentAt = 0
+  let lagMs: number | undefined
 
   return {
     subscribe(listener) {
@@ -94,7 +96,7 @@ export function createPostgresEvents(deps: {
       client = null
       await last?.end().catch(() => {})
     },
-    health: () => ({ listening: client !== null }),
+    health: () => ({ listening: client !== null, lagMs: client ? lagMs : undefined }),
   }
 
   async function connect(to: string): Promise<void> {
@@ -121,7 +123,10 @@ export function createPostgresEvents(deps: {
     const heard = message as Event | { type: 'events.test'; id: string } | undefined
     if (!heard) return
     if (heard.type === 'events.test') {
-      if (heard.id === expected) expected = null
+      if (heard.id === expected) {
+        expected = null
+        lagMs = performance.now() - sentAt
+      }
       return
     }
     deliver(heard)
@@ -143,6 +148,7 @@ export function createPostgresEvents(deps: {
     if (!tested) return
     if (expected !== null) return lose(tested, new Error('a test event was not heard'))
     expected = randomUUID()
+    sentAt = performance.now()
     const event = { type: 'events.test', id: expected }
     // Sent over the pool, where events come from; a pool that is away is not the listener's fault.
     await send(event as unknown as Event).catch(() => {

@@ -99,6 +99,7 @@ export async function openPostgres(url: string, eventsUrl: string | null, log: L
       )
       return (rows[0] as { now: number }).now
     },
+    load: () => ({ connections: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       await events.stop()
       await pool.end()

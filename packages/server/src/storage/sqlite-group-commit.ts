@@ -10,6 +10,8 @@ const MAX_BATCH_MS = 20
 
 export interface GroupCommit {
   readonly commits: number
+  /** Transactions that have not begun yet. */
+  readonly waiting: number
   transaction<Outcome>(work: (tx: EngineTransaction) => Promise<Outcome>): Promise<Outcome>
   /** Finishes what waits, then closes the writer. */
   close(): Promise<void>
@@ -40,6 +42,9 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   return {
     get commits() {
       return commits
+    },
+    get waiting() {
+      return queue.length
     },
     transaction(work) {
       if (closed) return Promise.reject(unavailable(new Error('the database is closed')))

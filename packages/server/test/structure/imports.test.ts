@@ -41,6 +41,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   mail: [...NOUNS, 'config.ts'],
   http: [...NOUNS, 'config.ts'],
   web: [...NOUNS, 'config.ts'],
+  metrics: [...NOUNS, 'config.ts'],
 }
 
 test('nouns import in one direction, edges never each other, and the kernel only itself', async () => {

@@ -52,6 +52,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     corsOrigins: overrides.corsOrigins ?? [],
     failureLimits: overrides.failureLimits ?? [{ window: 'minute', limit: 60 }],
     hasInbox: true,
+    metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,
   })
   const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }

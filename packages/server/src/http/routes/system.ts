@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { packSdk } from '@keyway/sdk/pack'
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
@@ -47,6 +48,9 @@ export interface SystemOptions {
   publicUrl: string
   hasInbox: boolean
   proxyMistake: () => string | null
+  /** Whether listening address, peer and Host are this machine's own, and no proxy stands between. */
+  isLocal: (incoming: IncomingMessage) => boolean
+  metrics?: { render(): Promise<{ type: string; body: string }> }
   openApi: () => unknown
   docs: () => string
 }
@@ -159,6 +163,29 @@ export function systemRoutes(options: SystemOptions): Route[] {
         const shown = checks.map(({ name, ok, detail }) => ({ name, ok, ...(detail && { detail }) }))
         const body = { status: isReady ? 'ready' : 'unavailable', checks: shown }
         return isReady ? ok(body) : { status: 503, body, headers: { 'Retry-After': '1' } }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/metrics',
+      operation: 'getMetrics',
+      tag: TAG,
+      summary: 'What Prometheus scrapes',
+      description:
+        'Only for this machine itself, while the service listens on loopback; otherwise, and behind a proxy, 404. `KEYWAY_METRICS_PORT` serves it on a port of its own instead.',
+      access: 'public',
+      answers: [
+        {
+          status: 200,
+          description: 'The exposition format of Prometheus.',
+          schema: z.string(),
+          type: 'text/plain',
+        },
+      ],
+      errors: ['not_found'],
+      async handle({ incoming }) {
+        if (!options.metrics || !options.isLocal(incoming)) throw notFound()
+        return { status: 200, ...(await options.metrics.render()) }
       },
     }),
     route({

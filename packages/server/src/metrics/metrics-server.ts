@@ -1,0 +1,33 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { ConfigError } from '../config.ts'
+import type { Metrics } from './metrics.ts'
+
+/**
+ * `/metrics` on a port of its own (`KEYWAY_METRICS_PORT`), which is kept from the world by not being published.
+ * Everything else there is 404.
+ *
+ * @throws ConfigError when the port is taken
+ */
+export async function listenForMetrics(metrics: Metrics, port: number, host: string): Promise<Server> {
+  const server = createServer({ requestTimeout: 5000, headersTimeout: 5000 }, async (request, response) => {
+    const isAsked = request.method === 'GET' && request.url?.split('?')[0] === '/metrics'
+    if (!isAsked) return void response.writeHead(404, { 'Content-Type': 'text/plain' }).end('GET /metrics\n')
+    try {
+      const { type, body } = await metrics.render()
+      response.writeHead(200, { 'Content-Type': type, 'Cache-Control': 'no-store' }).end(body)
+    } catch {
+      response.writeHead(500).end()
+    }
+  })
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new ConfigError([
+      `Metrics cannot listen on ${host}:${port} (${code}). Set KEYWAY_METRICS_PORT to a free port.`,
+    ])
+  }
+  return server
+}

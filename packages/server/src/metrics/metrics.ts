@@ -1,0 +1,146 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Log } from '../log.ts'
+
+/** One answer, as the HTTP edge tells of it. */
+export interface ObservedAnswer {
+  method: string
+  /** The declared path (`/v1/api-keys/{key_id}`), never the requested one: labels must stay few. */
+  route: string
+  status: number
+  milliseconds: number
+  /** The code of a refusal. */
+  code: string | null
+}
+
+/** What is asked only when somebody looks. A question that fails leaves its figures out and says so. */
+export interface MetricSources {
+  mail(): Promise<{ queued: number; oldestDueSeconds: number }>
+  hub(): { connections: number; otherNodes: number; seesDatabase: boolean; draining: boolean }
+  events(): { listening: boolean; lagSeconds: number | null }
+  database(): { connections: number; idle: number; waiting: number } | null
+  /** The database's clock minus this machine's, in seconds. */
+  clockSkewSeconds(): number
+}
+
+export interface Metrics {
+  observe(answer: ObservedAnswer): void
+  /** The exposition format of Prometheus. */
+  render(): Promise<{ type: string; body: string }>
+}
+
+/** Seconds. An exchange takes less than the first, a sign-in mail's request about the third. */
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
+const EXCHANGE = '/auth/agent-token'
+
+/**
+ * Everything that a dashboard needs of one node. Labels are routes, methods, statuses and codes: all from our
+ * own tables, so nobody outside can make them many, and none of them names a person, a key or a secret.
+ */
+export function createMetrics(sources: MetricSources, log: Log, version: string): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  const durations = new Histogram({
+    name: 'keyway_http_request_duration_seconds',
+    help: 'Requests by method, declared route and status.',
+    labelNames: ['method', 'route', 'status'] as const,
+    buckets: DURATION_BUCKETS,
+    registers,
+  })
+  const refusals = new Counter({
+    name: 'keyway_http_refusals_total',
+    help: 'Refused requests by problem code.',
+    labelNames: ['code'] as const,
+    registers,
+  })
+  const exchanges = new Counter({
+    name: 'keyway_exchanges_total',
+    help: 'Exchanges of a key for an agent token, by outcome: issued, or the code of the refusal.',
+    labelNames: ['outcome'] as const,
+    registers,
+  })
+  exchanges.inc({ outcome: 'issued' }, 0)
+  const failures = new Counter({
+    name: 'keyway_metric_source_failures_total',
+    help: 'Questions for the figures below that found no answer.',
+    labelNames: ['source'] as const,
+    registers,
+  })
+  gauge('keyway_info', 'Always 1; the label is the version.', ['version']).set({ version }, 1)
+  const readings = createReadings()
+
+  return {
+    observe({ method, route, status, milliseconds, code }) {
+      durations.observe({ method, route, status }, milliseconds / 1000)
+      if (route === EXCHANGE) exchanges.inc({ outcome: code ?? 'issued' })
+      if (code !== null) refusals.inc({ code })
+    },
+    async render() {
+      await readings.refresh()
+      return { type: registry.contentType, body: await registry.metrics() }
+    },
+  }
+
+  function gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
+    return new Gauge({ name, help, labelNames, registers })
+  }
+
+  function createReadings() {
+    const queued = gauge('keyway_mail_queued', 'Mails that wait.')
+    const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.')
+    const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.')
+    const otherNodes = gauge('keyway_hub_other_nodes', 'Other nodes that are alive.')
+    const confirms = gauge(
+      'keyway_hub_sees_database',
+      '0: revocations cannot be confirmed, and nobody is held.',
+    )
+    const draining = gauge('keyway_hub_draining', '1 while this node is stopping.')
+    const listening = gauge('keyway_events_listening', '0: this node does not hear the others.')
+    const lag = gauge('keyway_events_lag_seconds', 'From sending the last test event to hearing it.')
+    const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', ['state'])
+    const waiting = gauge('keyway_database_waiting', 'Calls that wait for a connection or for the writer.')
+    const skew = gauge('keyway_clock_skew_seconds', "The database's clock minus this machine's.")
+
+    const readers: Record<keyof MetricSources, () => void | Promise<void>> = {
+      async mail() {
+        const depth = await sources.mail()
+        queued.set(depth.queued)
+        oldest.set(depth.oldestDueSeconds)
+      },
+      hub() {
+        const hub = sources.hub()
+        connections.set(hub.connections)
+        otherNodes.set(hub.otherNodes)
+        confirms.set(hub.seesDatabase ? 1 : 0)
+        draining.set(hub.draining ? 1 : 0)
+      },
+      events() {
+        const health = sources.events()
+        listening.set(health.listening ? 1 : 0)
+        if (health.lagSeconds !== null) lag.set(health.lagSeconds)
+      },
+      database() {
+        const load = sources.database()
+        if (!load) return
+        pool.set({ state: 'busy' }, load.connections - load.idle)
+        pool.set({ state: 'idle' }, load.idle)
+        waiting.set(load.waiting)
+      },
+      clockSkewSeconds: () => skew.set(sources.clockSkewSeconds()),
+    }
+    return {
+      async refresh() {
+        for (const [source, read] of Object.entries(readers)) {
+          try {
+            await read()
+          } catch (error) {
+            failures.inc({ source })
+            log.debug({ source, error: String(error) }, 'a metric could not be read')
+          }
+        }
+        // A figure that was true an hour ago is worse than none.
+        if (!sources.events().listening) lag.reset()
+      },
+    }
+  }
+}

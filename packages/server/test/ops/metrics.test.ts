@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLog } from '../../src/log.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { createJourney } from '../support/journey.ts'
+import { freePort } from '../support/serve.ts'
+import { startKeyway } from './running.ts'
+
+const scrape = async (url: string) => (await fetch(`${url}/metrics`)).text()
+
+/** The value of one series, by name and a part of its labels. */
+function figure(text: string, name: string, ...labels: string[]): number {
+  const line = text
+    .split('\n')
+    .find(each => each.startsWith(name) && labels.every(label => each.includes(label)))
+  return Number(line?.split(' ').at(-1))
+}
+
+test('an operator sees requests by route and status, exchanges by outcome, mail, hub, events, database and process', async t => {
+  const { url } = await startKeyway(t)
+  const journey = createJourney(url)
+  await journey.sendLink('ada@example.com')
+  const session = await journey.verify('ada@example.com', await journey.readToken('ada@example.com'))
+  const { id, key } = await journey.createKey(session.access_token, 'one')
+  const socket = await journey.connect(await journey.exchange(key))
+  const before = await scrape(url)
+  assert.equal(figure(before, 'keyway_hub_connections'), 1)
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  await journey.revoke(session.access_token, id)
+  await closed
+  await assert.rejects(journey.exchange(key))
+  await fetch(`${url}/v1/api-keys/${id}?secret=in-the-url`)
+  await fetch(`${url}/no/such/${key}`)
+
+  const text = await scrape(url)
+  const route = 'keyway_http_request_duration_seconds_count'
+  assert.equal(figure(text, route, 'route="/auth/agent-token"', 'status="200"'), 1)
+  assert.equal(figure(text, route, 'route="/v1/api-keys/{key_id}"', 'method="DELETE"'), 1)
+  assert.equal(figure(text, route, 'route="unknown"', 'status="404"'), 1)
+  assert.equal(figure(text, 'keyway_exchanges_total', 'outcome="issued"'), 1)
+  assert.equal(figure(text, 'keyway_exchanges_total', 'outcome="api_key_revoked"'), 1)
+  assert.equal(figure(text, 'keyway_http_refusals_total', 'code="authentication_required"'), 1)
+  assert.equal(figure(text, 'keyway_mail_queued'), 0)
+  assert.equal(figure(text, 'keyway_mail_oldest_due_seconds'), 0)
+  assert.equal(figure(text, 'keyway_events_listening'), 1)
+  assert.equal(figure(text, 'keyway_hub_sees_database'), 1)
+  assert.ok(figure(text, 'keyway_database_connections', 'state="idle"') >= 0)
+  assert.ok(figure(text, 'nodejs_eventloop_lag_p99_seconds') >= 0)
+  assert.ok(figure(text, 'process_resident_memory_bytes') > 0)
+  assert.doesNotMatch(text, new RegExp(`${key}|in-the-url|ada@|${id}|${session.user.id}`))
+})
+
+test('metrics on the main port are for this machine alone, never for what came through a proxy', async t => {
+  const { url } = await startKeyway(t)
+  assert.equal((await fetch(`${url}/metrics`)).status, 200)
+  const forwarded = await fetch(`${url}/metrics`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
+  assert.equal(forwarded.status, 404)
+  const open = await startKeyway(t, { KEYWAY_HOST: '0.0.0.0' })
+  assert.equal((await fetch(`${open.url}/metrics`)).status, 404)
+})
+
+test('with KEYWAY_METRICS_PORT they are on that port and nowhere else', async t => {
+  const port = await freePort()
+  const { url } = await startKeyway(t, { KEYWAY_METRICS_PORT: String(port) })
+  assert.equal((await fetch(`${url}/metrics`)).status, 404)
+  assert.match(await scrape(`http://127.0.0.1:${port}`), /keyway_info\{version="[\d.]+"\} 1/)
+  assert.equal((await fetch(`http://127.0.0.1:${port}/v1/me`)).status, 404)
+})
+
+test('a database that is away leaves its figures out and the rest in', async () => {
+  const metrics = createMetrics(
+    {
+      mail: () => Promise.reject(new Error('away')),
+      hub: () => ({ connections: 3, otherNodes: 0, seesDatabase: false, draining: false }),
+      events: () => ({ listening: false, lagSeconds: null }),
+      database: () => null,
+      clockSkewSeconds: () => 0,
+    },
+    createLog('silent'),
+    '1.2.3',
+  )
+  const { body } = await metrics.render()
+  assert.equal(figure(body, 'keyway_metric_source_failures_total', 'source="mail"'), 1)
+  assert.equal(figure(body, 'keyway_hub_connections'), 3)
+  assert.equal(figure(body, 'keyway_hub_sees_database'), 0)
+})
+
+test('recording an answer costs a few microseconds at most', () => {
+  const idle = { connections: 0, otherNodes: 0, seesDatabase: true, draining: false }
+  const metrics = createMetrics(
+    {
+      mail: async () => ({ queued: 0, oldestDueSeconds: 0 }),
+      hub: () => idle,
+      events: () => ({ listening: true, lagSeconds: null }),
+      database: () => null,
+      clockSkewSeconds: () => 0,
+    },
+    createLog('silent'),
+    '1.2.3',
+  )
+  const answer = { method: 'POST', route: '/auth/agent-token', status: 200, milliseconds: 1, code: null }
+  const batches = Array.from({ length: 20 }, () => {
+    const started = performance.now()
+    for (let call = 0; call < 2000; call++) metrics.observe(answer)
+    return ((performance.now() - started) * 1000) / 2000
+  })
+  // The quickest batch: the others measure what else the machine is doing.
+  const microseconds = Math.min(...batches)
+  assert.ok(microseconds < 20, `${microseconds.toFixed(2)} µs`)
+  console.log(`recording an answer: ${microseconds.toFixed(2)} µs`)
+})
