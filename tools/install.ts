@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** What a test may ask for; `npm ci` of this folder brings all of it. */
-export type Tool = 'attw' | 'axe-core' | 'bun' | 'chromium' | 'playwright-core' | 'publint'
+export type Tool = 'attw' | 'axe-core' | 'biome' | 'bun' | 'chromium' | 'playwright-core' | 'publint'
 
 interface TestContext {
   skip(message: string): void
@@ -23,12 +23,23 @@ const INSTALL_TIMEOUT_MS = 240_000
  * @returns undefined when the test was skipped
  */
 export async function tool(t: TestContext, name: Tool): Promise<string | undefined> {
-  if (!find(name)) await install()
-  const path = find(name)
+  const path = await findOrInstall(name)
   if (path) return path
   if (process.env.CI === 'true') throw new Error(`${name} cannot be installed: run npm ci in tools/.`)
   t.skip(`${name} cannot be had here (npm ci in tools/ failed)`)
   return undefined
+}
+
+/** The path of a tool, installed first when it is missing. @throws Error when it cannot be had */
+export async function need(name: Tool): Promise<string> {
+  const path = await findOrInstall(name)
+  if (!path) throw new Error(`${name} cannot be installed: run npm ci in tools/.`)
+  return path
+}
+
+async function findOrInstall(name: Tool): Promise<string | undefined> {
+  if (!find(name)) await install()
+  return find(name)
 }
 
 function find(name: Tool): string | undefined {
