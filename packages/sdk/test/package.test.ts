@@ -12,6 +12,7 @@ import { promisify } from 'node:util'
 import { tool } from '../../../tools/install.ts'
 import { buildSdk } from '../build.ts'
 import { packSdk } from '../pack.ts'
+import { startKeyway } from './support/keyway-server.ts'
 import { problem, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
 
 const run = promisify(execFile)
@@ -70,6 +71,13 @@ describe('the package that every instance serves', () => {
     const [first, second] = [await packSdk(), await packSdk()]
     assert.ok(first.equals(second))
     assert.equal(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies, undefined)
+  })
+
+  test('is what an instance answers at /sdk.tgz', { timeout: 60_000 }, async t => {
+    const { url } = await startKeyway(t)
+    const response = await fetch(`${url}/sdk.tgz`)
+    assert.equal(response.headers.get('content-type'), 'application/gzip')
+    assert.ok((await packSdk()).equals(Buffer.from(await response.arrayBuffer())))
   })
 
   test('installs into an empty project and works by import and by require()', async t => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { packSdk } from '../pack.ts'
 import { Agent } from '../src/agent.ts'
 import { Keyway } from '../src/client.ts'
 import type { KeywayError } from '../src/errors.ts'
@@ -135,12 +134,5 @@ describe('against the real service', () => {
       keyway.account.get(),
       (error: KeywayError) => error.code === 'authentication_required',
     )
-  })
-
-  test('serves the very package that was packed', async t => {
-    const { url } = await startKeyway(t)
-    const response = await fetch(`${url}/sdk.tgz`)
-    assert.equal(response.headers.get('content-type'), 'application/gzip')
-    assert.ok((await packSdk()).equals(Buffer.from(await response.arrayBuffer())))
   })
 })
