@@ -21,7 +21,7 @@ export const KEPT_FOR = {
 const BATCH = 500
 const INTERVAL = MINUTE
 /** A backlog is worked off over several rounds instead of in one. */
-const MAX_BATCHES_A_ROUND = 20
+const MAX_BATCHES_A_ROUND = 200
 
 export interface Housekeeping {
   /** One round now. Returns how many rows went. */

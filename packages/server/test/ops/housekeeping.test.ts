@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createCharges, IDEMPOTENCY_WINDOW } from '../../src/billing/charges.ts'
+import { DAY, HOUR, type Instant } from '../../src/clock.ts'
+import { createHousekeeping, KEPT_FOR } from '../../src/housekeeping.ts'
+import { newId } from '../../src/ids.ts'
+import { securityEvent } from '../../src/security-events/security-events.ts'
+import { address, aLink, aMessage, aSession, aSigningKey, insertUser, NOW } from '../contract/fixtures.ts'
+import { type EngineName, forEachEngine, openTestStorage, type TestStorage } from '../support/engines.ts'
+import { openServices } from '../support/services.ts'
+
+async function open(engine: EngineName, t: TestContext) {
+  const opened = await openTestStorage(engine, t)
+  opened.clock.set(NOW)
+  const { storage, clock, log } = opened
+  const { store } = storage
+  return { ...opened, store, run: createHousekeeping({ store, clock, log }).run }
+}
+
+async function countOf({ storage }: TestStorage, table: string): Promise<number> {
+  const { rows } = await storage.engine.connection.execute(`select count(*) as n from ${table}`, [])
+  return Number((rows[0] as { n: number | string }).n)
+}
+
+forEachEngine(engine => {
+  test('what is over is kept for as long as promised, to the millisecond, and gone after it', async t => {
+    const opened = await open(engine, t)
+    const { store, storage } = opened
+    const user = await insertUser(store)
+    const kept = (duration: number) => NOW - duration
+    const gone = (duration: number) => NOW - duration - 1
+    const both = async (duration: number, insert: (at: Instant) => Promise<unknown>) => {
+      await insert(kept(duration))
+      await insert(gone(duration))
+    }
+    await both(DAY, at => store.magicLinks.insert(aLink({ expiresAt: at, usedAt: at - 1000 })))
+    await both(7 * DAY, at => store.outbox.insert(settled(at)))
+    await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { endedAt: at, endedBy: 'logout' })))
+    await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { expiresAt: at })))
+    await both(400 * DAY, at => store.securityEvents.insert(securityEvent('sign_in', user.id, at, null)))
+    await both(DAY, at => store.inbox.insert(inboxMail(at)))
+    await both(HOUR, at =>
+      store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
+    )
+    for (const at of [gone(DAY), kept(DAY)]) {
+      await storage.transaction(async tx => {
+        await tx.magicLinks.lockSends([{ name: `address:${at}@example.com`, limits: [5] }], at)
+        await tx.magicLinks.recordSend([`address:${at}@example.com`], at)
+      })
+    }
+    await store.signingKeys.insertFirst(aSigningKey({ retiresAt: gone(DAY) }))
+    await store.signingKeys.insertNext(aSigningKey({ retiresAt: kept(DAY) }), NOW)
+
+    assert.ok((await opened.run()) >= 8)
+    const counts: Record<string, number> = {}
+    const tables =
+      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users'
+    for (const table of tables.split(' ')) counts[table] = await countOf(opened, table)
+    assert.deepEqual(counts, {
+      magic_links: 1,
+      messages: 1,
+      sessions: 2,
+      security_events: 1,
+      inbox: 1,
+      endings: 1,
+      sends: 1,
+      send_buckets: 1,
+      signing_keys: 1,
+      users: 1,
+    })
+    assert.equal(await opened.run(), 0, 'a second look finds nothing')
+  })
+
+  test('what is alive is never touched, however old: queued mail, sessions, keys, the ledger', async t => {
+    const services = await openServices(engine, t)
+    const { user, session } = await services.signIn('ada@example.com')
+    const { apiKey } = await services.apiKeys.create(
+      user.id,
+      { name: 'old', scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
+      services.caller(),
+    )
+    const { store, clock, log } = services
+    const queued = (await services.store.outbox.depth(clock.now())).queued
+    const { run } = createHousekeeping({ store, clock, log })
+    clock.advance(60 * DAY)
+    await run()
+    assert.equal((await store.outbox.depth(clock.now())).queued, queued)
+    assert.ok(await store.sessions.find(session.id), 'a session that has not ended')
+    assert.equal((await services.apiKeys.get(user.id, apiKey.id)).id, apiKey.id)
+    clock.advance(700 * DAY)
+    await run()
+    assert.equal(await store.sessions.find(session.id), null, 'long past its absolute end')
+    assert.equal((await services.apiKeys.get(user.id, apiKey.id)).id, apiKey.id, 'keys stay visible')
+    assert.equal((await store.billing.ledger(user.id, { limit: 10, after: null })).rows.length, 1)
+  })
+
+  test('a delivered mail keeps no content, long before its row goes', async t => {
+    const { store, clock } = await open(engine, t)
+    await store.outbox.insert(aMessage())
+    const [leased] = await store.outbox.lease(clock.now(), clock.now() + 1000, 1)
+    await store.outbox.settle(leased!.id, leased!.leasedUntil!, { state: 'sent', at: NOW, error: null })
+    const [row] = await store.outbox.recentFor(leased!.recipient, 1)
+    assert.deepEqual([row!.state, row!.sealedContent], ['sent', null])
+  })
+
+  test('a backlog of thousands goes in small batches within one round', async t => {
+    const opened = await open(engine, t)
+    const user = await insertUser(opened.store)
+    const old = NOW - KEPT_FOR.securityEvents - 1
+    await opened.storage.transaction(async tx => {
+      for (let row = 0; row < 1201; row++)
+        await tx.securityEvents.insert(securityEvent('sign_in', user.id, old, null))
+    })
+    let largest = 0
+    const counting = {
+      ...opened.store,
+      securityEvents: {
+        ...opened.store.securityEvents,
+        prune: async (before: Instant, batch: number) => {
+          const removed = await opened.store.securityEvents.prune(before, batch)
+          largest = Math.max(largest, removed)
+          return removed
+        },
+      },
+    }
+    const { run } = createHousekeeping({ ...opened, store: counting })
+    assert.equal(await run(), 1201)
+    assert.equal(largest, 500)
+  })
+
+  test('two nodes that tidy up at once do not hinder each other', async t => {
+    const opened = await open(engine, t)
+    const user = await insertUser(opened.store)
+    for (let row = 0; row < 50; row++) {
+      await opened.store.sessions.insert(aSession(user.id, { endedAt: NOW - 31 * DAY, endedBy: 'logout' }))
+    }
+    const other = createHousekeeping({ ...opened, store: (await opened.reopen()).store })
+    const removed = await Promise.all([opened.run(), other.run()])
+    assert.equal(removed[0]! + removed[1]!, 50)
+  })
+
+  test('an idempotency key of a charge is new again after 24 hours, though the ledger keeps its entry', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('ada@example.com')
+    const charges = createCharges(services)
+    const wanted = { userId: user.id, amount: 10_000, description: 'a day' }
+    const charge = () => charges.charge({ id: 'hub' }, wanted, 'one-key-for-two-days')
+    const first = await charge()
+    services.clock.advance(IDEMPOTENCY_WINDOW - 1)
+    assert.equal((await charge()).id, first.id)
+    services.clock.advance(1)
+    assert.notEqual((await charge()).id, first.id)
+    assert.equal(KEPT_FOR.idempotencyKeys, IDEMPOTENCY_WINDOW)
+  })
+})
+
+function settled(at: Instant) {
+  return aMessage({ state: 'sent', settledAt: at, sealedContent: null })
+}
+
+function inboxMail(at: Instant) {
+  return { id: newId(at), recipient: address('ada@example.com'), sealedMail: 'sealed', createdAt: at }
+}
