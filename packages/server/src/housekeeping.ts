@@ -70,6 +70,7 @@ export function createHousekeeping({
       batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
+      batch => store.suppressions.prune(now, batch),
       () => store.inbox.prune(now - KEPT_FOR.inboxMail),
       () => store.signingKeys.prune(now - KEPT_FOR.retiredSigningKeys),
     ]

@@ -7,6 +7,7 @@ import type { Event, Events } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
 import type { MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { InboxStore, OutboxStore } from './outbox/outbox-store.ts'
+import type { SuppressionStore } from './outbox/suppression-store.ts'
 import type { SecurityEventStore } from './security-events/security-event-store.ts'
 import type { SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
@@ -28,6 +29,7 @@ export interface Store {
   securityEvents: SecurityEventStore
   sessions: SessionStore
   signingKeys: SigningKeyStore
+  suppressions: SuppressionStore
 }
 
 export interface Transaction extends Store {

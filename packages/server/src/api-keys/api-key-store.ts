@@ -27,6 +27,21 @@ export interface ApiKeyStore {
    * unless the key is active now and has no successor: two rotations at once have one winner.
    */
   replace(id: string, successorId: string, expiresAt: Instant, now: Instant): Promise<ApiKey | null>
+  /**
+   * Active keys of active owners, without a successor, that a warning of their expiry is due for: of `thresholds`
+   * (days and the same in milliseconds) one is reached that was not noted yet. Soonest first, at most `batch`.
+   */
+  listExpiring(
+    now: Instant,
+    thresholds: readonly { days: number; ms: number }[],
+    batch: number,
+  ): Promise<ApiKey[]>
+  /** Notes a warning. True for one of any number of callers, while the key stands as it was listed. */
+  noteExpiryNotice(id: string, days: number, expiresAt: Instant): Promise<boolean>
+  /** Of these keys those that were last used (or made, when never used) at `unusedSince` or before. */
+  listResting(ids: readonly string[], unusedSince: Instant): Promise<ApiKey[]>
+  /** Sets `lastUsedAt` if it is still what was read. True for one of any number of callers. */
+  wake(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, at: Instant): Promise<boolean>
   /** Only `lastUsedAt`, and only forward. */
   recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
 }

@@ -125,6 +125,68 @@ export function createApiKeyStore({ db, atomically, lookUp }: Scope): ApiKeyStor
         .executeTakeFirst()
       return row ? toApiKey(row) : null
     },
+    async listExpiring(now, thresholds, batch) {
+      const rows = await db
+        .selectFrom('api_keys')
+        .innerJoin('users', 'users.id', 'api_keys.user_id')
+        .selectAll('api_keys')
+        .where('users.status', '=', 'active')
+        .where('expires_at', '>', now)
+        .where('revoked_at', 'is', null)
+        .where('replaced_by', 'is', null)
+        .where(eb =>
+          eb.or(
+            thresholds.map(({ days, ms }) =>
+              eb.and([
+                eb('expires_at', '<=', now + ms),
+                // A key that was made with less than this to live got no such warning, and needs none.
+                eb(eb('api_keys.created_at', '+', ms), '<=', eb.ref('expires_at')),
+                eb.or([eb('expiry_notice', 'is', null), eb('expiry_notice', '>', days)]),
+              ]),
+            ),
+          ),
+        )
+        .orderBy('expires_at')
+        .limit(batch)
+        .execute()
+      return rows.map(toApiKey)
+    },
+    async noteExpiryNotice(id, days, expiresAt) {
+      const row = await db
+        .updateTable('api_keys')
+        .set({ expiry_notice: days })
+        .where('id', '=', id)
+        .where('expires_at', '=', expiresAt)
+        .where('revoked_at', 'is', null)
+        .where('replaced_by', 'is', null)
+        .where(eb => eb.or([eb('expiry_notice', 'is', null), eb('expiry_notice', '>', days)]))
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+    async listResting(ids, unusedSince) {
+      const resting: ApiKey[] = []
+      for (const some of inChunks(ids)) {
+        const rows = await db
+          .selectFrom('api_keys')
+          .selectAll()
+          .where('id', 'in', some)
+          .where(eb => eb(eb.fn.coalesce('last_used_at', 'created_at'), '<=', unusedSince))
+          .execute()
+        resting.push(...rows.map(toApiKey))
+      }
+      return resting
+    },
+    async wake({ id, lastUsedAt }, at) {
+      const row = await db
+        .updateTable('api_keys')
+        .set({ last_used_at: at })
+        .where('id', '=', id)
+        .where('last_used_at', lastUsedAt === null ? 'is' : '=', lastUsedAt)
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
     async recordUse(uses) {
       // In the order of ids, so that two nodes that write their batches at once never wait in a circle.
       const sorted = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
@@ -157,7 +219,7 @@ function isStatus(eb: ExpressionBuilder<Schema, 'api_keys'>, status: ApiKeyStatu
   return eb.and([unrevoked, eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])])
 }
 
-function toRow(key: ApiKey): ApiKeyRow {
+function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
   return {
     id: key.id,
     user_id: key.userId,

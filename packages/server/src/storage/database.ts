@@ -19,6 +19,7 @@ import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
 import { createSigningKeyStore } from './signing-keys.ts'
 import { openSqlite } from './sqlite.ts'
+import { createSuppressionStore } from './suppressions.ts'
 import { createUserStore } from './users.ts'
 
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
@@ -111,5 +112,6 @@ function createStore(scope: Scope): Store {
     securityEvents: createSecurityEventStore(scope),
     sessions: createSessionStore(scope),
     signingKeys: createSigningKeyStore(scope),
+    suppressions: createSuppressionStore(scope),
   }
 }

@@ -2,6 +2,7 @@ import type { LedgerEntryKind } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { Ending } from '../endings/ending.ts'
 import type { MessageKind, MessageState } from '../outbox/message.ts'
+import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
 import type { SessionEnd, SessionKind } from '../sessions/session.ts'
 import type { EmailAddress, UserRole, UserStatus } from '../users/user.ts'
@@ -28,6 +29,7 @@ export interface Schema {
   magic_links: MagicLinkRow
   send_buckets: { bucket: string; count: number }
   sends: { bucket: string; number: number; sent_at: Instant }
+  mail_suppressions: Suppression
   messages: MessageRow
   nodes: { id: string; started_at: Instant; seen_at: Instant; version: string }
   connections: ConnectionRow
@@ -81,6 +83,7 @@ export interface ApiKeyRow {
   revoked_at: Instant | null
   last_used_at: Instant | null
   replaced_by: string | null
+  expiry_notice: number | null
 }
 
 export interface AppRow {

@@ -1,0 +1,13 @@
+import type { Instant } from '../clock.ts'
+import type { EmailAddress } from '../users/user.ts'
+import type { Suppression } from './suppression.ts'
+
+export interface SuppressionStore {
+  /** Anew, or longer; never shorter. */
+  record(suppression: Suppression): Promise<void>
+  /** The one that is in force at `now`, or null. */
+  find(address: EmailAddress, now: Instant): Promise<Suppression | null>
+  /** Whether there was one. */
+  lift(address: EmailAddress): Promise<boolean>
+  prune(until: Instant, batch: number): Promise<number>
+}

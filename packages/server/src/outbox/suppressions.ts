@@ -1,0 +1,43 @@
+import type { Clock } from '../clock.ts'
+import { type Log, maskAddress } from '../log.ts'
+import type { Storage } from '../store.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/user.ts'
+import { type HookProvider, SUPPRESSED_FOR, type Suppression, type SuppressionReason } from './suppression.ts'
+
+export interface Suppressions {
+  /** Nothing is sent to these addresses for SUPPRESSED_FOR. What is no address of ours is passed over. */
+  record(
+    report: { addresses: readonly string[]; reason: SuppressionReason },
+    provider: HookProvider,
+  ): Promise<void>
+  find(address: EmailAddress): Promise<Suppression | null>
+  /** Whether there was one. */
+  lift(address: EmailAddress): Promise<boolean>
+}
+
+export function createSuppressions({
+  storage,
+  clock,
+  log,
+}: {
+  storage: Pick<Storage, 'store'>
+  clock: Clock
+  log: Log
+}): Suppressions {
+  const { suppressions } = storage.store
+  return {
+    async record({ addresses, reason }, provider) {
+      const at = clock.now()
+      for (const address of new Set(addresses.map(parseEmailAddress))) {
+        if (!address) continue
+        await suppressions.record({ address, reason, provider, at, until: at + SUPPRESSED_FOR })
+        log.warn(
+          { recipient: maskAddress(address), reason, provider },
+          'No mail is sent to an address for a while.',
+        )
+      }
+    },
+    find: address => suppressions.find(address, clock.now()),
+    lift: address => suppressions.lift(address),
+  }
+}

@@ -1,0 +1,38 @@
+import type { SuppressionStore } from '../outbox/suppression-store.ts'
+import { countOf, type Scope } from './scope.ts'
+
+export function createSuppressionStore({ db }: Scope): SuppressionStore {
+  return {
+    async record(suppression) {
+      const { reason, provider, at, until } = suppression
+      await db
+        .insertInto('mail_suppressions')
+        .values({ ...suppression })
+        .onConflict(conflict =>
+          conflict
+            .column('address')
+            .doUpdateSet({ reason, provider, at, until })
+            .where('mail_suppressions.until', '<', until),
+        )
+        .execute()
+    },
+    async find(address, now) {
+      const row = await db
+        .selectFrom('mail_suppressions')
+        .selectAll()
+        .where('address', '=', address)
+        .where('until', '>', now)
+        .executeTakeFirst()
+      return row ?? null
+    },
+    async lift(address) {
+      const lifted = db.deleteFrom('mail_suppressions').where('address', '=', address)
+      return countOf(await lifted.executeTakeFirst()) > 0
+    },
+    async prune(until, batch) {
+      const old = db.selectFrom('mail_suppressions').select('address').where('until', '<', until).limit(batch)
+      const over = db.deleteFrom('mail_suppressions').where('address', 'in', old).where('until', '<', until)
+      return countOf(await over.executeTakeFirst())
+    },
+  }
+}
