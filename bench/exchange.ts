@@ -1,0 +1,117 @@
+import { exchangeBodies, postgresDatabase, sqliteDatabase } from './support/databases.ts'
+import { type Load, type Measured, startLoad } from './support/load.ts'
+import { pinBench } from './support/machine.ts'
+import { type RunningProcess, startFloor, startKeyway } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/** The exchange of a key for a token, held against the floor of the same round. */
+
+const KEYS = 1000
+const ROUNDS = QUICK ? 3 : 7
+const WARM_UP_MS = QUICK ? 300 : 500
+const RUN_MS = QUICK ? 1000 : 2000
+const CONNECTIONS = [1, 32, 256]
+/** The latency is looked at where a node should be run: at half of what it can do. */
+const LATENCY_RUN_MS = QUICK ? 2000 : 6000
+
+pinBench()
+await using sqlite = await sqliteDatabase(KEYS)
+await using postgres = await postgresDatabase(KEYS)
+await using load = await startLoad()
+await using floor = await startFloor(sqlite.file)
+await using onSqlite = await startKeyway(sqlite.settings)
+await using onPostgres = await startKeyway(postgres.settings)
+const subjects = { floor, sqlite: onSqlite, postgres: onPostgres }
+type Name = keyof typeof subjects
+const bodies = exchangeBodies(KEYS)
+
+// The first thousands of calls run in the interpreter.
+for (const subject of Object.values(subjects)) await exchange(load, subject, 32, { ms: QUICK ? 1500 : 4000 })
+
+const table: Row[] = []
+const targets: Target[] = []
+for (const connections of CONNECTIONS) {
+  const runs: Record<Name, Measured[]> = { floor: [], sqlite: [], postgres: [] }
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [name, subject] of Object.entries(subjects)) {
+      runs[name as Name].push(await exchange(load, subject, connections))
+    }
+  }
+  for (const name of Object.keys(subjects) as Name[]) {
+    table.push({ connections, '': name, ...summary(runs[name], runs.floor) })
+  }
+  if (connections === 32) targets.push(target('sqlite', 0.75, runs), target('postgres', 0.65, runs))
+}
+
+const latencies: Row[] = []
+for (const name of ['sqlite', 'postgres'] as const) {
+  const runs: Measured[] = []
+  for (let round = 0; round < 3; round++) {
+    const { perSecond } = await exchange(load, subjects[name], 32)
+    const rate = Math.round(perSecond / 2)
+    runs.push(await exchange(load, subjects[name], 32, { ms: LATENCY_RUN_MS, rate }))
+  }
+  const of = (pick: (run: Measured) => number) => spread(runs.map(pick))
+  latencies.push({
+    '': name,
+    'requests/s': Math.round(median(runs.map(run => run.perSecond))),
+    'p50 ms': of(run => run.p50),
+    'p99 ms': of(run => run.p99),
+    'p99.9 ms': of(run => run.p999),
+  })
+  targets.push({
+    what: `p99 at half of the load, ${name}`,
+    wanted: '< 10 ms',
+    measured: `${of(run => run.p99)} ms`,
+    reached: median(runs.map(run => run.p99)) < 10,
+  })
+}
+
+report('exchange', { Throughput: table, 'Latency at half of the load, open loop': latencies }, targets)
+
+function exchange(
+  load: Load,
+  { port, pid }: RunningProcess,
+  connections: number,
+  { ms = RUN_MS, rate = null as number | null } = {},
+): Promise<Measured> {
+  return load.run(
+    {
+      port,
+      connections,
+      method: 'POST',
+      path: '/auth/agent-token',
+      bodies,
+      warmUpMs: WARM_UP_MS,
+      durationMs: ms,
+      rate,
+    },
+    pid,
+  )
+}
+
+function summary(runs: Measured[], floors: Measured[]): Row {
+  const of = (pick: (run: Measured) => number) => median(runs.map(pick))
+  return {
+    'requests/s': Math.round(of(run => run.perSecond)),
+    'of the floor': spread(runs.map((run, round) => run.perSecond / floors[round]!.perSecond)),
+    'CPU µs': of(run => run.cpuMicroseconds),
+    'CPU of the floor': spread(
+      runs.map((run, round) => floors[round]!.cpuMicroseconds / run.cpuMicroseconds),
+    ),
+    'p50 ms': of(run => run.p50),
+    'p99 ms': of(run => run.p99),
+    'p99.9 ms': of(run => run.p999),
+  }
+}
+
+function target(name: Name, wanted: number, runs: Record<Name, Measured[]>): Target {
+  const ratios = runs[name].map((run, round) => run.perSecond / runs.floor[round]!.perSecond)
+  return {
+    what: `exchange on ${name}, of the floor, 32 connections`,
+    wanted: `≥ ${wanted}`,
+    measured: spread(ratios),
+    reached: median(ratios) >= wanted,
+  }
+}

@@ -1,0 +1,15 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+/** All of the bench, one program after the other; each also runs alone. `--quick` is handed on. */
+const PROGRAMS = ['start', 'breakdown', 'exchange', 'cores', 'sign-in', 'hub', 'growth']
+
+const failed = PROGRAMS.filter(name => {
+  console.log(`\n# ${name}`)
+  const program = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
+  return spawnSync(process.execPath, [program, ...process.argv.slice(2)], { stdio: 'inherit' }).status !== 0
+})
+if (failed.length > 0) {
+  console.error(`\nThese did not run to their end: ${failed.join(', ')}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,157 @@
+import { hash, randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import { createLog } from '../../packages/server/src/log.ts'
+import { createStorage } from '../../packages/server/src/storage/database.ts'
+import { clusterUrl, databaseUrl } from '../../packages/server/test/support/postgres.ts'
+
+/** One user to so many keys. */
+const KEYS_PER_USER = 10
+const SECRET = Buffer.alloc(32, 7).toString('base64')
+const CREATED_AT = Date.UTC(2026, 0, 1)
+
+export interface BenchDatabase extends AsyncDisposable {
+  /** Settings of the service that serves it. */
+  settings: Record<string, string>
+  /** The SQLite file; empty for PostgreSQL. */
+  file: string
+}
+
+/** Folders go where `KEYWAY_BENCH_DIR` says: ten million keys need several gigabytes. */
+const ROOT = process.env.KEYWAY_BENCH_DIR ?? tmpdir()
+
+/** A migrated database in a new folder, with so many keys. */
+export async function sqliteDatabase(keys: number): Promise<BenchDatabase> {
+  const folder = mkdtempSync(join(ROOT, 'keyway-bench-'))
+  const file = join(folder, 'keyway.db')
+  const database = { engine: 'sqlite', file } as const
+  await migrate({ dataDir: folder, database, events: { kind: 'in-process' } })
+  fillSqlite(file, keys)
+  return {
+    settings: { KEYWAY_DATA_DIR: folder, KEYWAY_SECRET: SECRET },
+    file,
+    [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** The same in a new database of a PostgreSQL of our own (or the one that `KEYWAY_TEST_POSTGRES_URL` names). */
+export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
+  const cluster = await clusterUrl()
+  const name = `bench_${randomBytes(6).toString('hex')}`
+  await administrate(cluster, `create database ${name}`)
+  const url = databaseUrl(cluster, name)
+  const folder = mkdtempSync(join(ROOT, 'keyway-bench-'))
+  await migrate({
+    dataDir: folder,
+    database: { engine: 'postgres', url },
+    events: { kind: 'postgres', url },
+  })
+  await fillPostgres(url, keys)
+  return {
+    settings: {
+      KEYWAY_DATABASE_URL: url,
+      KEYWAY_DATA_DIR: folder,
+      KEYWAY_SECRET: SECRET,
+    },
+    file: '',
+    async [Symbol.asyncDispose]() {
+      await administrate(cluster, `drop database if exists ${name} with (force)`)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+type Place = Omit<Parameters<typeof createStorage>[0], 'autoMigrate'>
+
+async function migrate(place: Place): Promise<void> {
+  await (await createStorage({ ...place, autoMigrate: true }, createLog('error'))).close()
+}
+
+export async function administrate(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(statement).finally(() => client.end())
+}
+
+/** The n-th key of every bench database. */
+export function benchKey(n: number): string {
+  return `svc_${n.toString(36).padStart(32, '0')}`
+}
+
+/** So many of its keys, spread evenly over all, as bodies of exchanges in no order that a cache would like. */
+export function exchangeBodies(keys: number, wanted = 1000): string[] {
+  const count = Math.min(keys, wanted)
+  const step = Math.floor(keys / count)
+  const bodies = Array.from({ length: count }, (_, index) =>
+    JSON.stringify({ api_key: benchKey(((index * 7919) % count) * step) }),
+  )
+  return bodies
+}
+
+/** Straight into the file: ten million inserts through the service would take hours. */
+function fillSqlite(file: string, keys: number): void {
+  const database = new DatabaseSync(file)
+  database.exec('pragma synchronous = off; pragma cache_size = -1000000; pragma temp_store = memory')
+  const user = database.prepare(
+    `insert into users (id, email, role, status, created_at) values (?, ?, 'user', 'active', ?)`,
+  )
+  const key = database.prepare(
+    `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at)
+     values (?, ?, 'service-sdk', ?, ?, null, '[]', '[]', ?)`,
+  )
+  // Indexes are made once at the end: row by row, their random order costs an hour at ten million.
+  const indexes = database
+    .prepare(
+      `select name, sql from sqlite_schema where type = 'index' and tbl_name = 'api_keys' and sql is not null`,
+    )
+    .all() as { name: string; sql: string }[]
+  for (const { name } of indexes) database.exec(`drop index ${name}`)
+  database.exec('begin')
+  for (let n = 0; n < keys; n++) {
+    const userId = id(1, Math.floor(n / KEYS_PER_USER))
+    if (n % KEYS_PER_USER === 0) user.run(userId, `user${n}@example.com`, CREATED_AT + n)
+    const text = benchKey(n)
+    key.run(id(2, n), userId, hash('sha256', text, 'base64url'), text.slice(0, 12), CREATED_AT + n)
+    if (n % 100_000 === 99_999) database.exec('commit; begin')
+  }
+  database.exec('commit')
+  for (const { sql } of indexes) database.exec(sql)
+  database.exec('pragma wal_checkpoint(truncate)')
+  database.close()
+}
+
+async function fillPostgres(url: string, keys: number): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const numbers = Array.from({ length: keys }, (_, n) => n)
+    const users = [...new Set(numbers.map(n => Math.floor(n / KEYS_PER_USER)))]
+    await client.query(
+      `insert into users (id, email, role, status, created_at)
+       select id, id || '@example.com', 'user', 'active', $2 from unnest($1::text[]) as id`,
+      [users.map(n => id(1, n)), CREATED_AT],
+    )
+    await client.query(
+      `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at)
+       select id, user_id, 'service-sdk', key_hash, 'svc_00000000', null, '[]', '[]', $4
+       from unnest($1::text[], $2::text[], $3::text[]) as k (id, user_id, key_hash)`,
+      [
+        numbers.map(n => id(2, n)),
+        numbers.map(n => id(1, Math.floor(n / KEYS_PER_USER))),
+        numbers.map(n => hash('sha256', benchKey(n), 'base64url')),
+        CREATED_AT,
+      ],
+    )
+    await client.query('analyze')
+  } finally {
+    await client.end()
+  }
+}
+
+/** A UUID of version 7 in form: the n-th of a kind. */
+function id(kind: number, n: number): string {
+  return `0198c9f2-000${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
+}

@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import type { LoadOrder, LoadResult } from './load-protocol.ts'
+import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
+
+export interface Load extends AsyncDisposable {
+  /** One run against a listening process. @throws Error when an answer was no 2xx */
+  run(order: LoadOrder, pid: number): Promise<Measured>
+}
+
+export interface Measured extends LoadResult {
+  perSecond: number
+  /** Microseconds of the measured process's processor time for each answer. */
+  cpuMicroseconds: number
+}
+
+/** Starts the generator: a second process, on the other core than the server. */
+export async function startLoad(): Promise<Load> {
+  const program = new URL('./load-generator.ts', import.meta.url).pathname
+  const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  await once(child, 'spawn')
+  return {
+    async run(order, pid) {
+      child.send(order)
+      await once(child, 'message')
+      const before = cpuSeconds(pid)
+      const [result] = (await once(child, 'message')) as [LoadResult]
+      const used = cpuSeconds(pid) - before
+      if (result.failed > 0 || result.answered === 0) {
+        throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
+      }
+      return {
+        ...result,
+        perSecond: result.answered / result.seconds,
+        cpuMicroseconds: (used * 1e6) / result.answered,
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null) return
+      const exited = once(child, 'exit')
+      child.kill()
+      await exited
+    },
+  }
+}
