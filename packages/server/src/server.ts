@@ -30,6 +30,8 @@ export const VERSION: string = JSON.parse(
 /** `last_used_at` is stored within 10 s; this leaves room for a slow commit. */
 const FLUSH_USES_EVERY = 5_000
 const SYNCHRONIZE_CLOCK_EVERY = MINUTE
+/** Warnings are counted in days; this is how late one may be. */
+const WARN_OF_EXPIRY_EVERY = 10 * MINUTE
 /** Agents have this long to connect elsewhere before their connections close with 1012. */
 const DRAIN_AGENTS_MS = 3_000
 const DRAIN_MAIL_MS = 3_000
@@ -257,6 +259,10 @@ function startTimers(services: Services): () => void {
     () => apiKeys.flushUses().catch(warn('last uses were not stored')),
     FLUSH_USES_EVERY,
   )
+  const warnOfExpiry = () =>
+    void apiKeys.warnOfExpiry().catch(warn('owners of keys that expire soon could not be told yet'))
+  warnOfExpiry()
+  const expiry = setInterval(warnOfExpiry, WARN_OF_EXPIRY_EVERY)
   const time = setInterval(
     () => clock.synchronize(() => storage.readClock()).catch(warn('the database clock could not be read')),
     SYNCHRONIZE_CLOCK_EVERY,
@@ -265,6 +271,7 @@ function startTimers(services: Services): () => void {
     services.signingKeys.start(),
     createHousekeeping({ store: storage.store, clock, log }).start(),
     () => clearInterval(uses),
+    () => clearInterval(expiry),
     () => clearInterval(time),
   ]
   return () => {

@@ -7,6 +7,7 @@ import type { PageRequest, Slice } from '../paging.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey } from './api-key.ts'
+import { createKeyLife } from './key-life.ts'
 import { assertOpens, findPresented, standingOf } from './key-standing.ts'
 import { createLastUsed } from './last-used.ts'
 import { type NewApiKey, newApiKey } from './new-api-key.ts'
@@ -67,6 +68,8 @@ export interface ApiKeys {
   standing(ids: readonly string[]): Promise<Map<string, KeyStanding>>
   /** Writes gathered `last_used_at`; called on a timer and before the process ends. */
   flushUses(): Promise<void>
+  /** Mails the owners of keys that expire in 14, 7 or 1 days, each once. Returns how many mails were queued. */
+  warnOfExpiry(): Promise<number>
 }
 
 export interface ApiKeyDeps {
@@ -82,7 +85,8 @@ type Created = { apiKey: ApiKey } | { refused: 'no_owner' | 'no_app' | 'limit' }
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, maxActiveKeys } = deps
   const { store } = storage
-  const lastUsed = createLastUsed(deps)
+  const life = createKeyLife(deps)
+  const lastUsed = createLastUsed({ ...deps, life })
   const { revoke, revokeById, revokeByPossession } = createRevocation(deps)
   const rotate = createRotation(deps)
 
@@ -137,7 +141,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const apiKey = await findPresented(store, key)
       assertOpens(apiKey, caller.address, clock.now())
       accept?.(apiKey)
-      lastUsed.note(apiKey.id)
+      lastUsed.note(apiKey.id, caller.address)
       return apiKey
     },
 
@@ -146,6 +150,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const found = await store.apiKeys.findMany(ids)
       return new Map(found.map(apiKey => [apiKey.id, standingOf(apiKey, now)]))
     },
+
+    warnOfExpiry: life.warnOfExpiry,
 
     async flushUses() {
       try {

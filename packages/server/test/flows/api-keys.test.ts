@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { statusOf } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
+import { createKeyLife } from '../../src/api-keys/key-life.ts'
 import { createLastUsed } from '../../src/api-keys/last-used.ts'
 import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
 import type { Event } from '../../src/events.ts'
@@ -316,8 +317,9 @@ forEachEngine(engine => {
     const { make } = await withOwner(services)
     const { apiKey } = await make()
     const node = await createStorage(services.opened.config, services.log)
-    const lastUsed = createLastUsed({ storage: node, clock: services.clock })
-    lastUsed.note(apiKey.id)
+    const deps = { storage: node, clock: services.clock, outbox: services.outbox }
+    const lastUsed = createLastUsed({ ...deps, life: createKeyLife(deps) })
+    lastUsed.note(apiKey.id, '192.0.2.1')
     await node.close()
     await assert.rejects(lastUsed.flush())
     assert.equal(lastUsed.withLastUse(apiKey).lastUsedAt, services.clock.now())

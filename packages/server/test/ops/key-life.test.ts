@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createApiKeys } from '../../src/api-keys/api-keys.ts'
+import { RESTS_AFTER } from '../../src/api-keys/key-life.ts'
+import { DAY } from '../../src/clock.ts'
+import { createHousekeeping } from '../../src/housekeeping.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { caller, openServices } from '../support/services.ts'
+
+async function open(engine: EngineName, t: TestContext) {
+  const services = await openServices(engine, t)
+  const { user } = await services.signIn('ada@example.com')
+  const { clock, apiKeys } = services
+  const make = (lifeMs: number | null, name = 'build server') =>
+    apiKeys.create(
+      user.id,
+      {
+        name,
+        scopes: [],
+        expiresAt: lifeMs === null ? null : clock.now() + lifeMs,
+        appId: 'service-sdk',
+        allowedNetworks: [],
+      },
+      caller(),
+    )
+  return {
+    ...services,
+    user,
+    make,
+    /** The days that were mailed so far, first one first. */
+    warnings: async () =>
+      (await services.mailsTo('ada@example.com', 'api_key_expiring')).map(mail => mail.days).reverse(),
+    wakings: () => services.mailsTo('ada@example.com', 'api_key_used_again'),
+  }
+}
+
+forEachEngine(engine => {
+  test('the owner is told 14, 7 and 1 days before a key expires, each once and not a millisecond early', async t => {
+    const { clock, apiKeys, make, warnings, mailsTo } = await open(engine, t)
+    const { apiKey } = await make(30 * DAY)
+    const look = async () => {
+      for (let again = 0; again < 3; again++) await apiKeys.warnOfExpiry()
+      return warnings()
+    }
+    for (const [days, told] of [
+      [14, [14]],
+      [7, [14, 7]],
+      [1, [14, 7, 1]],
+    ] as const) {
+      clock.set(apiKey.expiresAt! - days * DAY - 1)
+      assert.deepEqual(await look(), told.slice(0, -1))
+      clock.advance(1)
+      assert.deepEqual(await look(), told)
+    }
+    clock.set(apiKey.expiresAt! + DAY)
+    assert.deepEqual(await look(), [14, 7, 1])
+    const [mail] = await mailsTo('ada@example.com', 'api_key_expiring')
+    assert.deepEqual(
+      [mail!.keyPrefix, mail!.keyName, mail!.expiresAt],
+      [apiKey.keyPrefix, 'build server', apiKey.expiresAt],
+    )
+  })
+
+  test('several nodes and restarts send one mail, also when the mail is long gone from the outbox', async t => {
+    const services = await open(engine, t)
+    const { opened, clock, outbox, log, make, warnings, apiKeys, store } = services
+    await make(30 * DAY)
+    clock.advance(16 * DAY)
+    const nodes = [apiKeys]
+    for (let restart = 0; restart < 3; restart++) {
+      const storage = await opened.reopen()
+      nodes.push(createApiKeys({ storage, clock, log, outbox, maxActiveKeys: 100 }))
+    }
+    const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
+    assert.equal(
+      sent.reduce((sum, each) => sum + each),
+      1,
+    )
+    assert.deepEqual(await warnings(), [14])
+    const mails = await store.outbox.lease(clock.now(), clock.now() + 1000, 100)
+    for (const { id, leasedUntil } of mails)
+      await store.outbox.settle(id, leasedUntil!, { state: 'sent', at: clock.now() - 8 * DAY, error: null })
+    await createHousekeeping({ store, clock, log }).run()
+    assert.equal(await apiKeys.warnOfExpiry(), 0)
+  })
+
+  test('a service that was away sends the one warning that is true now', async t => {
+    const { clock, apiKeys, make, warnings } = await open(engine, t)
+    await make(30 * DAY)
+    clock.advance(25 * DAY)
+    assert.equal(await apiKeys.warnOfExpiry(), 1)
+    assert.equal(await apiKeys.warnOfExpiry(), 0)
+    assert.deepEqual(await warnings(), [5])
+  })
+
+  test('nobody is warned of keys that never expire, were rotated, revoked, made for a short time, or rest with a suspended owner', async t => {
+    const { clock, apiKeys, users, user, make, warnings } = await open(engine, t)
+    await make(null)
+    await make(12 * 60 * 60 * 1000, 'half a day')
+    const revoked = await make(20 * DAY, 'revoked')
+    await apiKeys.revoke(user.id, revoked.apiKey.id, caller())
+    const rotated = await make(20 * DAY, 'rotated')
+    const successor = await apiKeys.rotate(user.id, rotated.apiKey.id, 2_592_000, caller())
+    clock.advance(DAY / 2 - 1)
+    assert.equal(await apiKeys.warnOfExpiry(), 0)
+    clock.advance(6 * DAY)
+    assert.equal(await apiKeys.warnOfExpiry(), 1, 'the successor alone')
+    assert.deepEqual(await warnings(), [14])
+    await apiKeys.revoke(user.id, successor.apiKey.id, caller())
+    await make(20 * DAY, 'of a suspended owner')
+    await users.suspend(user.id)
+    clock.advance(19.5 * DAY)
+    assert.equal(await apiKeys.warnOfExpiry(), 0)
+    await users.activate(user.id)
+    assert.equal(await apiKeys.warnOfExpiry(), 1)
+  })
+
+  test('the first use after 90 days of rest is mailed with its network, once, also when two nodes see it', async t => {
+    const services = await open(engine, t)
+    const { opened, clock, outbox, log, make, wakings, apiKeys } = services
+    const { key, apiKey } = await make(null)
+    await apiKeys.authenticate(key, caller('203.0.113.7'))
+    await apiKeys.flushUses()
+    const usedAt = clock.now()
+    clock.set(usedAt + RESTS_AFTER - 1)
+    const other = createApiKeys({
+      storage: await opened.reopen(),
+      clock,
+      log,
+      outbox,
+      maxActiveKeys: 100,
+    })
+    assert.equal((await wakings()).length, 0)
+    clock.advance(1)
+    for (const node of [apiKeys, other, apiKeys]) await node.authenticate(key, caller('203.0.113.7'))
+    assert.equal((await wakings()).length, 0, 'a use itself writes nothing')
+    await Promise.all([apiKeys.flushUses(), other.flushUses()])
+    const mails = await wakings()
+    assert.deepEqual(
+      mails.map(({ at, network, keyPrefix }) => [at, network, keyPrefix]),
+      [[clock.now(), '203.0.113.7', apiKey.keyPrefix]],
+    )
+    clock.advance(1000)
+    await apiKeys.authenticate(key, caller())
+    await apiKeys.flushUses()
+    assert.equal((await wakings()).length, 1)
+  })
+
+  test('a key used within 90 days says nothing, and one that was made and never used counts from its making', async t => {
+    const { clock, make, wakings, apiKeys } = await open(engine, t)
+    const used = await make(null, 'used')
+    await make(null, 'other')
+    const waiting = await make(null, 'never used')
+    await apiKeys.authenticate(used.key, caller())
+    await apiKeys.flushUses()
+    clock.advance(RESTS_AFTER - 1)
+    await apiKeys.authenticate(used.key, caller())
+    await apiKeys.flushUses()
+    assert.equal((await wakings()).length, 0)
+    clock.advance(1)
+    await apiKeys.authenticate(waiting.key, caller())
+    await apiKeys.authenticate(used.key, caller())
+    await apiKeys.flushUses()
+    assert.deepEqual(
+      (await wakings()).map(({ keyName }) => keyName),
+      ['never used'],
+    )
+  })
+})
