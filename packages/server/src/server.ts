@@ -37,6 +37,7 @@ const DRAIN_AGENTS_MS = 3_000
 const DRAIN_MAIL_MS = 3_000
 /** Mail that waits longer than this is named by /readyz. */
 const MAIL_LATE_SECONDS = 60
+const BLIND = 'had no look at the database for ten seconds, so it takes no connections'
 const DEAF = 'this node does not hear the others; it looks at the database every second instead'
 
 export interface RunningServer extends AsyncDisposable {
@@ -174,7 +175,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics): Server {
       charges: createCharges(services),
       hub,
       introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
-      readiness: { checks: () => checkHealth(services) },
+      readiness: { checks: () => checkHealth(services, hub) },
       revocations: createRevocations(services),
       securityEvents,
     },
@@ -232,8 +233,9 @@ function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
   }
 }
 
-async function checkHealth({ storage, clock }: Services): Promise<HealthCheck[]> {
+async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
+  const sees = hub.health().seesDatabase
   const reachable = await storage.readClock().then(
     () => true,
     () => false,
@@ -242,6 +244,7 @@ async function checkHealth({ storage, clock }: Services): Promise<HealthCheck[]>
   const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
+    { name: 'hub', required: true, ok: sees, detail: sees ? undefined : BLIND },
     { name: 'events', required: false, ok: events.listening, detail: events.listening ? undefined : DEAF },
     {
       name: 'mail',

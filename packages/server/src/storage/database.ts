@@ -22,13 +22,9 @@ import { openSqlite } from './sqlite.ts'
 import { createSuppressionStore } from './suppressions.ts'
 import { createUserStore } from './users.ts'
 
+export { CannotStart } from './cannot-start.ts'
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
 export { lockDataDir } from './sqlite.ts'
-
-/** The settings ask for what this program cannot do. */
-export class CannotStart extends Error {
-  override readonly name = 'CannotStart'
-}
 
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'>
 
@@ -73,15 +69,9 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   }
 }
 
-async function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
-  // Refused, since a node that nobody tells anything would look healthy.
-  if (events.kind === 'redis') {
-    throw new CannotStart(
-      'KEYWAY_EVENTS_URL=redis://… is not supported by this version; use a direct postgres://…',
-    )
-  }
+function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') return openSqlite(database.file, log)
-  return openPostgres(database.url, events.kind === 'postgres' ? events.url : null, log)
+  return openPostgres(database.url, events, log)
 }
 
 function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import type { Event, Events } from '../events.ts'
+import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
-import type { EventsHealth } from './engine.ts'
+import { CannotStart } from './cannot-start.ts'
+import type { EventCarrier } from './event-carrier.ts'
+import { createListeners } from './listeners.ts'
 import { connectionOptions } from './postgres.ts'
 import { describeError } from './postgres-errors.ts'
 
@@ -11,9 +13,11 @@ const CHANNEL = 'keyway'
 const MAX_PART_BYTES = 7000
 const TEST_EVERY_MS = 5000
 const MAX_BACKOFF_MS = 5000
+const NO_LISTEN =
+  'This database has no LISTEN, by which nodes hear each other. Let Redis or Valkey carry the events: KEYWAY_EVENTS_URL=redis://redis.example.com:6379'
 
 /** One statement that notifies of all these events; inside a transaction it does so when that commits. */
-export function notification(events: readonly Event[]): { sql: string; parameters: [string[]] } {
+function notification(events: readonly Event[]): { sql: string; parameters: [string[]] } {
   const parts = events.flatMap(event => toParts(JSON.stringify(event)))
   return { sql: `select pg_notify('${CHANNEL}', part) from unnest($1::text[]) part`, parameters: [parts] }
 }
@@ -50,13 +54,6 @@ function createAssembler(): (payload: string) => unknown {
   }
 }
 
-export interface PostgresEvents extends Events {
-  /** Listens, or throws when the database cannot be reached. */
-  start(): Promise<void>
-  stop(): Promise<void>
-  health(): EventsHealth
-}
-
 /**
  * Events by LISTEN and NOTIFY, over one connection of their own. It listens to itself: a pooler in between
  * accepts LISTEN and delivers nothing, so a test event that is not heard means deaf, and a new connection.
@@ -67,10 +64,11 @@ export interface PostgresEvents extends Events {
 export function createPostgresEvents(deps: {
   url: string | null
   log: Log
-  send(event: Event): Promise<void>
-}): PostgresEvents {
-  const { url, log, send } = deps
-  const listeners = new Set<(event: Event) => void>()
+  /** Runs a statement on the pool. */
+  execute(sql: string, parameters: readonly unknown[]): Promise<unknown>
+}): EventCarrier {
+  const { url, log } = deps
+  const { subscribe, deliver } = createListeners(log)
   let client: pg.Client | null = null
   let stopped = false
   let failures = 0
@@ -80,11 +78,8 @@ export function createPostgresEvents(deps: {
   let lagMs: number | undefined
 
   return {
-    subscribe(listener) {
-      const own = (event: Event) => listener(event)
-      listeners.add(own)
-      return () => listeners.delete(own)
-    },
+    subscribe,
+    notification,
     publish: send,
     async start() {
       if (url) await connect(url)
@@ -110,7 +105,7 @@ export function createPostgresEvents(deps: {
       await next.query(`listen ${CHANNEL}`)
     } catch (error) {
       next.end().catch(() => {})
-      throw error
+      throw isUnknownStatement(error) ? new CannotStart(NO_LISTEN) : error
     }
     if (stopped) return void next.end().catch(() => {})
     client = next
@@ -132,14 +127,9 @@ export function createPostgresEvents(deps: {
     deliver(heard)
   }
 
-  function deliver(event: Event): void {
-    for (const listener of listeners) {
-      try {
-        listener(event)
-      } catch (error) {
-        log.error({ err: error, type: event.type }, 'an event listener failed')
-      }
-    }
+  async function send(event: Event): Promise<void> {
+    const { sql, parameters } = notification([event])
+    await deps.execute(sql, parameters)
   }
 
   /** Sends the next test event, unless the one before was not heard. */
@@ -181,4 +171,9 @@ export function createPostgresEvents(deps: {
     clearTimeout(timer)
     timer = setTimeout(() => void step(), ms)
   }
+}
+
+/** feature_not_supported, syntax_error: an engine that speaks the protocol and not all of the language. */
+function isUnknownStatement(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === '0A000' || error.code === '42601')
 }

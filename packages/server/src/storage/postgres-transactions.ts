@@ -4,9 +4,9 @@ import { unavailable } from '../errors.ts'
 import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { EngineTransaction } from './engine.ts'
+import type { EventCarrier } from './event-carrier.ts'
 import { type Connections, run } from './postgres.ts'
 import { describeError, isConnectionError, isRetryable, toStorageError } from './postgres-errors.ts'
-import { notification } from './postgres-events.ts'
 
 const MAX_RETRIES = 3
 /** Before the n-th retry: up to n times this. */
@@ -14,19 +14,38 @@ const RETRY_JITTER_MS = 20
 const READ_BACK_DELAYS_MS = [0, 100, 300, 800]
 
 /** What became of one attempt. */
-type Attempt<Outcome> = { outcome: Outcome } | { retry: unknown } | { unknownCommit: unknown }
+type Attempt<Outcome> = { events: Event[] } & (
+  | { outcome: Outcome }
+  | { retry: unknown }
+  | { unknownCommit: unknown }
+)
 
-export function createTransactions(connections: Connections, log: Log) {
+export function createTransactions(connections: Connections, carrier: EventCarrier, log: Log) {
+  /** Late, and perhaps never: whoever relies on events has the sweep besides. */
+  function tellAfterwards(events: readonly Event[]): void {
+    if (carrier.notification) return
+    for (const event of events) {
+      carrier
+        .publish(event)
+        .catch(error => log.warn({ error: describeError(error), type: event.type }, 'an event was lost'))
+    }
+  }
+
   return async <Outcome>(
     work: (tx: EngineTransaction) => Promise<Outcome>,
     landed?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome> => {
     for (let retries = 0; ; retries++) {
-      const attempt = await attemptOnce(connections, work)
-      if ('outcome' in attempt) return attempt.outcome
+      const attempt = await attemptOnce(connections, carrier, work)
+      if ('outcome' in attempt) {
+        tellAfterwards(attempt.events)
+        return attempt.outcome
+      }
       if ('unknownCommit' in attempt) {
         log.warn({ error: describeError(attempt.unknownCommit) }, 'the answer to a COMMIT was lost')
-        return readBack(landed, attempt.unknownCommit)
+        const outcome = await readBack(landed, attempt.unknownCommit)
+        tellAfterwards(attempt.events)
+        return outcome
       }
       if (retries === MAX_RETRIES) throw toStorageError(attempt.retry)
       await wait(Math.random() * RETRY_JITTER_MS * (retries + 1))
@@ -36,6 +55,7 @@ export function createTransactions(connections: Connections, log: Log) {
 
 async function attemptOnce<Outcome>(
   connections: Connections,
+  carrier: EventCarrier,
   work: (tx: EngineTransaction) => Promise<Outcome>,
 ): Promise<Attempt<Outcome>> {
   const { client, release } = await connections.acquire()
@@ -47,21 +67,21 @@ async function attemptOnce<Outcome>(
       execute: (sql, parameters) => run(client, sql, parameters),
       publish: event => events.push(event),
     })
-    if (events.length > 0) {
-      const { sql, parameters } = notification(events)
-      await client.query(sql, parameters)
+    if (events.length > 0 && carrier.notification) {
+      const { sql, parameters } = carrier.notification(events)
+      await run(client, sql, parameters)
     }
     committing = true
     const committed = await client.query('commit')
     // An aborted transaction answers COMMIT with ROLLBACK, without an error.
     if (committed.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
     release()
-    return { outcome }
+    return { outcome, events }
   } catch (error) {
     const broken = !(await rollBack(client, error))
     release(broken)
-    if (isRetryable(error)) return { retry: error }
-    if (committing && isConnectionError(error)) return { unknownCommit: error }
+    if (isRetryable(error)) return { retry: error, events }
+    if (committing && isConnectionError(error)) return { unknownCommit: error, events }
     throw toStorageError(error)
   }
 }

@@ -1,10 +1,12 @@
 import { PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely'
 import pg from 'pg'
+import type { Config } from '../config.ts'
 import { unavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
+import type { EventCarrier } from './event-carrier.ts'
 import { describeError, isRetryable, toStorageError } from './postgres-errors.ts'
-import { createPostgresEvents, notification } from './postgres-events.ts'
+import { createPostgresEvents } from './postgres-events.ts'
 import { createGatherer } from './postgres-gather.ts'
 import { createTransactions } from './postgres-transactions.ts'
 
@@ -45,7 +47,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
 }
 
 /** PostgreSQL, or what speaks its protocol. Several nodes share one. */
-export async function openPostgres(url: string, eventsUrl: string | null, log: Log): Promise<Engine> {
+export async function openPostgres(url: string, carrier: Config['events'], log: Log): Promise<Engine> {
   const pool = new pg.Pool({ ...connectionOptions(url), max: POOL_SIZE })
   // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
@@ -54,14 +56,7 @@ export async function openPostgres(url: string, eventsUrl: string | null, log: L
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
     withConnection(connections, client => run(client, sql, parameters))
   const gatherers = new Map<LookUp, (key: string) => Promise<unknown>>()
-  const events = createPostgresEvents({
-    url: eventsUrl,
-    log,
-    send: async event => {
-      const { sql, parameters } = notification([event])
-      await execute(sql, parameters)
-    },
-  })
+  const events = await createCarrier(carrier, log, execute)
   try {
     await events.start()
   } catch (error) {
@@ -77,7 +72,7 @@ export async function openPostgres(url: string, eventsUrl: string | null, log: L
     },
     connection: { execute: (sql, parameters) => retrying(() => execute(sql, parameters)) },
     events,
-    transaction: createTransactions(connections, log),
+    transaction: createTransactions(connections, events, log),
     lookUp(what, key) {
       let gather = gatherers.get(what)
       if (!gather) {
@@ -105,6 +100,20 @@ export async function openPostgres(url: string, eventsUrl: string | null, log: L
       await pool.end()
     },
   }
+}
+
+/** Another carrier's client is loaded only where it carries. */
+async function createCarrier(
+  carrier: Config['events'],
+  log: Log,
+  execute: (sql: string, parameters: readonly unknown[]) => Promise<Result>,
+): Promise<EventCarrier> {
+  if (carrier.kind === 'redis') {
+    const { createRedisEvents } = await import('./redis-events.ts')
+    return createRedisEvents({ url: carrier.url, log })
+  }
+  const url = carrier.kind === 'postgres' ? carrier.url : null
+  return createPostgresEvents({ url, log, execute })
 }
 
 function toConnections(pool: pg.Pool): Connections {

@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { unavailable } from '../errors.ts'
-import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
+import { createListeners } from './listeners.ts'
 import { createGroupCommit } from './sqlite-group-commit.ts'
 import { toSqliteValues } from './sqlite-values.ts'
 import { startWriter } from './sqlite-writer-client.ts'
@@ -30,17 +30,8 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const writer = await startWriter(file)
   const reader = openReader(file)
-  const listeners = new Set<(event: Event) => void>()
-  const emit = (event: Event) => {
-    for (const listener of listeners) {
-      try {
-        listener(event)
-      } catch (error) {
-        log.error({ err: error, type: event.type }, 'an event listener failed')
-      }
-    }
-  }
-  const group = createGroupCommit(writer, emit)
+  const { subscribe, deliver } = createListeners(log)
+  const group = createGroupCommit(writer, deliver)
 
   return {
     get commits() {
@@ -58,13 +49,9 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       },
     },
     events: {
-      subscribe(listener) {
-        const own = (event: Event) => listener(event)
-        listeners.add(own)
-        return () => listeners.delete(own)
-      },
+      subscribe,
       async publish(event) {
-        emit(event)
+        deliver(event)
       },
       health: () => ({ listening: true }),
     },

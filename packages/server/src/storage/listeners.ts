@@ -1,0 +1,29 @@
+import type { Event } from '../events.ts'
+import type { Log } from '../log.ts'
+
+export interface Listeners {
+  subscribe(listener: (event: Event) => void): () => void
+  deliver(event: Event): void
+}
+
+/** Everyone in this process who follows events. One that fails keeps none of the others from hearing. */
+export function createListeners(log: Log): Listeners {
+  const listeners = new Set<(event: Event) => void>()
+  return {
+    subscribe(listener) {
+      // A function of its own, so that one listener may subscribe twice.
+      const own = (event: Event) => listener(event)
+      listeners.add(own)
+      return () => listeners.delete(own)
+    },
+    deliver(event) {
+      for (const listener of listeners) {
+        try {
+          listener(event)
+        } catch (error) {
+          log.error({ err: error, type: event.type }, 'an event listener failed')
+        }
+      }
+    },
+  }
+}

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { postgresMissing } from '../support/engines.ts'
+import {
+  call,
+  connectHub,
+  createKey,
+  createPrintedLinks,
+  exchange,
+  freshPostgres,
+  revokeKey,
+  signIn,
+  startNode,
+  type TestNode,
+} from '../support/nodes.ts'
+import { startProxy } from '../support/proxy.ts'
+import { redisMissing, startRedis } from '../support/redis.ts'
+
+/** Waits until something is so, and fails by name when it takes longer. */
+async function until(what: string, isSo: () => Promise<boolean> | boolean, ms = 15_000): Promise<number> {
+  const started = performance.now()
+  while (!(await isSo())) {
+    if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${what}`)
+    await wait(25)
+  }
+  return performance.now() - started
+}
+
+const isReady = async (node: TestNode) => (await call(node.origin, 'GET', '/readyz')).status === 200
+const hears = (node: TestNode) => node.services.storage.eventsHealth().listening
+
+/** A person with a key, and the way to connect with it. */
+async function openAgent(node: TestNode, links: ReturnType<typeof createPrintedLinks>, email: string) {
+  const person = await signIn(node.origin, links, email)
+  const { id, key } = (await createKey(node.origin, person.access_token)).body
+  return {
+    person,
+    id,
+    connect: async (to: TestNode) => connectHub(to.origin, (await exchange(node.origin, key)).body.token),
+  }
+}
+
+async function openPair(t: TestContext, forB: Record<string, string>, forBoth: Record<string, string> = {}) {
+  const links = createPrintedLinks()
+  const a = await startNode(t, forBoth, links)
+  const b = await startNode(t, { ...forBoth, ...forB }, links)
+  return { a, b, links }
+}
+
+describe('when nodes cannot hear or see', { skip: postgresMissing(), timeout: 120_000 }, () => {
+  test('a node that hears no events closes the connections of a revoked key within ten seconds', async t => {
+    const url = await freshPostgres(t)
+    const wire = await startProxy(url, t)
+    const { a, b, links } = await openPair(
+      t,
+      { KEYWAY_EVENTS_URL: wire.through(url) },
+      { KEYWAY_DATABASE_URL: url },
+    )
+    const agent = await openAgent(a, links, 'deaf@example.com')
+    const connection = await agent.connect(b)
+    wire.cut()
+    await until('b notices that it is deaf', () => !hears(b))
+    const startedAt = performance.now()
+    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    const { code, at } = await connection.closed
+    assert.equal(code, 4410)
+    assert.ok(at - startedAt < 10_000, `closed after ${at - startedAt} ms`)
+    t.diagnostic(`closed by the sweep after ${Math.round(at - startedAt)} ms`)
+    assert.ok(await isReady(b), 'deafness alone does not take a node out')
+    wire.heal()
+    await until('b hears again', () => hears(b))
+  })
+
+  test('a silent wire is noticed as deafness and mended without anybody’s hand', async t => {
+    const url = await freshPostgres(t)
+    const wire = await startProxy(url, t)
+    const { a, b, links } = await openPair(
+      t,
+      { KEYWAY_EVENTS_URL: wire.through(url) },
+      { KEYWAY_DATABASE_URL: url },
+    )
+    const agent = await openAgent(a, links, 'hole@example.com')
+    const connection = await agent.connect(b)
+    wire.blackHole()
+    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    const startedAt = performance.now()
+    const { code, at } = await connection.closed
+    assert.deepEqual([code, at - startedAt < 10_000], [4410, true])
+    await until('b notices that it is deaf', () => !hears(b), 20_000)
+    wire.heal()
+    await until('b hears again', () => hears(b), 20_000)
+  })
+
+  test('a node that cannot see the database closes its connections with 1013 after ten seconds and answers 503', async t => {
+    const url = await freshPostgres(t)
+    const wire = await startProxy(url, t)
+    const { a, b, links } = await openPair(
+      t,
+      { KEYWAY_DATABASE_URL: wire.through(url) },
+      {
+        KEYWAY_DATABASE_URL: url,
+      },
+    )
+    const agent = await openAgent(a, links, 'blind@example.com')
+    const [here, there] = [await agent.connect(a), await agent.connect(b)]
+    wire.blackHole()
+    const startedAt = performance.now()
+    const { code, at } = await there.closed
+    assert.equal(code, 1013)
+    assert.ok(at - startedAt > 5_000 && at - startedAt < 13_000, `closed after ${at - startedAt} ms`)
+    const answers = await Promise.all([
+      call(b.origin, 'GET', '/readyz'),
+      call(b.origin, 'POST', '/auth/agent-token', { body: { api_key: `svc_${'a'.repeat(32)}` } }),
+      call(b.origin, 'GET', '/livez'),
+    ])
+    assert.deepEqual(
+      answers.map(answer => answer.status),
+      [503, 503, 200],
+    )
+    assert.equal(here.socket.readyState, here.socket.OPEN, 'the other node is not touched')
+    wire.heal()
+    const recovered = await until('b serves again', () => isReady(b))
+    assert.ok(recovered < 5_000)
+    const again = await agent.connect(b)
+    again.socket.terminate()
+  })
+
+  test('every COMMIT that is cut on its way is a sign-in or none, never two and never half of one', async t => {
+    const url = await freshPostgres(t)
+    const wire = await startProxy(url, t)
+    const links = createPrintedLinks()
+    const a = await startNode(t, { KEYWAY_DATABASE_URL: wire.through(url) }, links)
+    const observer = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
+    for (const when of ['unheard', 'unanswered'] as const) {
+      const cutBefore = wire.commitsCut
+      for (let round = 0; round < 8; round++) {
+        const email = `${when}-${round}@example.com`
+        await call(observer.origin, 'POST', '/auth/send-magic-link', { body: { email } })
+        const token = await links.next(email)
+        wire.cutCommits(1, when)
+        const verify = (origin: string) =>
+          call(origin, 'POST', '/auth/verify-magic-link', { body: { email, token } })
+        const answer = await verify(a.origin)
+        wire.cutCommits(0, when)
+        const later = await verify(observer.origin)
+        if (answer.status === 200) assert.equal(later.status, 410)
+        else assert.deepEqual([answer.status, [200, 410].includes(later.status)], [503, true])
+        const me = answer.status === 200 ? answer : later.status === 200 ? later : null
+        if (!me) continue
+        const account = await call(observer.origin, 'GET', '/v1/me', { token: me.body.access_token })
+        assert.equal(account.body.balance.amount, '2.00')
+      }
+      assert.ok(wire.commitsCut - cutBefore >= 8, 'the commits were cut')
+    }
+  })
+})
+
+describe('Redis carries the events', { skip: postgresMissing() || redisMissing(), timeout: 120_000 }, () => {
+  test('revocations and messages cross the nodes, also where the database knows neither LISTEN nor NOTIFY', async t => {
+    const redis = await startRedis(t)
+    const url = await freshPostgres(t)
+    const wire = await startProxy(url, t)
+    wire.refuse(/\b(listen|notify|pg_notify|pg_advisory\w*|skip locked)\b/i)
+    const both = { KEYWAY_DATABASE_URL: wire.through(url), KEYWAY_EVENTS_URL: redis.url }
+    const { a, b, links } = await openPair(t, {}, both)
+    const agent = await openAgent(a, links, 'redis@example.com')
+    const [here, there] = [await agent.connect(a), await agent.connect(b)]
+    await until('the nodes know each other', () => a.hub.health().otherNodes === 1)
+    here.send({ type: 'send', id: '1', to: there.id, data: 'hello' })
+    assert.equal((await there.next(frame => frame.type === 'message')).data, 'hello')
+    assert.equal((await here.next(frame => frame.type === 'sent')).delivered, 1)
+    const startedAt = performance.now()
+    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    const { code, at } = await there.closed
+    assert.equal(code, 4410)
+    t.diagnostic(`closed after ${Math.round(at - startedAt)} ms`)
+    assert.equal(wire.refused, 0, 'nothing of the kind was even asked')
+  })
+
+  test('without LISTEN and without Redis a node says so and does not start', async t => {
+    const url = await freshPostgres(t)
+    const wire = await startProxy(url, t)
+    wire.refuse(/\blisten\b/i)
+    await assert.rejects(startNode(t, { KEYWAY_DATABASE_URL: wire.through(url) }), /KEYWAY_EVENTS_URL=redis/)
+  })
+
+  test('Redis gone: everything goes on, the sweep closes connections, and events return with it', async t => {
+    const redis = await startRedis(t)
+    const url = await freshPostgres(t)
+    const both = { KEYWAY_DATABASE_URL: url, KEYWAY_EVENTS_URL: redis.url }
+    const { a, b, links } = await openPair(t, {}, both)
+    const agent = await openAgent(a, links, 'gone@example.com')
+    const connection = await agent.connect(b)
+    await redis.kill()
+    await until('both notice', () => !hears(a) && !hears(b))
+    assert.ok((await isReady(a)) && (await isReady(b)))
+    await revokeKey(a.origin, agent.person.access_token, agent.id)
+    assert.equal((await connection.closed).code, 4410)
+    await redis.start()
+    await until('both hear again', () => hears(a) && hears(b), 20_000)
+    const next = await openAgent(a, links, 'back@example.com')
+    const back = await next.connect(b)
+    await revokeKey(a.origin, next.person.access_token, next.id)
+    assert.equal((await back.closed).code, 4410)
+  })
+})

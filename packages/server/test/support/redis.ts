@@ -1,0 +1,65 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from './serve.ts'
+
+export interface TestRedis {
+  url: string
+  /** Kills it; what it carried is lost. */
+  kill(): Promise<void>
+  /** Starts it again on the same port, empty. */
+  start(): Promise<void>
+}
+
+/** Redis or Valkey, whichever is installed; null where neither is. */
+function findServer(): string | null {
+  return ['redis-server', 'valkey-server'].find(name => spawnSync(name, ['--version']).status === 0) ?? null
+}
+
+/** Why the tests of Redis are skipped here. Never on CI, where they fail instead. */
+export function redisMissing(): string | false {
+  return findServer() || process.env.CI ? false : 'neither redis-server nor valkey-server is installed here'
+}
+
+/** A server of our own, without files, gone after the test. */
+export async function startRedis(t?: TestContext): Promise<TestRedis> {
+  const program = findServer()
+  if (!program) throw new Error('redis-server is not installed')
+  const port = await freePort()
+  let server: ChildProcess | null = null
+  const redis: TestRedis = {
+    url: `redis://127.0.0.1:${port}`,
+    async kill() {
+      if (!server || server.exitCode !== null || server.signalCode !== null) return
+      const exited = once(server, 'exit')
+      server.kill('SIGKILL')
+      await exited
+    },
+    async start() {
+      const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+      server = spawn(program, settings, { stdio: 'ignore' })
+      for (let attempt = 0; attempt < 200; attempt++) {
+        if (await answers(port)) return
+        await wait(25)
+      }
+      throw new Error('redis-server does not answer')
+    },
+  }
+  await redis.start()
+  t?.after(() => redis.kill())
+  return redis
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
