@@ -1,3 +1,4 @@
+import { bucketNamesOf } from '../magic-links/send-limits.ts'
 import type { Services } from '../services.ts'
 import { parseEmailAddress, type User, type UserRole } from '../users/user.ts'
 import { type Command, CommandFailed, table } from './command.ts'
@@ -67,7 +68,9 @@ export const commands: Command[] = [
       const who = context.args[0]!
       const email = parseEmailAddress(who) ?? (await users.find(who)).email
       if (!email) throw new CommandFailed('That account is deleted and has no address.')
-      await storage.transaction(async tx => tx.magicLinks.clearSends(`address:${email}`))
+      await storage.transaction(async tx => {
+        for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
+      })
       context.print({ email, cleared: true }, `${email} may ask for sign-in mail again.`)
       return 0
     },

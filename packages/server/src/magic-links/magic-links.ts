@@ -23,10 +23,12 @@ export interface MagicLinks {
   /**
    * Queues one mail with a link and a code. The work and the answer are the same for strangers and customers.
    *
+   * @param wanted `isReturning`: this browser has proven that someone signed in to the address in it before, so
+   *   that strangers who use up the address's sends do not count here
    * @throws KeywayError `rate_limited` with the longest wait and its window
    */
   send(
-    wanted: { email: EmailAddress; appId: string },
+    wanted: { email: EmailAddress; appId: string; isReturning?: boolean },
     caller: Caller,
   ): Promise<{ loginId: string; expiresIn: number }>
   /**

@@ -14,7 +14,7 @@ export interface SendWindow {
 
 /** A counter of its own: one address, one client network, one returning browser. */
 export interface SendBucket {
-  /** `address:…` or `network:…` */
+  /** `address:…`, `returning:…` or `network:…` */
   name: string
   windows: readonly SendWindow[]
   /** The setting that an operator would change. */
@@ -36,6 +36,19 @@ export function addressBucket(email: EmailAddress, windows: readonly SendWindow[
 /** The row that counts an address's sends. It is there before the address has an account. */
 export function addressBucketName(email: EmailAddress): string {
   return `address:${email}`
+}
+
+/**
+ * What counts instead for browsers in which someone signed in to this address before: as large, and out of a
+ * stranger's reach, who could otherwise lock a person out by using up the address's own sends.
+ */
+export function returningBucket(email: EmailAddress, windows: readonly SendWindow[]): SendBucket {
+  return { name: `returning:${email}`, windows, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }
+}
+
+/** Every row that counts sends to an address. */
+export function bucketNamesOf(email: EmailAddress): string[] {
+  return [addressBucketName(email), returningBucket(email, []).name]
 }
 
 /** @param network what `networkOf` made of the client's address */

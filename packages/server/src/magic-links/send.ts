@@ -12,12 +12,20 @@ import {
   MAGIC_LINK_TOKEN_BYTES,
 } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-links.ts'
-import { addressBucket, networkBucket, type Refusal, refusal, type SendBucket } from './send-limits.ts'
+import {
+  addressBucket,
+  networkBucket,
+  type Refusal,
+  refusal,
+  returningBucket,
+  type SendBucket,
+} from './send-limits.ts'
 import { mailedLink } from './verify-url.ts'
 
 interface Wanted {
   email: EmailAddress
   appId: string
+  isReturning?: boolean
 }
 
 /**
@@ -31,7 +39,7 @@ export function createSend(deps: MagicLinkDeps) {
     const proof = prepareProof()
     const app = await storage.store.apps.find(wanted.appId)
     const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: proof.token })
-    const buckets = bucketsOf(wanted.email, caller)
+    const buckets = bucketsOf(wanted, caller)
 
     const refused = await storage.transaction(
       async tx => {
@@ -84,9 +92,9 @@ export function createSend(deps: MagicLinkDeps) {
   }
 
   /** Sorted by name, as every node locks them: two sends never wait for each other in a circle. */
-  function bucketsOf(email: EmailAddress, caller: Caller): SendBucket[] {
-    const address = addressBucket(email, deps.limits)
-    return deps.networkLimits ? [address, networkBucket(caller.network, deps.networkLimits)] : [address]
+  function bucketsOf({ email, isReturning }: Wanted, caller: Caller): SendBucket[] {
+    const own = isReturning ? returningBucket(email, deps.limits) : addressBucket(email, deps.limits)
+    return deps.networkLimits ? [own, networkBucket(caller.network, deps.networkLimits)] : [own]
   }
 }
 
