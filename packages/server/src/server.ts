@@ -11,6 +11,7 @@ import { createHousekeeping } from './housekeeping.ts'
 import { createApp } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
 import { createHttpServer } from './http/http-server.ts'
+import { createRequestLimits } from './http/request-limits.ts'
 import type { HealthCheck } from './http/services.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { newId } from './ids.ts'
@@ -73,7 +74,8 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   stack.defer(() => hub.close())
   const { deliverer } = createMail(services, options.announce ?? (line => console.log(line)))
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)
-  const httpServer = listenFor(services, hub, metrics)
+  const stopping = new AbortController()
+  const httpServer = listenFor(services, hub, metrics, stopping.signal)
   if (config.metricsPort !== null) {
     const own = await listenForMetrics(metrics, config.metricsPort, config.host)
     stack.defer(() => {
@@ -95,6 +97,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
 
   async function shutDown(): Promise<void> {
     stopTimers()
+    stopping.abort()
     const drained = once(httpServer, 'close')
     httpServer.close()
     httpServer.closeIdleConnections()
@@ -151,20 +154,23 @@ async function startHub(services: Services): Promise<Hub> {
   return hub
 }
 
-function listenFor(services: Services, hub: Hub, metrics: Metrics): Server {
+function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): Server {
   const { config, storage, clock, log } = services
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
   const securityEvents = storage.store.securityEvents
+  const limits = createRequestLimits({ clock, windows: config.failureLimits })
   const pages = createPages({
     ...services,
     agents: hub,
+    failures: limits,
     inbox,
     lifetimes: config,
     maxActiveKeys: config.maxActiveKeys,
     productName: config.mailFrom.name,
     publicUrl: config.publicUrl,
     securityEvents,
+    stopping,
     supportEmail: config.supportEmail,
     callerOf: (_request, env) => callers.of((env as HttpBindings).incoming),
     isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
@@ -186,6 +192,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics): Server {
     corsOrigins: config.corsOrigins,
     callers,
     failureLimits: config.failureLimits,
+    limits,
     lifetimes: config,
     hasInbox: inbox !== null,
     observe: metrics.observe,

@@ -15,7 +15,7 @@ import { type Challenge, toKeywayError, toProblem } from './errors.ts'
 import { createOpenApi } from './openapi.ts'
 import { createPathTable } from './path-table.ts'
 import { readJson, readQuery } from './request.ts'
-import { createRequestLimits } from './request-limits.ts'
+import { createRequestLimits, type RequestLimits } from './request-limits.ts'
 import { notFound, paramNames, type Route, readIdempotencyKey, readParams } from './route.ts'
 import { createRoutes } from './routes/routes.ts'
 import type { HttpServices } from './services.ts'
@@ -32,6 +32,8 @@ export interface AppOptions {
   /** Who asks; the pages are given the same. */
   callers: Callers
   failureLimits: readonly SendWindow[]
+  /** Where failures are counted, shared with the pages; its own by default. */
+  limits?: RequestLimits
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
@@ -78,7 +80,7 @@ export interface HttpApp {
 export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
   const cors = createCors(options.corsOrigins)
-  const limits = createRequestLimits({ clock, windows: options.failureLimits })
+  const limits = options.limits ?? createRequestLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
   const routes = createRoutes({
     ...options,

@@ -1,100 +1,77 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
-import { streamSSE } from 'hono/streaming'
-import { formToken, type Html, time } from './layout.ts'
-import type { LiveAgent, PageContext, PageKit, PageVariables } from './pages.ts'
+import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
+import { empty, formToken, type Html, pageHead, time } from './layout.ts'
 import { words } from './words.ts'
-
-/** How often a stream looks again; a connection shows within this time on every node. */
-const LOOK_AGAIN_MS = 1000
-/** A stream ends by itself, and the browser opens a new one: a cookie that died meanwhile is then seen. */
-const STREAM_LIFETIME_MS = 60_000
 
 /** /agents: live connections, kept up to date by server-sent events. */
 export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/agents', c => renderAgents(kit, c))
-  app.get('/agents/events', c => (c.req.query('key') ? streamFirstConnection(kit, c) : streamList(kit, c)))
+  app.get('/agents/events', c => streamAgents(kit, c))
   app.post('/agents/:id/disconnect', async c => {
     const { user } = kit.requireSession(c)
     await kit.forms.read(c)
     const found = await kit.agents.disconnect(user.id, c.req.param('id'))
-    c.set('notice', found ? words.agents.disconnected : words.agents.gone)
-    return renderAgents(kit, c)
+    return c.redirect(`/agents?done=${found ? 'disconnected' : 'gone'}`, 303)
   })
   app.post('/agents/:id/test', async c => {
     const { user } = kit.requireSession(c)
     await kit.forms.read(c)
-    const delivered = await kit.agents.sendTo(user.id, c.req.param('id'), {
-      test: true,
-      sent_at: new Date(kit.clock.now()).toISOString(),
-    })
-    c.set('notice', delivered ? words.agents.tested(delivered) : words.agents.gone)
-    return renderAgents(kit, c)
+    const sentAt = new Date(kit.clock.now()).toISOString()
+    const delivered = await kit.agents.sendTo(user.id, c.req.param('id'), { test: true, sent_at: sentAt })
+    return c.redirect(`/agents?done=${delivered ? 'tested' : 'gone'}`, 303)
   })
 }
 
 async function renderAgents(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const agents = await kit.agents.connections(user.id)
-  const body = html`<h1>${words.agents.title}</h1>
-<p class="lead">${words.agents.lead}</p>
-<div class="card" data-stream="/agents/events" aria-live="polite">${agentList(agents, kit.forms.token(c))}</div>`
+  const body = html`${pageHead(words.agents.title, words.agents.lead)}
+<p class="unseen" role="status" data-said></p>
+<section class="card flush" data-stream="/agents/events">${agentList(agents, kit.forms.token(c))}</section>`
   return kit.render(c, { title: words.agents.title, current: '/agents' }, body)
 }
 
-function agentList(agents: LiveAgent[], token: string): Html {
-  const { columns } = words.agents
-  if (agents.length === 0)
-    return html`<p class="empty"><strong>${words.agents.empty}</strong>${words.agents.emptyLead}</p>`
-  return html`<ul class="list">${agents.map(agent => {
-    const name = agent.keyName ?? words.keys.unnamed
-    return html`<li class="item" data-row="${agent.connectionId}">
-<div><span class="live on">${name}</span><br><span class="quiet-text">${agent.client ?? ''}</span><br><code>${agent.connectionId.slice(-12)}</code></div>
-<dl><dt>${columns.since}</dt><dd>${time(agent.connectedAt)}</dd><dt>${columns.from}</dt><dd class="mono">${agent.address}</dd></dl>
-<div class="actions">
-<form method="post" action="/agents/${agent.connectionId}/test">${formToken(token)}<button class="quiet" aria-label="${words.agents.test}: ${name}">${words.agents.test}</button></form>
-<form method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(token)}<button class="danger" aria-label="${words.agents.disconnect} ${name}">${words.agents.disconnect}</button></form>
-</div></li>`
-  })}</ul>`
+function agentList(agents: readonly LiveAgent[], token: string): Html {
+  if (agents.length === 0) return empty(words.agents.empty, words.agents.emptyLead)
+  return html`<ul class="list">${agents.map(agent => agentRow(agent, token))}</ul>`
 }
 
-function streamList(kit: PageKit, c: PageContext): Response {
-  const { user } = kit.requireSession(c)
+function agentRow(agent: LiveAgent, token: string): Html {
+  const { agents, keys } = words
+  const name = agent.keyName ?? keys.unnamed
+  return html`<li class="item" data-row="${agent.connectionId}">
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient}</p></div>
+<p class="when">${agents.since} ${time(agent.connectedAt)}<br><code>${agent.address}</code></p>
+<div class="buttons">
+<form method="post" action="/agents/${agent.connectionId}/test">${formToken(token)}<button class="second small">${agents.test}<span class="unseen">: ${name}</span></button></form>
+<form method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>
+</div></li>`
+}
+
+/** The whole list whenever it changed, or, for the page of a new key, the news of its first connection. */
+function streamAgents(kit: PageKit, c: PageContext): Response {
+  const signedIn = c.get('signedIn')
+  const cookie = kit.cookies.session(c) ?? ''
+  const keyId = c.req.query('key')
   const token = kit.forms.token(c)
-  return streamWhile(kit, c, async (send, seen) => {
-    const agents = await kit.agents.connections(user.id)
+  let seen: string | null = null
+  return kit.streams.serve(c, signedIn?.session.id ?? 'nobody', async send => {
+    const stands = signedIn && (await kit.sessions.authenticateCookie(cookie))
+    if (!stands) {
+      await send('ended', 'yes')
+      return false
+    }
+    const agents = await kit.agents.connections(signedIn.user.id)
+    if (keyId !== undefined) {
+      const isLive = agents.some(agent => agent.keyId === keyId)
+      if (isLive) await send('connected', 'yes')
+      return !isLive
+    }
     const state = agents.map(agent => agent.connectionId).join()
     if (state !== seen) await send('list', String(await agentList(agents, token)))
-    return state
+    if (seen !== null && state !== seen) await send('said', words.agents.count(agents.length))
+    seen = state
+    return true
   })
-}
-
-/** Tells the page of a new key when the first agent connects with it. */
-function streamFirstConnection(kit: PageKit, c: PageContext): Response {
-  const { user } = kit.requireSession(c)
-  const keyId = c.req.query('key')
-  return streamWhile(kit, c, async send => {
-    const agents = await kit.agents.connections(user.id)
-    if (agents.some(agent => agent.keyId === keyId)) await send('connected', 'yes')
-    return ''
-  })
-}
-
-/** Looks once a second for as long as the page listens and its session stands. */
-export function streamWhile(
-  kit: PageKit,
-  c: PageContext,
-  look: (send: (event: string, data: string) => Promise<void>, seen: string | null) => Promise<string>,
-): Response {
-  const cookie = kit.cookies.session(c)
-  return streamSSE(c, async stream => {
-    let seen: string | null = null
-    const send = (event: string, data: string) => stream.writeSSE({ event, data: data.replaceAll('\r', '') })
-    const rounds = STREAM_LIFETIME_MS / LOOK_AGAIN_MS
-    for (let round = 0; round < rounds && !stream.aborted; round++) {
-      if (cookie && !(await kit.sessions.authenticateCookie(cookie))) return send('ended', '')
-      seen = await look(send, seen)
-      await stream.sleep(LOOK_AGAIN_MS)
-    }
-  }) as Response
 }

@@ -1,13 +1,12 @@
 import type { Hono } from 'hono'
-import { html } from 'hono/html'
-import { KeywayError } from '../errors.ts'
+import { html, raw } from 'hono/html'
 import { parseEmailAddress } from '../users/user.ts'
-import { streamWhile } from './agents.ts'
-import { type Html, time } from './layout.ts'
-import type { InboxItem, PageContext, PageInbox, PageKit, PageVariables } from './pages.ts'
+import type { InboxItem, PageContext, PageInbox, PageKit, PageVariables } from './kit.ts'
+import { empty, type Html, pageHead, time } from './layout.ts'
+import { notFound } from './problem.ts'
 import { words } from './words.ts'
 
-/** A mail is somebody else's HTML: no script, no form, no request of any kind. */
+/** A mail is somebody else's HTML: no script, no form, no request of any kind. Its links open a new tab. */
 const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'"
 
@@ -15,25 +14,14 @@ const MAIL_POLICY =
 export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageInbox): void {
   app.use('/inbox/*', async (c, next) => {
     if (!kit.isLocal(c.req.raw, c.env)) return c.notFound()
+    c.header('Referrer-Policy', 'no-referrer')
     await next()
   })
   app.get('/inbox', async c => {
-    const to = c.req.query('to')
-    const recipient = to ? parseEmailAddress(to) : null
-    const mails = to && !recipient ? [] : await inbox.list(recipient)
-    if (wantsJson(c)) return c.json({ data: mails.map(toJson) })
-    const body = html`<h1>${words.inbox.title}</h1><p class="lead">${words.inbox.lead}</p>
-<div class="card" data-stream="/inbox/events" aria-live="polite">${mailList(mails)}</div>`
-    return kit.render(c, { title: words.inbox.title, current: '/inbox' }, body)
+    const mails = await mailsFor(inbox, c)
+    return wantsJson(c) ? c.json({ data: mails.map(toJson) }) : renderInbox(kit, c, mails)
   })
-  app.get('/inbox/events', c =>
-    streamWhile(kit, c, async (send, seen) => {
-      const mails = await inbox.list(null)
-      const state = mails[0]?.id ?? ''
-      if (seen !== null && state !== seen) await send('list', String(await mailList(mails)))
-      return state
-    }),
-  )
+  app.get('/inbox/events', c => streamInbox(kit, c, inbox))
   app.get('/inbox/:id', async c => renderMail(kit, c, await find(inbox, c), c.req.query('view') ?? 'html'))
   app.get('/inbox/:id/html', async c => {
     const mail = await find(inbox, c)
@@ -43,6 +31,14 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageIn
   })
 }
 
+/** What is no address has no mail. */
+async function mailsFor(inbox: PageInbox, c: PageContext): Promise<InboxItem[]> {
+  const to = c.req.query('to')
+  if (!to) return inbox.list(null)
+  const recipient = parseEmailAddress(to)
+  return recipient ? inbox.list(recipient) : []
+}
+
 function wantsJson(c: PageContext): boolean {
   const accept = c.req.header('accept') ?? ''
   return accept.includes('application/json') && !accept.includes('text/html')
@@ -50,35 +46,60 @@ function wantsJson(c: PageContext): boolean {
 
 async function find(inbox: PageInbox, c: PageContext): Promise<InboxItem> {
   const mail = (await inbox.list(null)).find(({ id }) => id === c.req.param('id'))
-  if (!mail) throw new KeywayError('not_found', words.errors.notFoundLead)
+  if (!mail) throw notFound()
   return mail
 }
 
-function toJson(mail: InboxItem) {
-  const { createdAt, ...rest } = mail
+function toJson({ createdAt, ...rest }: InboxItem) {
   return { ...rest, created_at: new Date(createdAt).toISOString() }
 }
 
-function mailList(mails: InboxItem[]): Html {
-  if (mails.length === 0)
-    return html`<p class="empty"><strong>${words.inbox.empty}</strong>${words.inbox.emptyLead}</p>`
-  return html`<ul class="list">${mails.map(mail => html`<li class="item" data-row="${mail.id}"><div><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><br><span class="quiet-text">${words.inbox.to} ${mail.to}</span></div><span>${mail.code ? html`<code>${mail.code}</code>` : ''}</span>${time(mail.createdAt)}</li>`)}</ul>`
+function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]) {
+  const { inbox } = words
+  const to = c.req.query('to')
+  const events = to ? `/inbox/events?${new URLSearchParams({ to })}` : '/inbox/events'
+  const body = html`${pageHead(inbox.title, inbox.lead)}
+<p class="unseen" role="status" data-said></p>
+<section class="card flush" data-stream="${events}">${mailList(mails)}</section>`
+  return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
+}
+
+function mailList(mails: readonly InboxItem[]): Html {
+  const { inbox } = words
+  if (mails.length === 0) return empty(inbox.empty, inbox.emptyLead)
+  return html`<ul class="list">${mails.map(
+    mail =>
+      html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><p>${inbox.to} ${mail.to}</p></div><p class="when">${time(mail.createdAt)}</p><p class="end">${mail.code ? html`<code class="chip">${mail.code}</code>` : ''}</p></li>`,
+  )}</ul>`
+}
+
+/** Arrives without reload. No session is asked for: the inbox is for whoever sits at this machine. */
+function streamInbox(kit: PageKit, c: PageContext, inbox: PageInbox): Response {
+  let seen: string | null = null
+  return kit.streams.serve(c, 'inbox', async send => {
+    const mails = await mailsFor(inbox, c)
+    const newest = mails[0]?.id ?? ''
+    if (newest !== seen) await send('list', String(await mailList(mails)))
+    if (seen !== null && newest !== seen) await send('said', words.inbox.arrived)
+    seen = newest
+    return true
+  })
 }
 
 function renderMail(kit: PageKit, c: PageContext, mail: InboxItem, view: string) {
+  const { inbox } = words
   const views: [string, string][] = [
-    ['html', words.inbox.html],
-    ['text', words.inbox.text],
-    ['source', words.inbox.source],
+    ['html', inbox.html],
+    ['text', inbox.text],
+    ['source', inbox.source],
   ]
-  const body = html`<p><a href="/inbox">${words.inbox.back}</a></p>
-<div class="spread"><h1>${mail.subject}</h1><nav class="filter" aria-label="View">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}" ${name === view ? html`aria-current="true"` : ''}>${label}</a>`)}</nav></div>
-<p class="quiet-text">${words.inbox.to} ${mail.to} · ${time(mail.createdAt)}</p>
+  const body = html`<p class="back"><a href="/inbox">${inbox.back}</a></p>
+<div class="head"><div><h1>${mail.subject}</h1><p class="lead">${inbox.to} ${mail.to} · ${time(mail.createdAt)}</p></div></div>
+<nav class="filter" aria-label="${inbox.view}">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}"${name === view ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>
 ${
   view === 'html'
     ? html`<iframe class="mail" title="${mail.subject}" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/inbox/${mail.id}/html"></iframe>`
     : html`<pre class="source" tabindex="0">${view === 'text' ? mail.text : mail.html}</pre>`
 }`
-  c.header('Referrer-Policy', 'no-referrer')
   return kit.render(c, { title: mail.subject, current: '/inbox' }, body)
 }

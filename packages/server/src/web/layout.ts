@@ -1,5 +1,6 @@
 import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
+import type { Instant } from '../clock.ts'
 import type { User } from '../users/user.ts'
 import { words } from './words.ts'
 
@@ -8,9 +9,9 @@ export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 export interface Shell {
   productName: string
   hasInbox: boolean
-  /** `/assets/style.css?v=…`: the content's hash, so that it can be cached for good. */
   styleUrl: string
   scriptUrl: string
+  markUrl: string
 }
 
 export interface PageOptions {
@@ -28,6 +29,7 @@ export interface PageOptions {
 
 /** One whole page. Everything essential is in it: the script only adds comfort. */
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
+  const { user, title, problem, notice } = options
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -35,64 +37,80 @@ export function page(shell: Shell, options: PageOptions, body: Html): Html {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>${options.title} · ${shell.productName}</title>
-<link rel="icon" href="/assets/mark.svg" type="image/svg+xml">
+<title>${problem ? `${words.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
+<link rel="icon" href="${shell.markUrl}" type="image/svg+xml">
 <link rel="stylesheet" href="${shell.styleUrl}">
 <script type="module" src="${shell.scriptUrl}"></script>
 </head>
-<body>
+<body class="${isWide(options) ? 'app' : 'gate'}"${user ? raw(' data-signed-in') : ''}>
 <a class="skip" href="#main">${words.nav.skip}</a>
-${header(shell, options)}
-<main id="main" class="${options.user ? 'wide' : 'narrow'}">
-${options.problem ? html`<p class="banner problem" role="alert">${options.problem}</p>` : ''}
-${options.notice ? html`<p class="banner notice" role="status">${options.notice}</p>` : ''}
+<header class="top">
+<a class="brand" href="/">${mark}<span>${shell.productName}</span></a>
+${user ? navigation(shell, options) : ''}
+${user ? signOut(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${words.nav.signIn}</a>` : ''}
+</header>
+<main id="main" tabindex="-1">
+${problem ? html`<p class="banner problem" role="alert">${problem}</p>` : ''}
+${notice && !problem ? html`<p class="banner notice" role="status">${notice}</p>` : ''}
 ${body}
 </main>
+${isWide(options) || !shell.hasInbox ? '' : html`<footer class="local"><a href="/inbox">${words.nav.localInbox}</a></footer>`}
 </body>
 </html>`
 }
 
-function header(shell: Shell, options: PageOptions): Html {
-  return html`<header>
-<a class="brand" href="/">${mark}<span>${shell.productName}</span></a>
-${options.user ? navigation(shell, options) : shell.hasInbox ? html`<nav aria-label="Local"><a href="/inbox" ${currentPage(options, '/inbox')}>${words.nav.inbox}</a></nav>` : ''}
-${
-  options.user
-    ? html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${options.user.email}">${options.user.email}</span>${formToken(options.formToken)}<button class="quiet">${words.nav.signOut}</button></form>`
-    : ''
-}
-</header>`
+/** One question in the middle of the page, or a place to work in. */
+function isWide({ user, current }: PageOptions): boolean {
+  return user !== null || current === '/inbox'
 }
 
-function navigation(shell: Shell, options: PageOptions): Html {
-  const entries = [
+function navigation(shell: Shell, { current }: PageOptions): Html {
+  const entries: [string, string][] = [
     ['/keys', words.nav.keys],
     ['/agents', words.nav.agents],
     ['/sessions', words.nav.sessions],
     ['/account', words.nav.account],
-    ...(shell.hasInbox ? [['/inbox', words.nav.inbox]] : []),
-  ] as [string, string][]
-  return html`<nav aria-label="Main">${entries.map(([path, label]) => html`<a href="${path}" ${currentPage(options, path)}>${label}</a>`)}</nav>`
+  ]
+  if (shell.hasInbox) entries.push(['/inbox', words.nav.inbox])
+  return html`<nav class="tabs" aria-label="${words.nav.main}">${entries.map(([path, label]) => html`<a href="${path}"${current === path ? raw(' aria-current="page"') : ''}>${label}</a>`)}</nav>`
 }
 
-function currentPage(options: PageOptions, path: string): Html | string {
-  return options.current === path ? html`aria-current="page"` : ''
+function signOut(user: User, token: string): Html {
+  return html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${user.email}">${user.email}</span>${formToken(token)}<button class="plain">${words.nav.signOut}</button></form>`
+}
+
+/** The head of a page: its name, a sentence, and what one came to do. */
+export function pageHead(title: string, lead: string, action: Html | '' = ''): Html {
+  return html`<div class="head"><div><h1>${title}</h1><p class="lead">${lead}</p></div>${action}</div>`
+}
+
+/** Says what will be here, and how. */
+export function empty(title: string, lead: string): Html {
+  return html`<div class="empty">${mark}<strong>${title}</strong><p>${lead}</p></div>`
 }
 
 export function formToken(token: string): Html {
   return html`<input type="hidden" name="form_token" value="${token}">`
 }
 
-/** An instant, as a person reads it; the script puts it into the reader's own zone. */
-export function time(instant: number): Html {
+/** An instant, as a person reads it; the script puts it into the reader's own zone and language. */
+export function time(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 }
 
-/** A key whose bow is a door: drawn with the text colour so that it follows light and dark. */
+/** The day alone, where the minute would only be noise; the whole instant is its title. */
+export function day(instant: Instant): Html {
+  const iso = new Date(instant).toISOString()
+  return html`<time class="day" datetime="${iso}" title="${iso.slice(0, 16).replace('T', ' ')} UTC">${iso.slice(0, 10)}</time>`
+}
+
+const DRAWING = '<circle cx="12.5" cy="16" r="5"/><path d="M17.5 16H26M22.5 16v4.5"/>'
+
+/** A key on a tile, drawn with the page's own colours so that it follows light and dark. */
 export const mark = raw(
-  '<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect x="2" y="2" width="28" height="28" rx="8" class="tile"/><circle cx="12.5" cy="16" r="5" class="bow"/><path d="M17.5 16H26M22.5 16v4.5" class="blade"/></svg>',
+  `<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect x="2" y="2" width="28" height="28" rx="8"/><g>${DRAWING}</g></svg>`,
 )
 
-export const markFile =
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="8" fill="#4338ca"/><g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round"><circle cx="12.5" cy="16" r="5"/><path d="M17.5 16H26M22.5 16v4.5"/></g></svg>'
+/** The same as a file of its own, for the browser's tab. */
+export const markFile = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="8" fill="#3b50ce"/><g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round">${DRAWING}</g></svg>`

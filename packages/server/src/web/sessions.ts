@@ -3,8 +3,10 @@ import { html } from 'hono/html'
 import { parseId } from '../ids.ts'
 import { MAX_PAGE_SIZE } from '../paging.ts'
 import { idleEnd, type Session } from '../sessions/session.ts'
-import { formToken, time } from './layout.ts'
-import type { PageContext, PageKit, PageVariables } from './pages.ts'
+import { describeClient } from './client-name.ts'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
+import { formToken, type Html, pageHead, time } from './layout.ts'
+import { notFound } from './problem.ts'
 import { words } from './words.ts'
 
 /** /sessions: where the person is signed in, and the way to end it. */
@@ -14,63 +16,39 @@ export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
     const { user, session } = kit.requireSession(c)
     await kit.forms.read(c)
     await kit.sessions.endOthers(user.id, session.id, kit.callerOf(c.req.raw, c.env))
-    c.set('notice', words.sessions.othersEnded)
-    return renderSessions(kit, c)
+    return c.redirect('/sessions?done=others_ended', 303)
   })
   app.post('/sessions/:id/end', async c => {
     const { user, session } = kit.requireSession(c)
     await kit.forms.read(c)
-    const id = parseId(c.req.param('id')) ?? ''
+    const id = parseId(c.req.param('id'))
+    if (!id) throw notFound()
     await kit.sessions.end(user.id, id, kit.callerOf(c.req.raw, c.env))
-    if (id === session.id) return c.redirect('/sign-in?out=1', 303)
-    c.set('notice', words.sessions.ended)
-    return renderSessions(kit, c)
+    if (id !== session.id) return c.redirect('/sessions?done=session_ended', 303)
+    kit.cookies.clearSession(c)
+    return c.redirect('/sign-in?done=signed_out', 303)
   })
 }
 
 async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
   const { rows } = await kit.sessions.list(user.id, { limit: MAX_PAGE_SIZE, after: null })
-  const body = html`<div class="spread"><h1>${words.sessions.title}</h1>
-${
-  rows.length > 1
-    ? html`<form method="post" action="/sessions/end-others">${formToken(kit.forms.token(c))}<button class="quiet">${words.sessions.endOthers}</button></form>`
-    : ''
-}</div>
-<p class="lead">${words.sessions.lead}</p>
-<div class="card"><ul class="list">${rows.map(session => row(kit, c, session, session.id === current.id))}</ul></div>`
+  const token = kit.forms.token(c)
+  const body = html`${pageHead(words.sessions.title, words.sessions.lead, rows.length > 1 ? endOthers(token) : '')}
+<section class="card flush"><ul class="list">${rows.map(session => row(kit, session, token, session.id === current.id))}</ul></section>`
   return kit.render(c, { title: words.sessions.title, current: '/sessions' }, body)
 }
 
-function row(kit: PageKit, c: PageContext, session: Session, isCurrent: boolean) {
-  const { columns } = words.sessions
-  const client = session.client ? describeClient(session.client) : words.sessions.unknownClient
-  return html`<li class="item">
-<div><span class="name">${client}</span> ${isCurrent ? html`<span class="tag active">${words.sessions.current}</span>` : ''}<br><span class="quiet-text mono">${session.network}</span></div>
-<dl><dt>${columns.used}</dt><dd>${time(session.lastUsedAt)}</dd><dt>${columns.created}</dt><dd>${time(session.createdAt)}</dd><dt>${columns.expires}</dt><dd>${time(idleEnd(session, kit.lifetimes))}</dd></dl>
-<form class="actions" method="post" action="/sessions/${session.id}/end">${formToken(kit.forms.token(c))}<button class="quiet" aria-label="${words.sessions.end} ${client}">${words.sessions.end}</button></form>
-</li>`
+function endOthers(token: string): Html {
+  return html`<form method="post" action="/sessions/end-others">${formToken(token)}<button class="second harm">${words.sessions.endOthers}</button></form>`
 }
 
-const BROWSERS: [RegExp, string][] = [
-  [/Edg\//, 'Edge'],
-  [/OPR\//, 'Opera'],
-  [/Firefox\//, 'Firefox'],
-  [/Chrome\//, 'Chrome'],
-  [/Safari\//, 'Safari'],
-]
-const SYSTEMS: [RegExp, string][] = [
-  [/Android/, 'Android'],
-  [/iPhone|iPad/, 'iOS'],
-  [/Windows/, 'Windows'],
-  [/Mac OS X/, 'macOS'],
-  [/Linux/, 'Linux'],
-]
-
-/** `Firefox on Linux`; what is no browser is named as it names itself. */
-export function describeClient(client: string): string {
-  const browser = BROWSERS.find(([pattern]) => pattern.test(client))?.[1]
-  const system = SYSTEMS.find(([pattern]) => pattern.test(client))?.[1]
-  if (!browser) return client.length > 60 ? `${client.slice(0, 59)}…` : client
-  return system ? `${browser} on ${system}` : browser
+function row(kit: PageKit, session: Session, token: string, isCurrent: boolean): Html {
+  const { sessions } = words
+  const client = session.client ? describeClient(session.client) : sessions.unknownClient
+  return html`<li class="item">
+<div class="what"><span class="name">${client}</span>${isCurrent ? html` <span class="tag active">${sessions.current}</span>` : ''}<p><code>${session.network}</code></p></div>
+<p class="when">${sessions.used} ${time(session.lastUsedAt)}<br>${sessions.created} ${time(session.createdAt)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
+<form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? words.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
+</li>`
 }

@@ -1,11 +1,11 @@
 import type { Hono } from 'hono'
-import { html } from 'hono/html'
+import { html, raw } from 'hono/html'
 import { isAppId } from '../apps/app.ts'
 import { KeywayError } from '../errors.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/user.ts'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
-import type { PageContext, PageKit, PageVariables } from './pages.ts'
-import { signInAs } from './sign-in.ts'
+import { emailField, enter } from './sign-in.ts'
 import { words } from './words.ts'
 
 /** What a mailed link carries. */
@@ -21,14 +21,20 @@ interface LinkParts {
  */
 export function verifyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/verify', async c => {
+    c.header('Referrer-Policy', 'no-referrer')
+    // The script took the token out of the address, and the page was reloaded.
+    if (!c.req.query('token') && !c.req.query('email')) return c.redirect('/check-mail', 303)
     const parts = readParts(name => c.req.query(name))
     if (!parts) return renderDead(kit, c, 'invalid', c.req.query('email') ?? '')
     const { state, loginId } = await kit.magicLinks.inspect(parts.token, parts.email)
     if (state !== 'live') return answerDead(kit, c, state, parts.email)
     const asked = kit.cookies.askedLinks(c).some(link => link.loginId === loginId)
-    return renderConfirm(kit, c, parts, asked && c.get('signedIn') === null)
+    return renderConfirm(kit, c, parts, asked && otherPerson(c, parts) === null)
   })
-  app.post('/verify', c => verify(kit, c))
+  app.post('/verify', c => {
+    c.header('Referrer-Policy', 'no-referrer')
+    return verify(kit, c)
+  })
 }
 
 function readParts(field: (name: string) => string | null | undefined): LinkParts | null {
@@ -39,44 +45,38 @@ function readParts(field: (name: string) => string | null | undefined): LinkPart
   return { token, email, appId }
 }
 
+/** The address of somebody else who is signed in here, or null. */
+function otherPerson(c: PageContext, { email }: LinkParts): string | null {
+  const present = c.get('signedIn')?.user.email ?? null
+  return present === email ? null : present
+}
+
 async function verify(kit: PageKit, c: PageContext): Promise<Response> {
   const form = await kit.forms.read(c)
   const parts = readParts(name => form.get(name))
   if (!parts) return renderDead(kit, c, 'invalid', form.get('email') ?? '')
+  const caller = kit.callerOf(c.req.raw, c.env)
   try {
-    const started = await kit.magicLinks.verify(parts, 'page', kit.callerOf(c.req.raw, c.env))
-    await signInAs(kit, c, started)
-    return c.redirect(started.isNewUser ? '/keys?welcome=1' : '/keys', 303)
+    return await enter(kit, c, await kit.magicLinks.verify(parts, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
-    if (error.code === 'magic_link_used') return answerDead(kit, c, 'used', parts.email)
-    if (error.code === 'magic_link_expired') return answerDead(kit, c, 'expired', parts.email)
-    if (error.code === 'magic_link_invalid') return answerDead(kit, c, 'invalid', parts.email)
     if (error.code === 'account_suspended') return renderSuspended(kit, c)
-    throw error
+    const dead = DEAD_STATES[error.code]
+    // A second tap on the button is no guess: the first one signed this very person in.
+    if (dead === 'used' && c.get('signedIn')?.user.email === parts.email) return c.redirect('/keys', 303)
+    const refusal = kit.failures.refusal(caller.network, error)
+    if (!dead || refusal.code === 'rate_limited') throw refusal
+    return renderDead(kit, c, dead, parts.email)
   }
 }
 
-function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, bySelf: boolean) {
-  const { verify } = words
-  const other = c.get('signedIn')?.user.email
-  c.header('Referrer-Policy', 'no-referrer')
-  const body = html`<div class="card">
-<h1>${verify.title}</h1>
-${bySelf ? html`<p role="status">${verify.signingIn}</p>` : html`<p>${verify.lead} <strong>${parts.email}</strong>.</p>`}
-${other && other !== parts.email ? html`<p class="banner notice">${verify.other(other)}</p>` : ''}
-<form method="post" action="/verify" ${bySelf ? html`data-auto-submit="yes"` : ''}>
-${formToken(kit.forms.token(c))}
-<input type="hidden" name="token" value="${parts.token}">
-<input type="hidden" name="email" value="${parts.email}">
-${parts.appId ? html`<input type="hidden" name="app_id" value="${parts.appId}">` : ''}
-<button class="wide-button">${verify.submit(parts.email)}</button>
-</form>
-</div>`
-  return kit.render(c, { title: verify.title }, body)
-}
-
 type DeadState = 'used' | 'expired' | 'invalid'
+
+const DEAD_STATES: { [code: string]: DeadState | undefined } = {
+  magic_link_used: 'used',
+  magic_link_expired: 'expired',
+  magic_link_invalid: 'invalid',
+}
 
 /** A link that brought this very person here once already is no error: on to the keys. */
 function answerDead(kit: PageKit, c: PageContext, state: DeadState, email: string) {
@@ -84,26 +84,41 @@ function answerDead(kit: PageKit, c: PageContext, state: DeadState, email: strin
   return renderDead(kit, c, state, email)
 }
 
+function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, bySelf: boolean) {
+  const { verify } = words
+  const other = otherPerson(c, parts)
+  const body = html`<section class="card">
+<h1>${verify.title}</h1>
+${bySelf ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${verify.lead} <strong>${parts.email}</strong>.</p>`}
+${other ? html`<p class="banner warning">${verify.other(other)}</p>` : ''}
+<form method="post" action="/verify"${bySelf ? raw(' data-auto-submit') : ''}>
+${formToken(kit.forms.token(c))}
+<input type="hidden" name="token" value="${parts.token}">
+<input type="hidden" name="email" value="${parts.email}">
+${parts.appId ? html`<input type="hidden" name="app_id" value="${parts.appId}">` : ''}
+<button class="full">${verify.submit}</button>
+</form>
+${bySelf ? '' : html`<p class="hint">${verify.notYou}</p>`}
+</section>`
+  return kit.render(c, { title: verify.title }, body)
+}
+
 function renderDead(kit: PageKit, c: PageContext, state: DeadState, email: string) {
-  const { verify, signIn } = words
-  c.header('Referrer-Policy', 'no-referrer')
-  const body = html`<div class="card">
+  const { verify } = words
+  const body = html`<section class="card">
 <h1>${verify[state]}</h1>
 <p class="lead">${verify[`${state}Lead`]}</p>
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
-<div class="field">
-<label for="email">${signIn.email}</label>
-<input id="email" name="email" type="email" value="${email}" autocomplete="email" required maxlength="254">
-</div>
-<button class="wide-button">${verify.fresh}</button>
+${emailField(email)}
+<button class="full">${verify.fresh}</button>
 </form>
-</div>`
+</section>`
   return kit.render(c, { title: verify[state] }, body, state === 'invalid' ? 400 : 410)
 }
 
 function renderSuspended(kit: PageKit, c: PageContext) {
   const { verify } = words
-  const body = html`<div class="card"><h1>${verify.suspended}</h1><p>${verify.suspendedLead(kit.supportEmail)}</p></div>`
+  const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead(kit.supportEmail)}</p></section>`
   return kit.render(c, { title: verify.suspended }, body, 403)
 }

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Hono } from 'hono'
+import type { PageVariables } from './kit.ts'
+import { markFile } from './layout.ts'
+
+interface Asset {
+  path: string
+  /** With the content's hash: a new content is a new address, so that each can be kept for good. */
+  url: string
+  type: string
+  body: string
+}
+
+export interface Assets {
+  style: Asset
+  script: Asset
+  mark: Asset
+}
+
+/** The three files that pages load, read once. */
+export function loadAssets(): Assets {
+  return {
+    style: toAsset('/assets/style.css', 'text/css; charset=utf-8', read('./style.css')),
+    script: toAsset('/assets/script.js', 'text/javascript; charset=utf-8', read('./script.js')),
+    mark: toAsset('/assets/mark.svg', 'image/svg+xml', markFile),
+  }
+}
+
+export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
+  for (const { path, type, body } of Object.values<Asset>({ ...assets })) {
+    app.get(path, c =>
+      c.body(body, 200, { 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' }),
+    )
+  }
+}
+
+function read(name: string): string {
+  return readFileSync(new URL(name, import.meta.url), 'utf8')
+}
+
+function toAsset(path: string, type: string, body: string): Asset {
+  const version = createHash('sha256').update(body).digest('base64url').slice(0, 10)
+  return { path, url: `${path}?v=${version}`, type, body }
+}

@@ -1,0 +1,105 @@
+import { SCOPES } from '@keyway/sdk/protocol'
+import { html, raw } from 'hono/html'
+import { MAX_ALLOWED_NETWORKS, MAX_KEY_NAME_LENGTH, MAX_SCOPES, scopeProblem } from '../api-keys/api-key.ts'
+import type { NewApiKey } from '../api-keys/new-api-key.ts'
+import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
+import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
+import { parseCidr } from '../network.ts'
+import { formToken, type Html } from './layout.ts'
+import { words } from './words.ts'
+
+const EXPIRY_PRESET_DAYS = [7, 30, 90]
+
+/** Everything that a key can be made with, the rare things folded away. Filled in again after a mistake. */
+export function createForm(token: string, typed = new URLSearchParams()): Html {
+  const { keys } = words
+  const scopes = typed.getAll('scope')
+  const some = typed.get('access') === 'some'
+  const rare = typed.get('own_scopes') || typed.get('networks')
+  return html`<form method="post" action="/keys" class="create">
+${formToken(token)}
+<div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
+<fieldset><legend>${keys.scopes}</legend>
+${choice('access', 'all', keys.accessAll, keys.accessAllLead, !some)}
+${choice('access', 'some', keys.accessSome, keys.accessSomeLead, some)}
+<div class="scopes" role="group" aria-label="${keys.scopeNames}">${Object.entries(SCOPES).map(([scope, meaning]) => scopeChoice(scope, meaning, scopes.includes(scope)))}</div>
+</fieldset>
+<fieldset><legend>${keys.expiry}</legend><div class="segments">
+${expiryChoices(typed.get('expiry') ?? 'never')}
+</div><div class="field date"><label for="expiry_date">${keys.expiryDateLabel}</label><input id="expiry_date" name="expiry_date" type="date" value="${typed.get('expiry_date') ?? ''}"></div></fieldset>
+<details${rare ? raw(' open') : ''}><summary>${keys.moreOptions}</summary>
+<div class="field"><label for="own_scopes">${keys.ownScopes}</label><input id="own_scopes" name="own_scopes" value="${typed.get('own_scopes') ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="own-scopes-hint"><p class="hint" id="own-scopes-hint">${keys.ownScopesHint}</p></div>
+<div class="field"><label for="networks">${keys.networks}</label><input id="networks" name="networks" value="${typed.get('networks') ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="networks-hint"><p class="hint" id="networks-hint">${keys.networksHint}</p></div>
+</details>
+<button>${keys.submit}</button>
+</form>`
+}
+
+function choice(name: string, value: string, label: string, lead: string, checked: boolean): Html {
+  const id = `${name}-${value}`
+  return html`<div class="choice"><input type="radio" id="${id}" name="${name}" value="${value}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}">${label}</label><p class="hint" id="${id}-lead">${lead}</p></div></div>`
+}
+
+function scopeChoice(scope: string, meaning: string, checked: boolean): Html {
+  const id = `scope-${scope.replace(':', '-')}`
+  return html`<div class="choice"><input type="checkbox" id="${id}" name="scope" value="${scope}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}"><code>${scope}</code></label><p class="hint" id="${id}-lead">${meaning}</p></div></div>`
+}
+
+function expiryChoices(chosen: string): Html[] {
+  const { keys } = words
+  const options: [string, string][] = [
+    ['never', keys.expiryNever],
+    ...EXPIRY_PRESET_DAYS.map(days => [String(days), keys.expiryDays(days)] as [string, string]),
+    ['date', keys.expiryDate],
+  ]
+  return options.map(
+    ([value, label]) =>
+      html`<input type="radio" id="expiry-${value}" name="expiry" value="${value}"${chosen === value ? raw(' checked') : ''}><label for="expiry-${value}">${label}</label>`,
+  )
+}
+
+/** What the form asks for, or the sentence that says what is wrong with it. */
+export function readWanted(form: URLSearchParams, now: Instant): NewApiKey | string {
+  const { keys } = words
+  const scopes = readScopes(form)
+  const expiresAt = readExpiry(form, now)
+  const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))
+  const badScope = scopes.find(scope => scopeProblem(scope) !== null)
+  const badNetwork = networks.find(({ cidr }) => cidr === null)
+  if (form.get('access') === 'some' && scopes.length === 0) return keys.chooseScope
+  if (badScope !== undefined) return keys.badScope(badScope, scopeProblem(badScope)!)
+  if (scopes.length > MAX_SCOPES) return keys.tooManyScopes(MAX_SCOPES)
+  if (badNetwork) return keys.badNetwork(badNetwork.text)
+  if (networks.length > MAX_ALLOWED_NETWORKS) return keys.tooManyNetworks(MAX_ALLOWED_NETWORKS)
+  if (expiresAt === undefined) return keys.badExpiry
+  const allowedNetworks = [...new Set(networks.map(({ cidr }) => cidr!))]
+  return { name: nameOf(form), scopes, expiresAt, appId: DEFAULT_KEY_APP_ID, allowedNetworks }
+}
+
+/** "Everything" is chosen in so many words: what stays ticked under it does not narrow it. */
+function readScopes(form: URLSearchParams): string[] {
+  if (form.get('access') === 'all') return []
+  return [...new Set([...form.getAll('scope'), ...listOf(form, 'own_scopes')])]
+}
+
+function listOf(form: URLSearchParams, name: string): string[] {
+  return (form.get(name) ?? '').split(/[\s,]+/).filter(Boolean)
+}
+
+/** Null: never. Undefined: no instant of the future. */
+function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undefined {
+  const chosen = form.get('expiry') ?? 'never'
+  if (chosen === 'never') return null
+  if (chosen !== 'date') {
+    const days = EXPIRY_PRESET_DAYS.find(preset => String(preset) === chosen)
+    return days && now + days * DAY
+  }
+  const end = parseRfc3339(`${form.get('expiry_date')}T23:59:59Z`)
+  return end !== null && end > now ? end : undefined
+}
+
+/** Null for an empty name. Control characters, which only a paste brings, become spaces. */
+export function nameOf(form: URLSearchParams): string | null {
+  const name = (form.get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
+  return name ? [...name].slice(0, MAX_KEY_NAME_LENGTH).join('') : null
+}

@@ -1,0 +1,76 @@
+import { html, raw } from 'hono/html'
+import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts'
+import { DAY, type Instant } from '../clock.ts'
+import { day, type Html, time } from './layout.ts'
+import { words } from './words.ts'
+
+/** An end this near stands out. */
+const SOON = 14 * DAY
+/** Scopes that a row of the list names; the key's own page has all of them. */
+const SHOWN_SCOPES = 3
+
+/**
+ * One row a key, so that a hundred stay readable. Roles are written out, because a phone shows each row as a
+ * block, and browsers forget that a table is one once it is laid out differently.
+ */
+export function keyTable(keys: readonly ApiKey[], now: Instant): Html {
+  const { columns } = words.keys
+  const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
+  return html`<table class="rows keys" role="table"><thead role="rowgroup"><tr role="row">${heads.map(head => html`<th scope="col" role="columnheader">${head}</th>`)}<th scope="col" role="columnheader"><span class="unseen">${columns.action}</span></th></tr></thead><tbody role="rowgroup">
+${keys.map(key => row(key, now))}
+</tbody></table>`
+}
+
+function row(key: ApiKey, now: Instant): Html {
+  const { keys } = words
+  const { columns } = keys
+  const status = statusOf(key, now)
+  const cell = (label: string, content: Html | string) =>
+    html`<td role="cell" data-label="${label}">${content}</td>`
+  return html`<tr role="row" class="key ${status}"><th scope="row" role="rowheader"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>
+${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, lastUsed(key, status))}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}
+<td role="cell" class="end">${status === 'active' ? html`<a class="revoke" href="/keys/${key.id}/revoke">${keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>` : ''}</td></tr>
+`
+}
+
+/** What people call the key: its name, or the part of it that they may know. */
+export function labelOf(key: ApiKey): string {
+  return key.name ?? `${key.keyPrefix}…`
+}
+
+function access({ scopes }: ApiKey): Html | string {
+  if (scopes.length === 0) return words.keys.everything
+  const hidden = scopes.length - SHOWN_SCOPES
+  return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${words.keys.moreScopes(hidden)}` : ''}`
+}
+
+export function lastUsed(key: ApiKey, status: ApiKeyStatus): Html | string {
+  if (key.lastUsedAt) return time(key.lastUsedAt)
+  return status === 'active' ? html`<span class="stands-out">${words.keys.never}</span>` : words.keys.never
+}
+
+export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {
+  if (key.expiresAt === null) return words.keys.never
+  const isSoon = status === 'active' && key.expiresAt < now + SOON
+  return isSoon
+    ? html`<span class="stands-out">${day(key.expiresAt)} <span class="tag warn">${words.keys.soon}</span></span>`
+    : day(key.expiresAt)
+}
+
+export function statusTag(key: ApiKey, status: ApiKeyStatus): Html {
+  const { keys } = words
+  const replaced = key.replacedBy && status === 'active'
+  return html`<span class="tag ${replaced ? 'warn' : status}">${replaced ? keys.replaced : keys.statuses[status]}</span>`
+}
+
+export function filterLinks(filter: ApiKeyStatus | null): Html {
+  const { keys } = words
+  const links: [string, string, boolean][] = [
+    ['/keys', keys.all, filter === null],
+    ...(['active', 'expired', 'revoked'] as const).map(
+      status =>
+        [`/keys?status=${status}`, keys.statuses[status], filter === status] as [string, string, boolean],
+    ),
+  ]
+  return html`<nav class="filter" aria-label="${keys.filter}">${links.map(([href, label, here]) => html`<a href="${href}"${here ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>`
+}

@@ -1,0 +1,111 @@
+import { html, raw } from 'hono/html'
+import { type ApiKey, DEFAULT_OVERLAP_SECONDS, MAX_KEY_NAME_LENGTH, statusOf } from '../api-keys/api-key.ts'
+import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
+import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
+import type { PageContext, PageKit } from './kit.ts'
+import { formToken, type Html, time } from './layout.ts'
+import { words } from './words.ts'
+
+const OVERLAPS: [seconds: number, label: string][] = [
+  [0, words.keys.overlapNow],
+  [HOUR / SECOND, words.keys.overlapHour],
+  [DEFAULT_OVERLAP_SECONDS, words.keys.overlapDay],
+  [(7 * DAY) / SECOND, words.keys.overlapWeek],
+]
+
+export function overlapOf(form: URLSearchParams): number {
+  const wanted = Number(form.get('overlap') ?? DEFAULT_OVERLAP_SECONDS)
+  return OVERLAPS.find(([seconds]) => seconds === wanted)?.[0] ?? DEFAULT_OVERLAP_SECONDS
+}
+
+/** One key: everything that is known of it, and what can be done with it. */
+export function renderKey(
+  kit: PageKit,
+  c: PageContext,
+  key: ApiKey,
+  said: { problem?: string },
+  status = 200,
+): Response | Promise<Response> {
+  const { keys } = words
+  const state = statusOf(key, kit.clock.now())
+  const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
+<div class="head"><div><h1>${key.name ?? keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
+<section class="card">${facts(key, kit.clock.now())}</section>
+${state === 'active' ? whatToDo(key, kit.forms.token(c)) : ''}`
+  return kit.render(c, { title: labelOf(key), current: '/keys', problem: said.problem ?? null }, body, status)
+}
+
+function facts(key: ApiKey, now: Instant): Html {
+  const { keys } = words
+  const { columns } = keys
+  const state = statusOf(key, now)
+  const rows: [string, Html | string][] = [
+    [columns.access, key.scopes.length ? html`<code>${key.scopes.join(', ')}</code>` : keys.everything],
+    [
+      columns.networks,
+      key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,
+    ],
+    [columns.created, time(key.createdAt)],
+    [columns.used, lastUsed(key, state)],
+    [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
+  ]
+  if (key.revokedAt !== null) rows.push([columns.revoked, time(key.revokedAt)])
+  if (key.replacedBy)
+    rows.push([columns.replacedBy, html`<a href="/keys/${key.replacedBy}">${keys.successor}</a>`])
+  return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+function whatToDo(key: ApiKey, token: string): Html {
+  const { keys } = words
+  return html`<section class="card"><h2>${keys.name}</h2>
+<form method="post" action="/keys/${key.id}/rename" class="inline">${formToken(token)}<div class="field"><label class="unseen" for="name">${keys.name}</label><input id="name" name="name" maxlength="${MAX_KEY_NAME_LENGTH}" value="${key.name ?? ''}" autocomplete="off"></div><button class="second">${keys.rename}</button></form></section>
+${
+  key.replacedBy
+    ? ''
+    : html`<section class="card"><h2>${keys.rotateTitle}</h2><p class="quiet">${keys.rotateLead}</p>
+<form method="post" action="/keys/${key.id}/rotate" class="inline">${formToken(token)}<div class="field"><label for="overlap">${keys.overlap}</label><select id="overlap" name="overlap">${OVERLAPS.map(([seconds, label]) => html`<option value="${seconds}"${seconds === DEFAULT_OVERLAP_SECONDS ? raw(' selected') : ''}>${label}</option>`)}</select></div><button class="second">${keys.rotate}</button></form></section>`
+}
+<section class="card spread"><div><h2>${keys.revokeCard}</h2><p class="quiet">${keys.revokeCardLead}</p></div><a class="button danger" href="/keys/${key.id}/revoke">${keys.revoke}</a></section>`
+}
+
+/** The one answer that shows a key. */
+export function renderCreated(
+  kit: PageKit,
+  c: PageContext,
+  made: { key: string; apiKey: ApiKey },
+  oldKeyUntil: Instant | null,
+): Response | Promise<Response> {
+  const { keys } = words
+  const line = `KEYWAY_URL=${kit.publicUrl} KEYWAY_API_KEY=${made.key} npx -y ${kit.publicUrl}/sdk.tgz`
+  const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(made.apiKey)}</p></div></div>
+${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKeyUntil)}. ${keys.rotatedLead}</p>` : ''}
+<section class="card"><ol class="steps">
+<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${secret('new-key', made.key)}</li>
+<li><strong>${keys.run}</strong><p>${keys.runLead}</p>${secret('run-line', line)}</li>
+<li><strong class="live" role="status" data-waits-for="${made.apiKey.id}" data-live="${keys.live}">${keys.waiting}</strong><p>${keys.waitingLead} <a href="/agents">${words.nav.agents}</a></p></li>
+</ol></section>
+<p><a class="button second" href="/keys">${keys.done}</a></p>`
+  c.header('Referrer-Policy', 'no-referrer')
+  return kit.render(c, { title: keys.created, current: '/keys' }, body, 201)
+}
+
+/** With a button that copies, where scripts run; its place is kept free, so that nothing moves when they do. */
+function secret(id: string, text: string): Html {
+  const { keys } = words
+  return html`<div class="secret"><code id="${id}" tabindex="0">${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`
+}
+
+export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): Promise<Response> {
+  const { keys } = words
+  const agents = await kit.agents.connections(key.userId)
+  const connected = agents.filter(agent => agent.keyId === key.id)
+  const title = keys.revokeTitle(labelOf(key))
+  const body = html`<section class="card ask">
+<h1>${title}</h1>
+<p class="quiet"><code>${key.keyPrefix}…</code> · ${keys.columns.used}: ${key.lastUsedAt ? time(key.lastUsedAt) : keys.never}</p>
+<p>${keys.revokeLead}</p>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${keys.revokeConnections(connected.length)}${connected.length ? html`<ul>${connected.slice(0, 5).map(agent => html`<li><code>${agent.address}</code>${agent.client ? ` · ${agent.client}` : ''}</li>`)}</ul>` : ''}</li></ul>
+<form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
+</section>`
+  return kit.render(c, { title, current: '/keys' }, body)
+}

@@ -1,0 +1,118 @@
+import type { Json } from '@keyway/sdk/protocol'
+import type { Context } from 'hono'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
+import type { Accounts } from '../billing/accounts.ts'
+import type { Clock } from '../clock.ts'
+import type { KeywayError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { MagicLinks } from '../magic-links/magic-links.ts'
+import type { Caller } from '../network.ts'
+import type { PageRequest, Slice } from '../paging.ts'
+import type { Secrets } from '../secrets.ts'
+import type { SecurityEvent } from '../security-events/security-event.ts'
+import type { SessionLifetimes } from '../sessions/session.ts'
+import type { Sessions, SignedIn } from '../sessions/sessions.ts'
+import type { EmailAddress } from '../users/user.ts'
+import type { Users } from '../users/users.ts'
+import type { Cookies } from './cookies.ts'
+import type { Forms } from './forms.ts'
+import type { Html, PageOptions, Shell } from './layout.ts'
+import type { Streams } from './streams.ts'
+
+/** A live connection as the pages show it. */
+export interface LiveAgent {
+  connectionId: string
+  keyId: string
+  keyName: string | null
+  address: string
+  client: string | null
+  connectedAt: number
+}
+
+export interface PageAgents {
+  connections(userId: string): Promise<LiveAgent[]>
+  /** How many connections it was written to; null when nothing of that name is the user's. */
+  sendTo(userId: string, to: string, data: Json): Promise<number | null>
+  disconnect(userId: string, connectionId: string): Promise<boolean>
+}
+
+/** One mail of the local inbox. */
+export interface InboxItem {
+  id: string
+  to: string
+  subject: string
+  template: string
+  link: string | null
+  code: string | null
+  text: string
+  html: string
+  createdAt: number
+}
+
+export interface PageInbox {
+  /** Newest first, all of them or one recipient's. */
+  list(recipient: EmailAddress | null): Promise<InboxItem[]>
+}
+
+export interface PageServices {
+  accounts: Accounts
+  agents: PageAgents
+  apiKeys: ApiKeys
+  clock: Clock
+  /** Counts a failed sign-in of a network, and says what to answer: once too many, `rate_limited`. */
+  failures: { refusal(network: string, error: KeywayError): KeywayError }
+  /** Null where mail leaves the machine. */
+  inbox: PageInbox | null
+  lifetimes: SessionLifetimes
+  log: Log
+  magicLinks: MagicLinks
+  maxActiveKeys: number
+  productName: string
+  publicUrl: string
+  secrets: Secrets
+  securityEvents: { list(userId: string, page: PageRequest): Promise<Slice<SecurityEvent>> }
+  sessions: Sessions
+  /** Aborted when the process drains: streams end then, so that they hold nothing up. */
+  stopping: AbortSignal
+  supportEmail: string
+  users: Users
+}
+
+/** What the HTTP edge knows of a request; the edges never import each other, so it is handed over. */
+export interface RequestFacts {
+  callerOf(request: Request, env: unknown): Caller
+  /** Whether listening address, peer and Host are loopback and no proxy stands between. */
+  isLocal(request: Request, env: unknown): boolean
+}
+
+export interface PageVariables {
+  Variables: { signedIn: SignedIn | null }
+}
+
+export type PageContext = Context<PageVariables>
+
+/** What every page is given. */
+export interface PageKit extends PageServices, RequestFacts {
+  cookies: Cookies
+  forms: Forms
+  shell: Shell
+  streams: Streams
+  /** Answers with one whole page. */
+  render(
+    c: PageContext,
+    options: Partial<PageOptions> & { title: string },
+    body: Html,
+    status?: number,
+  ): Response | Promise<Response>
+  /** Who is signed in by this page's cookie; goes to /sign-in otherwise. @throws Redirect */
+  requireSession(c: PageContext): SignedIn
+}
+
+/** Leaves a handler for another page. */
+export class Redirect extends Error {
+  readonly location: string
+  constructor(location: string) {
+    super(location)
+    this.location = location
+  }
+}

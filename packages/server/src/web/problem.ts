@@ -1,0 +1,47 @@
+import { html } from 'hono/html'
+import { KeywayError } from '../errors.ts'
+import { type PageContext, type PageKit, Redirect } from './kit.ts'
+import { words } from './words.ts'
+
+interface Problem {
+  title: string
+  lead: string
+  status: number
+}
+
+/** What a person sees when a page cannot be shown. */
+export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
+  if (error instanceof Redirect) return c.redirect(error.location, 303)
+  const { title, lead, status } = describe(error)
+  if (status === 500) kit.log.error({ err: error.name, detail: error.message }, 'a page failed')
+  const retryAfter = error instanceof KeywayError && error.extras.retryAfter
+  if (retryAfter) c.header('Retry-After', String(retryAfter))
+  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/">${words.errors.home}</a></p></section>`
+  return kit.render(c, { title, current: '' }, body, status)
+}
+
+export function notFound(): KeywayError {
+  return new KeywayError('not_found', words.errors.notFoundLead)
+}
+
+function describe(error: Error): Problem {
+  const { errors } = words
+  if (!(error instanceof KeywayError))
+    return { title: errors.internal, lead: errors.unavailableLead, status: 500 }
+  switch (error.code) {
+    case 'unavailable':
+      return { title: errors.unavailable, lead: errors.unavailableLead, status: 503 }
+    case 'not_found':
+      return { title: errors.notFound, lead: errors.notFoundLead, status: 404 }
+    case 'forbidden':
+      return { title: errors.form, lead: errors.formLead, status: 403 }
+    case 'rate_limited':
+      return { title: errors.limited, lead: error.message, status: 429 }
+    case 'payload_too_large':
+      return { title: errors.refused, lead: error.message, status: 413 }
+    case 'unsupported_media_type':
+      return { title: errors.refused, lead: error.message, status: 415 }
+    default:
+      return { title: errors.refused, lead: error.message, status: 400 }
+  }
+}

@@ -1,0 +1,136 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { tool } from '../../../../tools/install.ts'
+
+/**
+ * What these tests use of playwright-core, whose types are not there until a test needs them: it is installed on
+ * demand, so that the first `npm ci` stays small.
+ */
+export interface Browser {
+  newContext(options?: {
+    colorScheme?: 'light' | 'dark'
+    javaScriptEnabled?: boolean
+    reducedMotion?: 'reduce' | 'no-preference'
+    viewport?: { width: number; height: number }
+    userAgent?: string
+    permissions?: string[]
+    timezoneId?: string
+    locale?: string
+    deviceScaleFactor?: number
+  }): Promise<BrowserContext>
+  close(): Promise<void>
+}
+
+export interface BrowserContext {
+  newPage(): Promise<Page>
+  pages(): Page[]
+  cookies(): Promise<Cookie[]>
+  waitForEvent(event: 'page'): Promise<Page>
+  setDefaultTimeout(milliseconds: number): void
+  close(): Promise<void>
+}
+
+export interface Cookie {
+  name: string
+  value: string
+  expires: number
+  httpOnly: boolean
+  sameSite: string
+}
+
+export interface Answer {
+  status(): number
+  headers(): Record<string, string>
+}
+
+export interface Page {
+  goto(url: string, options?: { waitUntil?: 'load' | 'domcontentloaded' }): Promise<Answer | null>
+  reload(): Promise<unknown>
+  url(): string
+  title(): Promise<string>
+  content(): Promise<string>
+  getByRole(role: string, options?: { name?: string | RegExp; exact?: boolean; level?: number }): Locator
+  getByLabel(label: string | RegExp, options?: { exact?: boolean }): Locator
+  getByText(text: string | RegExp, options?: { exact?: boolean }): Locator
+  locator(selector: string): Locator
+  frameLocator(selector: string): Pick<Page, 'getByRole' | 'getByText' | 'locator'>
+  waitForURL(url: string | RegExp | ((url: URL) => boolean)): Promise<void>
+  waitForLoadState(state?: 'load' | 'networkidle'): Promise<void>
+  waitForFunction(expression: string): Promise<unknown>
+  evaluate<Result>(expression: string): Promise<Result>
+  addInitScript(script: { content: string }): Promise<void>
+  emulateMedia(options: { media?: 'print' | 'screen'; colorScheme?: 'light' | 'dark' }): Promise<void>
+  setViewportSize(size: { width: number; height: number }): Promise<void>
+  keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
+  on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void
+  on(event: 'pageerror', listener: (error: Error) => void): void
+  on(event: 'request', listener: (request: { url(): string }) => void): void
+  on(event: 'response', listener: (response: Response) => void): void
+  route(url: string, handler: (route: { abort(): Promise<void> }) => unknown): Promise<void>
+  screenshot(options: { path?: string; fullPage?: boolean }): Promise<Buffer>
+  setContent(html: string): Promise<void>
+  close(): Promise<void>
+}
+
+interface Response extends Answer {
+  url(): string
+  body(): Promise<Buffer>
+}
+
+export interface Locator {
+  click(): Promise<void>
+  dblclick(): Promise<void>
+  check(): Promise<void>
+  fill(text: string): Promise<void>
+  focus(): Promise<void>
+  press(key: string): Promise<void>
+  selectOption(value: string): Promise<unknown>
+  textContent(): Promise<string | null>
+  innerText(): Promise<string>
+  inputValue(): Promise<string>
+  getAttribute(name: string): Promise<string | null>
+  isVisible(): Promise<boolean>
+  isDisabled(): Promise<boolean>
+  count(): Promise<number>
+  first(): Locator
+  last(): Locator
+  nth(index: number): Locator
+  locator(selector: string): Locator
+  getByRole: Page['getByRole']
+  waitFor(options?: { state?: 'visible' | 'hidden' | 'attached' | 'detached' }): Promise<void>
+}
+
+const requireTool = createRequire(join(import.meta.dirname, '../../../../tools/install.ts'))
+
+/** Without a window, sound or sandbox: containers that run tests allow none. */
+const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
+
+/** A real Chromium, closed after the test; undefined where the test was skipped because there is none. */
+export async function openBrowser(t: TestContext): Promise<Browser | undefined> {
+  const playwright = await tool(t, 'playwright-core')
+  const chromium = playwright && (await tool(t, 'chromium'))
+  if (!chromium) return undefined
+  const browser = await launch(chromium)
+  t.after(() => browser.close())
+  return browser
+}
+
+/** @param chromium the path of a program, or the package that has one */
+export async function launch(chromium: string): Promise<Browser> {
+  const { chromium: engine } = requireTool('playwright-core')
+  if (chromium !== '@sparticuz/chromium') {
+    return engine.launch({ executablePath: chromium, args: FLAGS })
+  }
+  const packed = requireTool(chromium)
+  const { executablePath, args } = packed.default ?? packed
+  return engine.launch({
+    executablePath: await executablePath.call(packed.default ?? packed),
+    args: [...args, ...FLAGS],
+  })
+}
+
+/** The source of axe-core, to be run inside a page; undefined where the test was skipped. */
+export async function axeSource(t: TestContext): Promise<string | undefined> {
+  return (await tool(t, 'axe-core')) && requireTool('axe-core').source
+}

@@ -1,0 +1,200 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { tool } from '../../../../tools/install.ts'
+import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
+import { parseEmailAddress } from '../../src/users/user.ts'
+import { type BrowserContext, launch, type Page } from './browser.ts'
+import { createJourney } from './journey.ts'
+import { EXAMPLES } from './mail-previews.ts'
+import { askForLink, startWeb, type WebServer } from './web.ts'
+
+/*
+ * `npm run screenshots`: every page and every mail, on a phone and on a desk, by day and by night, into /screenshots
+ * (which git ignores), to be looked at. An argument takes only the pictures whose name contains it.
+ */
+
+const FOLDER = fileURLToPath(new URL('../../../../screenshots', import.meta.url))
+const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } }
+const SCHEMES = ['light', 'dark'] as const
+const ADA = 'ada@example.com'
+const wanted = process.argv[2] ?? ''
+
+await run()
+
+async function run(): Promise<void> {
+  const unavailable = { skip: (why: string) => Promise.reject(new Error(why)) } as unknown as TestContext
+  await tool(unavailable, 'playwright-core')
+  const browser = await launch((await tool(unavailable, 'chromium'))!)
+  if (!wanted) await rm(FOLDER, { recursive: true, force: true })
+  await mkdir(FOLDER, { recursive: true })
+  const web = await startWeb(null, { KEYWAY_MAGIC_LINK_LIMITS: '4/minute' })
+  try {
+    const context = await browser.newContext({
+      viewport: SIZES.desktop,
+      timezoneId: 'Europe/London',
+      locale: 'en-GB',
+    })
+    context.setDefaultTimeout(10_000)
+    const page = await context.newPage()
+    await takePages(page, context, web)
+    await takeMails(page)
+  } finally {
+    await browser.close()
+    await web.close()
+  }
+}
+
+async function takePages(page: Page, context: BrowserContext, web: WebServer): Promise<void> {
+  const open = (path: string) => page.goto(web.url + path)
+  await open('/sign-in')
+  await take(page, '01-sign-in')
+  await page.getByLabel('E-mail address').fill('ada')
+  await page.evaluate('document.querySelector("form").noValidate = true')
+  await page.getByLabel('E-mail address').press('Enter')
+  await page.waitForLoadState('load')
+  await take(page, '02-sign-in-problem')
+
+  const used = await askForLink(page, web, ADA)
+  await take(page, '03-check-mail')
+  await page.goto(`${used.link!}`.replace(/token=./, 'token=_'))
+  await take(page, '04-verify-invalid')
+
+  const elsewhere = await newContextLike(context)
+  const other = await elsewhere.newPage()
+  await other.goto(used.link!)
+  await take(other, '05-verify-elsewhere')
+  await page.goto(used.link!)
+  await page.waitForURL(/\/keys/)
+  await take(page, '06-keys-empty')
+  await other.goto(used.link!)
+  await take(other, '07-verify-used')
+  for (let sent = 1; sent < 4; sent++) await askForLink(other, web, ADA)
+  await other.goto(`${web.url}/check-mail`)
+  await other.waitForFunction('document.querySelector("#resend") !== null')
+  await other.evaluate('document.querySelector("#resend").disabled = false')
+  await other.locator('#resend').click()
+  await other.waitForLoadState('load')
+  await take(other, '08-check-mail-limited')
+  await elsewhere.close()
+
+  await takeKeys(page, web)
+  await open('/sessions')
+  await take(page, '20-sessions')
+  await open('/account')
+  await take(page, '21-account')
+  await open('/inbox')
+  await take(page, '22-inbox')
+  await page
+    .getByRole('link', { name: /Create your/ })
+    .first()
+    .click()
+  await page.waitForLoadState('networkidle')
+  await take(page, '23-mail')
+  await page.getByRole('link', { name: 'Text', exact: true }).click()
+  await take(page, '24-mail-text')
+  await open('/nothing-here')
+  await take(page, '25-not-found')
+}
+
+async function takeKeys(page: Page, web: WebServer): Promise<void> {
+  const { services } = web.server
+  const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
+  const day = 86_400_000
+  const create = (name: string | null, scopes: string[] = [], expiresIn: number | null = null) =>
+    services.apiKeys.create(
+      user.id,
+      {
+        name,
+        scopes,
+        appId: 'service-sdk',
+        allowedNetworks: [],
+        expiresAt: expiresIn && services.clock.now() + expiresIn,
+      },
+      caller,
+    )
+  await page.getByLabel('Name').first().fill('living-room robot')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.waitForURL(/\/keys/)
+  await page.locator('#new-key').waitFor()
+  await take(page, '10-key-created')
+  const key = (await page.locator('#new-key').textContent())!
+  await page.goto(`${web.url}/agents`)
+  await take(page, '11-agents-empty')
+
+  const robot = await create(
+    'Warehouse picker, aisle 12',
+    ['agent:connect', 'agents:send', 'agents:read'],
+    9 * day,
+  )
+  await create(
+    'A key with a very long name that somebody typed in one go because nobody told them that names are short',
+    ['agent:connect'],
+  )
+  await create(null, ['account:read', 'billing.invoices:read'])
+  const dead = await create('Old laptop')
+  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller)
+  const rotated = await create('Build server')
+  await services.apiKeys.rotate(user.id, rotated.apiKey.id, 86_400, caller)
+  const journey = createJourney(web.url)
+  const sockets = []
+  for (const each of [key, key, robot.key]) sockets.push(await journey.connect(await journey.exchange(each)))
+  await page.goto(`${web.url}/agents`)
+  await take(page, '12-agents')
+  await page.goto(`${web.url}/keys`)
+  await take(page, '13-keys')
+  await page.goto(`${web.url}/keys/new`)
+  await page.getByLabel('Only what I choose').check()
+  await page.getByLabel('On a date').focus()
+  await page.keyboard.press('Space')
+  await take(page, '14-keys-create')
+  await page.goto(`${web.url}/keys/${robot.apiKey.id}`)
+  await take(page, '15-key')
+  await page.goto(`${web.url}/keys/${robot.apiKey.id}/revoke`)
+  await take(page, '16-key-revoke')
+  for (let made = 0; made < 92; made++)
+    await create(`Robot ${String(made + 1).padStart(3, '0')}`, made % 3 ? ['agent:connect'] : [])
+  await page.goto(`${web.url}/keys`)
+  await take(page, '17-keys-hundred')
+  for (const socket of sockets) socket.terminate()
+}
+
+async function takeMails(page: Page): Promise<void> {
+  const write = createMailWriter({
+    productName: 'Keyway',
+    supportEmail: 'support@example.com',
+    publicUrl: 'https://keyway.example.com',
+  })
+  for (const content of EXAMPLES) {
+    for (const hasAccount of content.kind === 'sign_in' ? [false, true] : [true]) {
+      const recipient = parseEmailAddress(ADA)!
+      const mail = write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content }, hasAccount)
+      await page.setContent(mail.html)
+      await take(page, `mail-${mail.template}`)
+    }
+  }
+}
+
+async function take(page: Page, name: string): Promise<void> {
+  for (const [sizeName, size] of Object.entries(SIZES)) {
+    for (const colorScheme of SCHEMES) {
+      const file = `${name}-${sizeName}-${colorScheme}.png`
+      if (!file.includes(wanted)) continue
+      await page.setViewportSize(size)
+      await page.emulateMedia({ colorScheme })
+      await page.screenshot({ path: join(FOLDER, file), fullPage: true })
+    }
+  }
+}
+
+/** Another browser: none of the first one's cookies. */
+async function newContextLike(context: BrowserContext): Promise<BrowserContext> {
+  const { newContext } = (context as unknown as { browser(): import('./browser.ts').Browser }).browser()
+  const made = await newContext.call((context as unknown as { browser(): unknown }).browser() as never, {
+    viewport: SIZES.desktop,
+  })
+  made.setDefaultTimeout(10_000)
+  return made
+}

@@ -1,0 +1,90 @@
+import type { TestContext } from 'node:test'
+import { loadConfig, loadOrCreateSecret } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { type RunningServer, startServer } from '../../src/server.ts'
+import type { Browser, BrowserContext, Page } from './browser.ts'
+import { temporaryFolder } from './serve.ts'
+
+export interface Mail {
+  id: string
+  to: string
+  subject: string
+  template: string
+  link: string | null
+  code: string | null
+}
+
+export interface WebServer {
+  url: string
+  server: RunningServer
+  /** The sign-in mails of an address that have come, waiting (at most 5 s) until there are that many. Newest first. */
+  mails(to: string, atLeast?: number): Promise<Mail[]>
+  close(): Promise<void>
+}
+
+/** The whole service on a fresh data directory, as `npm start` runs it. */
+export async function startWeb(
+  t: TestContext | null,
+  settings: Record<string, string> = {},
+): Promise<WebServer> {
+  const folder = temporaryFolder()
+  const config = loadOrCreateSecret(
+    loadConfig({
+      KEYWAY_DATA_DIR: folder.path,
+      KEYWAY_PORT: '0',
+      KEYWAY_LOG_LEVEL: 'error',
+      KEYWAY_MAGIC_LINK_LIMITS: '1000/minute',
+      KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
+      ...settings,
+    }),
+  )
+  const server = await startServer(config, { log: createLog(config.logLevel), announce: () => {} })
+  const close = async () => {
+    await server.close()
+    folder.remove()
+  }
+  t?.after(close)
+  return { url: server.url, server, close, mails: (to, atLeast = 1) => mailsOf(server.url, to, atLeast) }
+}
+
+async function mailsOf(url: string, to: string, atLeast: number): Promise<Mail[]> {
+  for (let attempt = 0; attempt < 250; attempt++) {
+    const answer = await fetch(`${url}/inbox?to=${encodeURIComponent(to)}`, {
+      headers: { accept: 'application/json' },
+    })
+    const { data } = (await answer.json()) as { data: Mail[] }
+    const signIns = data.filter(mail => mail.link !== null)
+    if (signIns.length >= atLeast) return signIns
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  throw new Error(`${atLeast} mails for ${to} did not come within 5 s`)
+}
+
+/** Types the address into /sign-in and comes to /check-mail. */
+export async function askForLink(page: Page, web: WebServer, email: string): Promise<Mail> {
+  const before = (await web.mails(email, 0)).length
+  await page.goto(`${web.url}/sign-in`)
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByRole('button', { name: 'Send me a link' }).click()
+  await page.waitForURL('**/check-mail')
+  const [mail] = await web.mails(email, before + 1)
+  return mail!
+}
+
+/** A page that is signed in, as a person would get there. */
+export async function signIn(page: Page, web: WebServer, email: string): Promise<void> {
+  const { code } = await askForLink(page, web, email)
+  await page.getByLabel('Code from the mail').fill(code!)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(/\/keys/)
+}
+
+/** A person's browser of their own: nothing of any other test's. */
+export async function newPerson(
+  browser: Browser,
+  options: Parameters<Browser['newContext']>[0] = {},
+): Promise<{ context: BrowserContext; page: Page }> {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(10_000)
+  return { context, page: await context.newPage() }
+}
