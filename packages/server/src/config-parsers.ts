@@ -171,6 +171,17 @@ function decoded(text: string): string {
   }
 }
 
+const MIN_HOOK_SECRET_LENGTH = 16
+
+export const hookSecret: Parser<string> = text => {
+  const isKey =
+    !text.startsWith('whsec_') || Buffer.from(text.slice(6), 'base64').length >= MIN_HOOK_SECRET_LENGTH
+  if (isKey && text.length >= MIN_HOOK_SECRET_LENGTH && /^[\x21-\x7e]+$/.test(text)) return text
+  throw new Mistake(
+    `must be the signing secret that the provider shows, or at least ${MIN_HOOK_SECRET_LENGTH} random characters without spaces`,
+  )
+}
+
 const ADDRESS = /^[^\s<>@,;:"]+@[^\s<>@,;:"]+$/
 
 export const address: Parser<string> = text => {

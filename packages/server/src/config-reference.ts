@@ -92,6 +92,14 @@ export const settings = {
     secret: true,
     parse: parse.mail,
   }),
+  KEYWAY_MAIL_HOOK_SECRET: optional({
+    defaultMeaning: 'none: `/hooks/mail/…` is 404',
+    meaning:
+      "Proves that reports of bounces and complaints come from the mail provider. For Resend the signing secret of its webhook (`whsec_…`), posting to `/hooks/mail/resend`; for Postmark the password in its webhook's address, `https://keyway:SECRET@<host>/hooks/mail/postmark`.",
+    example: '<the signing secret of the webhook>',
+    secret: true,
+    parse: parse.hookSecret,
+  }),
   KEYWAY_MAIL_FROM: required({
     default: 'Keyway <no-reply@localhost>',
     meaning: "The sender. Its display name is the product's name in mails and pages.",

@@ -32,6 +32,8 @@ export interface Config {
       }
     | { kind: 'resend'; key: string }
     | { kind: 'postmark'; token: string }
+  /** Null: no reports of bounces are taken. */
+  mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
   verifyUrl: string
@@ -102,6 +104,7 @@ function assemble(values: Values): Config {
     events: values.KEYWAY_EVENTS_URL ?? eventsOf(database),
     secrets: values.KEYWAY_SECRET ?? [],
     mail: values.KEYWAY_MAIL_URL,
+    mailHookSecret: values.KEYWAY_MAIL_HOOK_SECRET ?? null,
     mailFrom: values.KEYWAY_MAIL_FROM,
     supportEmail: values.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
     verifyUrl: values.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,

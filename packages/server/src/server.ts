@@ -17,6 +17,7 @@ import { createHub, type Hub } from './hub/hub.ts'
 import { newId } from './ids.ts'
 import { createIntrospection } from './introspection/introspection.ts'
 import { createLog, type Log } from './log.ts'
+import { createMailHooks } from './mail/hooks/mail-hooks.ts'
 import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
@@ -183,6 +184,9 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
       introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
       readiness: { checks: () => checkHealth(services, hub) },
       revocations: createRevocations(services),
+      mailHooks: config.mailHookSecret
+        ? createMailHooks({ ...services, secret: config.mailHookSecret })
+        : undefined,
       securityEvents,
     },
     clock,

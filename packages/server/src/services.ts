@@ -10,6 +10,7 @@ import { createMailer } from './mail/mailer.ts'
 import { createMailWriter } from './mail/templates/mail-writer.ts'
 import { createDeliverer } from './outbox/deliverer.ts'
 import { createOutbox } from './outbox/outbox.ts'
+import { createSuppressions } from './outbox/suppressions.ts'
 import { createSecrets, SealError, type Secrets } from './secrets.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
@@ -66,6 +67,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
   const signingKeys = createSigningKeys({ ...common, longestTokenSeconds })
   const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
   const outbox = createOutbox(common)
+  const suppressions = createSuppressions(common)
   const users = createUsers(common)
   const accounts = createAccounts(common)
   const apps = createApps(common)
@@ -87,6 +89,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
     signingKeys,
     jwt,
     outbox,
+    suppressions,
     users,
     accounts,
     apps,

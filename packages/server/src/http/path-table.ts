@@ -12,6 +12,7 @@ const API_SEGMENTS = new Set([
   'openapi.json',
   'metrics',
   'sdk.tgz',
+  'hooks',
   'docs',
 ])
 

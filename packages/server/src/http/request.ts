@@ -53,13 +53,22 @@ function checkEncoding(incoming: IncomingMessage): void {
   }
 }
 
+/**
+ * The body as it came, for whoever checks a signature over it.
+ *
+ * @throws KeywayError `unsupported_media_type`, `payload_too_large`, `invalid_json`
+ */
+export function readBytes(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return readBody(incoming, maxBytes)
+}
+
 /** Stops at the first byte too many, whatever length was announced. */
-async function readBody(incoming: IncomingMessage): Promise<Buffer> {
+async function readBody(incoming: IncomingMessage, maxBytes = MAX_BODY_BYTES): Promise<Buffer> {
   checkEncoding(incoming)
   const announced = incoming.headers['content-length']
   if (announced === undefined && incoming.headers['transfer-encoding'] === undefined) return EMPTY
   if (announced === '0') return EMPTY
-  if (Number(announced ?? 0) > MAX_BODY_BYTES) throw tooLarge()
+  if (Number(announced ?? 0) > maxBytes) throw tooLarge(maxBytes)
   // A form is refused before its body arrives.
   checkType(incoming)
   return await new Promise((resolve, reject) => {
@@ -71,9 +80,9 @@ async function readBody(incoming: IncomingMessage): Promise<Buffer> {
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > MAX_BODY_BYTES) {
+      if (length > maxBytes) {
         incoming.pause()
-        finish(() => reject(tooLarge()))
+        finish(() => reject(tooLarge(maxBytes)))
       } else chunks.push(chunk)
     }
     const onEnd = () => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
@@ -84,8 +93,8 @@ async function readBody(incoming: IncomingMessage): Promise<Buffer> {
 
 const EMPTY = Buffer.alloc(0)
 
-function tooLarge(): KeywayError {
-  return new KeywayError('payload_too_large', `A request body has at most ${MAX_BODY_BYTES} bytes.`)
+function tooLarge(maxBytes: number): KeywayError {
+  return new KeywayError('payload_too_large', `A request body has at most ${maxBytes} bytes.`)
 }
 
 /** Names under which credentials are handed about in URLs, where logs and histories keep them. */

@@ -8,6 +8,7 @@ import type { MicroDollars } from '../billing/money.ts'
 import type { Ending } from '../endings/ending.ts'
 import type { PresenceRow } from '../hub/presence-store.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
+import type { HookProvider } from '../outbox/suppression.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -30,6 +31,15 @@ export interface HttpServices {
   signingKeys: Pick<SigningKeys, 'jwks'>
   hub: HubControl
   readiness: Readiness
+  /** Absent where no secret for them is set. */
+  mailHooks?: MailHooks
+}
+
+export interface MailHooks {
+  receive(
+    provider: HookProvider,
+    call: { header(name: string): string | undefined; body: Buffer },
+  ): Promise<'accepted' | 'forged' | 'unreadable'>
 }
 
 export interface AppSecrets {

@@ -48,6 +48,12 @@ export async function deliver(
     return settle(deps, message, 'failed', content.message)
   }
   const now = clock.now()
+  const suppression = await deps.storage.store.suppressions.find(message.recipient, now)
+  if (suppression) {
+    const reason = `not sent: the address is suppressed after a ${suppression.reason}`
+    log.warn({ ...named, reason }, 'A mail was not sent.')
+    return settle(deps, message, 'failed', reason)
+  }
   const lastUseful = lastUsefulInstant(message, content)
   if (lastUseful !== null && now > lastUseful) {
     log.warn(named, 'A queued mail became too old to be of use and was not sent.')

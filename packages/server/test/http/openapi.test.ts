@@ -6,6 +6,7 @@ import { ERROR_KINDS } from '../../src/http/errors.ts'
 import { errorCodesOf } from '../../src/http/openapi.ts'
 import type { Route } from '../../src/http/route.ts'
 import { basic, type CallAnswer, openServer } from '../support/http.ts'
+import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
 
 describe('the API document', () => {
   test('documents all that is routed, each with summary, description, security and examples', async t => {
@@ -136,11 +137,19 @@ async function openWorld(t: TestContext) {
       '{app_id}': 'console',
       '{code}': 'rate_limited',
       '{connection_id}': session.id,
+      '{provider}': 'postmark',
     }
     const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
     const authorization: Record<string, string> =
       route.access === 'app' ? basic('reports', secret) : { Authorization: `Bearer ${tokens.accessToken}` }
     const headers = { ...authorization, 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    if (route.operation === 'receiveMailHook') {
+      const report = { RecordType: 'SpamComplaint', Email: 'complains@example.com' }
+      return await server.call(route.method, path, {
+        body: report,
+        headers: basic('keyway', MAIL_HOOK_SECRET),
+      })
+    }
     return await server.call(route.method, path, { body, headers })
   }
   return { server, callExample }

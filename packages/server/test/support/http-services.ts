@@ -6,8 +6,13 @@ import type { HttpServices } from '../../src/http/services.ts'
 import { createHub } from '../../src/hub/hub.ts'
 import { newId } from '../../src/ids.ts'
 import { createIntrospection } from '../../src/introspection/introspection.ts'
+import { createMailHooks } from '../../src/mail/hooks/mail-hooks.ts'
+import { createSuppressions } from '../../src/outbox/suppressions.ts'
 import type { EngineName } from './engines.ts'
 import { openServices, type ServiceOverrides } from './services.ts'
+
+/** 24 bytes in the form in which Resend shows them. */
+export const MAIL_HOOK_SECRET = `whsec_${Buffer.alloc(24, 9).toString('base64')}`
 
 /** Everything that the HTTP edge is given, real, over one database. */
 export async function openHttpServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides) {
@@ -39,6 +44,11 @@ export async function openHttpServices(engine: EngineName, t: TestContext, overr
     revocations: createRevocations(services),
     securityEvents: store.securityEvents,
     hub,
+    mailHooks: createMailHooks({
+      ...services,
+      secret: MAIL_HOOK_SECRET,
+      suppressions: createSuppressions(services),
+    }),
     readiness: { checks: async () => [{ name: 'database', ok: true, required: true }] },
   }
 

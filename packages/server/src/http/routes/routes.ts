@@ -6,6 +6,7 @@ import { accountRoutes } from './account.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
 import { appRoutes } from './apps.ts'
+import { hookRoutes } from './hooks.ts'
 import { sessionRoutes } from './sessions.ts'
 import { signInRoutes } from './sign-in.ts'
 import { type SystemOptions, systemRoutes } from './system.ts'
@@ -29,5 +30,6 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...sessionRoutes(services, lifetimes),
     ...agentRoutes(services),
     ...appRoutes(services),
+    ...hookRoutes(services),
   ]
 }

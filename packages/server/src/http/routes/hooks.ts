@@ -1,0 +1,47 @@
+import { KeywayError } from '../../errors.ts'
+import type { HookProvider } from '../../outbox/suppression.ts'
+import { NO_CONTENT } from '../answer.ts'
+import { readBytes } from '../request.ts'
+import { notFound, type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
+
+/** A provider may quote a whole mail in its report. */
+const MAX_REPORT_BYTES = 256 * 1024
+const PROVIDERS: readonly HookProvider[] = ['resend', 'postmark']
+
+export function hookRoutes({ mailHooks }: Pick<HttpServices, 'mailHooks'>): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/hooks/mail/{provider}',
+      operation: 'receiveMailHook',
+      tag: 'Service',
+      summary: 'Reports of bounces and complaints (resend, postmark)',
+      description:
+        'For the mail provider alone. Resend signs its calls (`svix-id`, `svix-timestamp`, `svix-signature`) with the secret in `KEYWAY_MAIL_HOOK_SECRET`; Postmark sends that secret as the password of HTTP Basic. A lasting bounce or a complaint stops mail to the address for 7 days. Without the setting there is nothing here.',
+      access: 'public',
+      answers: [{ status: 204, description: 'Understood, or of no concern.' }],
+      errors: [
+        'not_found',
+        'authentication_required',
+        'invalid_json',
+        'payload_too_large',
+        'unsupported_media_type',
+      ],
+      async handle({ params, incoming }) {
+        const provider = PROVIDERS.find(each => each === params.provider)
+        if (!mailHooks || !provider) throw notFound()
+        const body = await readBytes(incoming, MAX_REPORT_BYTES)
+        const header = (name: string) => {
+          const values = incoming.headersDistinct[name]
+          return values?.length === 1 ? values[0] : undefined
+        }
+        const outcome = await mailHooks.receive(provider, { header, body })
+        if (outcome === 'forged')
+          throw new KeywayError('authentication_required', 'Nothing shows that the mail provider sent this.')
+        if (outcome === 'unreadable') throw new KeywayError('invalid_json', 'The report is no JSON object.')
+        return NO_CONTENT
+      },
+    }),
+  ]
+}

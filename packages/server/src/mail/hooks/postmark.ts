@@ -1,0 +1,29 @@
+import { equals } from '../../secrets.ts'
+import { type HookCall, type HookReading, parseObject } from './mail-hooks.ts'
+
+/** Bounce types after which another mail would fail as well. A soft bounce, a delay or an auto-reply is none. */
+const LASTING = new Set([
+  'HardBounce',
+  'BadEmailAddress',
+  'ManuallyDeactivated',
+  'Blocked',
+  'SpamNotification',
+])
+
+/**
+ * A call of Postmark's. It signs nothing: its documentation asks for credentials in the webhook's address, which
+ * arrive as HTTP Basic. The password is the secret, the user name is free.
+ */
+export function readPostmark({ header, body }: HookCall, secret: string): HookReading {
+  const [, encoded = ''] = /^basic +(\S+)$/i.exec(header('authorization') ?? '') ?? []
+  const credentials = Buffer.from(encoded, 'base64').toString()
+  const password = credentials.slice(credentials.indexOf(':') + 1)
+  if (!credentials.includes(':') || !equals(password, secret)) return 'forged'
+
+  const event = parseObject(body)
+  if (!event) return 'unreadable'
+  const addresses = [event.Email].filter(address => typeof address === 'string')
+  if (event.RecordType === 'SpamComplaint') return { addresses, reason: 'complaint' }
+  const isLasting = LASTING.has(String(event.Type)) || event.Inactive === true
+  return event.RecordType === 'Bounce' && isLasting ? { addresses, reason: 'bounce' } : 'irrelevant'
+}

@@ -1,0 +1,35 @@
+import { type Instant, MINUTE, SECOND } from '../../clock.ts'
+import { equals, hmac } from '../../secrets.ts'
+import { type HookCall, type HookReading, parseObject } from './mail-hooks.ts'
+
+/** A recorded call is of no use to anyone later than this. */
+const TOLERANCE = 5 * MINUTE
+const SECRET_PREFIX = 'whsec_'
+
+/**
+ * A call of Resend's, which signs as Svix does (docs.svix.com, "Verifying webhooks manually"): HMAC-SHA-256 over
+ * id, time and body under the base64 after `whsec_`; several signatures may stand side by side while a secret
+ * is changed.
+ */
+export function readResend({ header, body }: HookCall, secret: string, now: Instant): HookReading {
+  const id = header('svix-id')
+  const time = header('svix-timestamp')
+  const signatures = header('svix-signature')
+  if (!id || !time || !signatures || !/^\d{1,12}$/.test(time)) return 'forged'
+  if (Math.abs(Number(time) * SECOND - now) > TOLERANCE) return 'forged'
+  const key = Buffer.from(
+    secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret,
+    'base64',
+  )
+  const expected = `v1,${hmac(key, Buffer.concat([Buffer.from(`${id}.${time}.`), body])).toString('base64')}`
+  if (!signatures.split(' ').some(signature => equals(signature, expected))) return 'forged'
+
+  const event = parseObject(body)
+  if (!event) return 'unreadable'
+  const data = (event.data ?? {}) as { to?: unknown; bounce?: { type?: unknown } }
+  const addresses = [data.to ?? []].flat().filter(address => typeof address === 'string')
+  if (event.type === 'email.complained') return { addresses, reason: 'complaint' }
+  // A full mailbox or a greylisting server is no reason to fall silent.
+  const isLasting = data.bounce?.type !== 'Transient'
+  return event.type === 'email.bounced' && isLasting ? { addresses, reason: 'bounce' } : 'irrelevant'
+}

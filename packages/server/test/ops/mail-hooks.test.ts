@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DAY, MINUTE } from '../../src/clock.ts'
+import { createDeliverer } from '../../src/outbox/deliverer.ts'
+import type { Mail } from '../../src/outbox/outbox.ts'
+import { hmac } from '../../src/secrets.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { basic, openServer } from '../support/http.ts'
+import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
+import { address } from '../support/services.ts'
+
+type Server = Awaited<ReturnType<typeof openServer>>
+
+/** As Resend signs; anything may be falsified. */
+function signed(server: Server, event: unknown, falsified: Record<string, string> = {}) {
+  const body = typeof event === 'string' ? event : JSON.stringify(event)
+  const id = 'msg_2b6bQ5'
+  const time = falsified['svix-timestamp'] ?? String(Math.floor(server.clock.now() / 1000))
+  const key = Buffer.from(MAIL_HOOK_SECRET.slice('whsec_'.length), 'base64')
+  const signature = `v1,${hmac(key, `${id}.${time}.${body}`).toString('base64')}`
+  const headers = {
+    'Content-Type': 'application/json',
+    'svix-id': id,
+    'svix-timestamp': time,
+    'svix-signature': `v1,b3RoZXI= ${signature}`,
+    ...falsified,
+  }
+  return { body, headers }
+}
+
+const bounced = (to: string, type = 'Permanent') => ({
+  type: 'email.bounced',
+  created_at: '2026-11-20T12:00:00.000Z',
+  data: { email_id: 'e1', to: [to], bounce: { type, subType: 'General', message: 'no such user' } },
+})
+
+async function open(engine: EngineName, t: TestContext) {
+  const server = await openServer(engine, t)
+  const sent: Mail[] = []
+  const deliverer = createDeliverer({
+    ...server,
+    mailer: {
+      deliver: async mail => void sent.push(mail),
+      check: async () => {},
+      close: () => {},
+    },
+    write: ({ id, recipient, content }) => ({
+      messageId: id,
+      to: recipient,
+      subject: content.kind,
+      text: '',
+      html: '',
+      template: content.kind,
+      link: null,
+      code: null,
+    }),
+  })
+  return {
+    ...server,
+    server,
+    sent,
+    drain: () => deliverer.drain(),
+    resend: (event: unknown, falsified?: Record<string, string>) =>
+      server.call('POST', '/hooks/mail/resend', signed(server, event, falsified)),
+    postmark: (body: unknown, secret = MAIL_HOOK_SECRET) =>
+      server.call('POST', '/hooks/mail/postmark', { body, headers: basic('keyway', secret) }),
+    suppressed: (email: string) => server.store.suppressions.find(address(email), server.clock.now()),
+  }
+}
+
+forEachEngine(engine => {
+  test('after a bounce an address gets no mail for 7 days, and then again', async t => {
+    const { resend, post, drain, sent, clock, suppressed } = await open(engine, t)
+    assert.equal((await resend(bounced('Gone@example.com'))).status, 204)
+    const found = await suppressed('gone@example.com')
+    assert.deepEqual([found!.reason, found!.provider], ['bounce', 'resend'])
+    await post('/auth/send-magic-link', { email: 'gone@example.com' })
+    await post('/auth/send-magic-link', { email: 'there@example.com' })
+    await drain()
+    assert.deepEqual(
+      sent.map(({ to }) => to),
+      ['there@example.com'],
+    )
+    clock.advance(7 * DAY - 1)
+    assert.ok(await suppressed('gone@example.com'))
+    clock.advance(1)
+    await post('/auth/send-magic-link', { email: 'gone@example.com' })
+    await drain()
+    assert.equal(sent.at(-1)!.to, 'gone@example.com')
+  })
+
+  test('the answer of a send is the same for an address that bounced', async t => {
+    const { resend, post } = await open(engine, t)
+    await resend(bounced('gone@example.com'))
+    const [gone, there] = await Promise.all([
+      post('/auth/send-magic-link', { email: 'gone@example.com' }),
+      post('/auth/send-magic-link', { email: 'there@example.com' }),
+    ])
+    assert.deepEqual([gone.status, Object.keys(gone.body)], [there.status, Object.keys(there.body)])
+    assert.deepEqual([gone.body.status, gone.body.expires_in], ['sent', 300])
+  })
+
+  test('complaints count as bounces do; what passes by itself or says nothing of the address does not', async t => {
+    const { resend, postmark, suppressed } = await open(engine, t)
+    const answers = [
+      await resend({ type: 'email.complained', data: { to: ['a@example.com'] } }),
+      await resend(bounced('soft@example.com', 'Transient')),
+      await resend({ type: 'email.delivered', data: { to: ['soft@example.com'] } }),
+      await resend({ type: 'something.new' }),
+      await resend(bounced('no address at all')),
+      await postmark({ RecordType: 'Bounce', Type: 'HardBounce', TypeCode: 1, Email: 'b@example.com' }),
+      await postmark({ RecordType: 'SpamComplaint', Email: 'c@example.com' }),
+      await postmark({ RecordType: 'Bounce', Type: 'SoftBounce', Email: 'soft@example.com' }),
+      await postmark({ RecordType: 'Open', Email: 'soft@example.com' }),
+    ]
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([204]))
+    for (const [email, reason] of [
+      ['a@example.com', 'complaint'],
+      ['b@example.com', 'bounce'],
+      ['c@example.com', 'complaint'],
+    ])
+      assert.equal((await suppressed(email!))?.reason, reason)
+    assert.equal(await suppressed('soft@example.com'), null)
+  })
+
+  test('what the provider did not send is refused: no, wrong, old, future and moved signatures, wrong passwords', async t => {
+    const { server, resend, postmark, suppressed, post, clock } = await open(engine, t)
+    const event = bounced('victim@example.com')
+    const at = (ms: number) => String(Math.floor((clock.now() + ms) / 1000))
+    const other = signed(server, bounced('other@example.com'))
+    const refused = [
+      await post('/hooks/mail/resend', event),
+      await resend(event, { 'svix-signature': 'v1,AAAA' }),
+      await resend(event, { 'svix-signature': other.headers['svix-signature'] }),
+      await resend(event, { 'svix-id': 'msg_another' }),
+      await resend(event, { 'svix-timestamp': at(-6 * MINUTE) }),
+      await resend(event, { 'svix-timestamp': at(6 * MINUTE) }),
+      await resend(event, { 'svix-timestamp': '1e9' }),
+      await post('/hooks/mail/postmark', { RecordType: 'SpamComplaint', Email: 'victim@example.com' }),
+      await postmark({ RecordType: 'SpamComplaint', Email: 'victim@example.com' }, 'wrong'),
+      await postmark({ RecordType: 'SpamComplaint', Email: 'victim@example.com' }, ''),
+    ]
+    assert.deepEqual(new Set(refused.map(({ status }) => status)), new Set([401]))
+    assert.equal(await suppressed('victim@example.com'), null)
+    assert.equal((await resend('[1]')).status, 400)
+    assert.equal((await resend('{')).status, 400)
+    assert.equal((await post('/hooks/mail/elsewhere', event)).status, 404)
+  })
+
+  test('a second report prolongs, and the operator lifts', async t => {
+    const { resend, suppressed, clock, store } = await open(engine, t)
+    await resend(bounced('gone@example.com'))
+    clock.advance(DAY)
+    await resend(bounced('gone@example.com'))
+    assert.equal((await suppressed('gone@example.com'))!.until, clock.now() + 7 * DAY)
+    assert.equal(await store.suppressions.lift(address('gone@example.com')), true)
+    assert.equal(await store.suppressions.lift(address('gone@example.com')), false)
+    assert.equal(await suppressed('gone@example.com'), null)
+  })
+})
