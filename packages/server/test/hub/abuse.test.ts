@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { connect as dial, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { connect, open, tokenOf } from './fixture.ts'
+import { closeCodeIn, dialHub } from './support/raw-frames.ts'
 
 const MASK = [0, 0, 0, 0]
 
@@ -57,34 +58,17 @@ async function upgrade(
   port: number,
   token: string,
 ): Promise<{ socket: Socket; closed: Promise<number | null> }> {
-  const socket = dial(port, '127.0.0.1')
-  socket.write(
-    `GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer ${token}\r\n\r\n`,
-  )
-  socket.on('error', () => {})
+  const socket = dialHub(port, token)
   const chunks: Buffer[] = []
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   socket.on('data', chunk => {
     chunks.push(Buffer.from(chunk))
     if (Buffer.concat(chunks).includes('"ready"')) resolve()
-    if (closeCode(Buffer.concat(chunks)) !== null) socket.end()
+    if (closeCodeIn(Buffer.concat(chunks)) !== null) socket.end()
   })
   const closed = new Promise<number | null>(done =>
-    socket.on('close', () => done(closeCode(Buffer.concat(chunks)))),
+    socket.on('close', () => done(closeCodeIn(Buffer.concat(chunks)))),
   )
   await ready
   return { socket, closed }
-}
-
-/** Walks over the server's frames, which are short and unmasked. */
-function closeCode(bytes: Buffer): number | null {
-  let at = bytes.indexOf('\r\n\r\n') + 4
-  while (at >= 4 && at + 2 <= bytes.length) {
-    const short = bytes[at + 1]!
-    const length = short === 126 ? bytes.readUInt16BE(at + 2) : short
-    const head = short === 126 ? 4 : 2
-    if (bytes[at] === 0x88 && at + head + 2 <= bytes.length) return bytes.readUInt16BE(at + head)
-    at += head + length
-  }
-  return null
 }

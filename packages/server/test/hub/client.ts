@@ -1,0 +1,93 @@
+import { HUB_PROTOCOL, type Json, type ServerFrame } from '@keyway/sdk/protocol'
+import WebSocket from 'ws'
+
+export interface ConnectOptions {
+  way?: 'header' | 'subprotocol'
+  headers?: Record<string, string>
+  protocols?: string[]
+  path?: string
+}
+
+/** A `ws` client that keeps what it heard until it is asked for. */
+export class Client {
+  readonly socket: WebSocket
+  readonly heard: ServerFrame[] = []
+  closed: { code: number; reason: string } | null = null
+  refused: { status: number; problem: { code: string; detail: string } } | null = null
+  #wake: (() => void)[] = []
+
+  constructor(url: string, token: string | null, options: ConnectOptions = {}) {
+    const way = options.way ?? 'header'
+    const offered =
+      token !== null && way === 'subprotocol' ? [HUB_PROTOCOL, `bearer.${token}`] : [HUB_PROTOCOL]
+    const bearer = token !== null && way === 'header' ? { authorization: `Bearer ${token}` } : {}
+    this.socket = new WebSocket(url + (options.path ?? ''), options.protocols ?? offered, {
+      headers: { ...bearer, ...options.headers },
+      perMessageDeflate: true,
+    })
+    this.socket.on('message', data => this.#note(() => this.heard.push(JSON.parse(String(data)))))
+    this.socket.on('error', () => {})
+    this.socket.on('close', (code, reason) =>
+      this.#note(() => {
+        this.closed = { code, reason: String(reason) }
+      }),
+    )
+    this.socket.on('unexpected-response', (_request, response) => {
+      let body = ''
+      response.on('data', chunk => {
+        body += chunk
+      })
+      response.on('end', () =>
+        this.#note(() => {
+          this.refused = { status: response.statusCode ?? 0, problem: JSON.parse(body) }
+          this.socket.terminate()
+        }),
+      )
+    })
+  }
+
+  /** The first frame of that type from now or before, taken out. Rejects when the connection is over. */
+  async next<Type extends ServerFrame['type']>(type: Type): Promise<Extract<ServerFrame, { type: Type }>> {
+    return this.until(() => {
+      const index = this.heard.findIndex(frame => frame.type === type)
+      if (index >= 0) return this.heard.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>
+      if (this.closed || this.refused) {
+        throw new Error(`closed before ${type}: ${JSON.stringify(this.closed ?? this.refused)}`)
+      }
+      return undefined
+    })
+  }
+
+  /** `4410 revoked` */
+  async end(): Promise<string> {
+    const { code, reason } = await this.until(() => this.closed ?? undefined)
+    return `${code} ${reason}`.trim()
+  }
+
+  async refusal(): Promise<{ status: number; problem: { code: string; detail: string } }> {
+    return this.until(() => this.refused ?? undefined)
+  }
+
+  send(frame: Json | Buffer): void {
+    this.socket.send(Buffer.isBuffer(frame) ? frame : JSON.stringify(frame))
+  }
+
+  /** Sends `ping` and waits for `pong`: everything sent before has been dealt with. */
+  async flush(): Promise<void> {
+    this.send({ type: 'ping' })
+    await this.next('pong')
+  }
+
+  async until<Value>(look: () => Value | undefined): Promise<Value> {
+    for (;;) {
+      const found = look()
+      if (found !== undefined) return found
+      await new Promise<void>(resolve => this.#wake.push(resolve))
+    }
+  }
+
+  #note(what: () => void): void {
+    what()
+    for (const wake of this.#wake.splice(0)) wake()
+  }
+}

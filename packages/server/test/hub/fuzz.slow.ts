@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Client } from './client.ts'
+import { fuzzFrames } from './support/frame-fuzzer.ts'
+import { type HubProcess, startHubProcess } from './support/hub-process.ts'
+
+const WARM_UP_SECONDS = 10
+const SECONDS = Number(process.env.FUZZ_SECONDS ?? 60)
+/** What a heap may differ by between two collections of a program that does nothing else. */
+const HEAP_SLACK_BYTES = 4 * 1024 * 1024
+
+test(`a fuzzer of frames for ${SECONDS} s crashes nothing and leaks nothing`, {
+  timeout: 300_000,
+}, async t => {
+  await using hub = await startHubProcess()
+  const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  t.diagnostic(`FUZZ_SEED=${seed}`)
+  const [own = '', ...tokens] = await hub.tokens(10, 5)
+  const witness = new Client(hub.url, own)
+  await witness.next('ready')
+  const attack = (seconds: number) => fuzzFrames({ port: hub.port, tokens, witness, seconds, seed })
+
+  await attack(WARM_UP_SECONDS) // code is compiled, pools and caches have their size
+  const before = await settled(hub)
+  const report = await attack(SECONDS)
+  const after = await settled(hub)
+
+  t.diagnostic(
+    `${report.connections} connections, ${report.writes} writes, ${(report.bytes / 2 ** 20).toFixed(0)} MiB`,
+  )
+  t.diagnostic(`closes ${JSON.stringify(report.closes)}`)
+  t.diagnostic(`the honest connection waited ${report.slowestPong.toFixed(0)} ms at most`)
+  t.diagnostic(`before ${JSON.stringify(before)}`)
+  t.diagnostic(`after  ${JSON.stringify(after)}`)
+  assert.equal(after.connections, 1)
+  assert.ok(after.resources <= before.resources, 'sockets or timers were left')
+  assert.ok(after.heapBytes - before.heapBytes < HEAP_SLACK_BYTES, 'the heap grew')
+  assert.ok(!witness.closed)
+  witness.socket.terminate()
+})
+
+/** When the last hostile socket is gone and its presence row is written. */
+async function settled(hub: HubProcess) {
+  await wait(4000)
+  await hub.measure()
+  await wait(500)
+  return hub.measure()
+}

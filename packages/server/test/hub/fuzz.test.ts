@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { connect, open, tokenOf } from './fixture.ts'
+import { fuzzFrames } from './support/frame-fuzzer.ts'
+
+test('three seconds of frames from a fuzzer crash nothing, hold nothing, and keep nobody waiting (60 s: npm run test:slow)', {
+  timeout: 30_000,
+}, async t => {
+  const { services, url, port, key, hub } = await open('sqlite', t)
+  const witness = await connect(services, url, key)
+  const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  t.diagnostic(`FUZZ_SEED=${seed}`)
+  const tokens = [await tokenOf(services, key)]
+  const report = await fuzzFrames({ port, tokens, witness, seconds: 3, seed })
+  t.diagnostic(JSON.stringify(report))
+  for (let look = 0; hub.connectionCount > 1 && look < 200; look++) {
+    await new Promise(resolve => setTimeout(resolve, 25))
+  }
+  assert.equal(hub.connectionCount, 1)
+  await witness.flush()
+})

@@ -1,0 +1,181 @@
+import type { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../client.ts'
+import { Random } from './random.ts'
+import {
+  BINARY,
+  CLOSE,
+  CONTINUATION,
+  closeCodeIn,
+  dialHub,
+  encodeFrame,
+  PING,
+  PONG,
+  TEXT,
+} from './raw-frames.ts'
+
+export interface FuzzOptions {
+  port: number
+  /** Good agent tokens of the fuzzer's own. */
+  tokens: readonly string[]
+  /** An honest connection that must be served all the while. */
+  witness: Client
+  seconds: number
+  seed: number
+}
+
+export interface FuzzReport {
+  connections: number
+  writes: number
+  bytes: number
+  /** How often the hub closed with which code; `none`: without a close frame. */
+  closes: Record<string, number>
+  /** The longest that the witness waited for its `pong`, in milliseconds. */
+  slowestPong: number
+}
+
+const LINES = 16
+/** A hub that leaves a hostile line open for longer than this after it went quiet is asked to end by us. */
+const PATIENCE_MS = 150
+
+/** Writes malformed, huge, fragmented and interleaved frames over many lines, cut into pieces anywhere. */
+export async function fuzzFrames(options: FuzzOptions): Promise<FuzzReport> {
+  const report: FuzzReport = { connections: 0, writes: 0, bytes: 0, closes: {}, slowestPong: 0 }
+  const until = performance.now() + options.seconds * 1000
+  const lines = Array.from({ length: LINES }, async (_, line) => {
+    const random = new Random(options.seed + line)
+    while (performance.now() < until) await attack(options, random, report)
+  })
+  const watching = watch(options.witness, until, report)
+  await Promise.all([...lines, watching])
+  return report
+}
+
+async function watch(witness: Client, until: number, report: FuzzReport): Promise<void> {
+  while (performance.now() < until) {
+    const asked = performance.now()
+    await witness.flush()
+    report.slowestPong = Math.max(report.slowestPong, performance.now() - asked)
+    await wait(100)
+  }
+}
+
+async function attack({ port, tokens }: FuzzOptions, random: Random, report: FuzzReport): Promise<void> {
+  const socket = dialHub(port, random.pick(tokens))
+  report.connections++
+  const heard: Buffer[] = []
+  socket.on('data', chunk => heard.push(Buffer.from(chunk)))
+  const closed = new Promise(resolve => socket.once('close', resolve))
+  const bytes = Buffer.concat(Array.from({ length: random.between(1, 12) }, () => strike(random, tokens)))
+  // Sometimes before the hub has answered the handshake.
+  if (random.next() < 0.9) await Promise.race([new Promise(resolve => socket.once('data', resolve)), closed])
+  for (const piece of pieces(bytes, random)) {
+    if (!socket.writable) break
+    socket.write(piece)
+    report.writes++
+    report.bytes += piece.length
+    if (random.next() < 0.3) await new Promise(resolve => setImmediate(resolve))
+  }
+  await leave(socket, closed, random)
+  const code = String(closeCodeIn(Buffer.concat(heard)) ?? 'none')
+  report.closes[code] = (report.closes[code] ?? 0) + 1
+}
+
+async function leave(socket: Socket, closed: Promise<unknown>, random: Random): Promise<void> {
+  const manner = random.between(0, 3)
+  if (manner === 0) socket.resetAndDestroy()
+  if (manner === 1) socket.end()
+  await Promise.race([closed, wait(PATIENCE_MS, undefined, { ref: false })])
+  socket.destroy()
+  await closed
+}
+
+function* pieces(bytes: Buffer, random: Random): Generator<Buffer> {
+  const longest = random.pick([1, 7, 125, 4096, 70_000])
+  // Byte by byte only for the first 300: the rest would be waiting, not testing.
+  for (let at = 0, count = 0; at < bytes.length; count++) {
+    const length = count < 300 ? random.between(1, longest) : bytes.length
+    yield bytes.subarray(at, at + length)
+    at += length
+  }
+}
+
+function strike(random: Random, tokens: readonly string[]): Buffer {
+  return random.pick(STRIKES)(random, tokens)
+}
+
+type Strike = (random: Random, tokens: readonly string[]) => Buffer
+
+const STRIKES: Strike[] = [
+  // what an honest agent says
+  () => text('{"type":"ping"}'),
+  (random, tokens) => text(JSON.stringify({ type: 'token', token: random.pick(tokens) })),
+  random => text(JSON.stringify({ type: 'send', id: `${random.next()}`, to: 'all', data: random.next() })),
+  // what is JSON and no frame of ours
+  random =>
+    text(random.pick(['[]', '7', 'null', '""', '{}', '{"type":{}}', '{"__proto__":{"type":"ping"}}'])),
+  random => text(`${'[{"a":'.repeat(random.between(1, 9000))}`),
+  random =>
+    text(
+      `{"type":"send","id":"x","to":"all","data":${'['.repeat(3000)}${']'.repeat(random.between(2999, 3001))}}`,
+    ),
+  random => text(JSON.stringify({ type: 'token', token: 'e'.repeat(random.between(8190, 8194)) })),
+  // the same with bytes turned
+  random => text(flipped('{"type":"send","id":"x","to":"all","data":{"a":[1,2,"\u00e9"]}}', random)),
+  // frames that RFC 6455 forbids
+  random => encodeFrame({ opcode: random.between(0, 15), payload: random.bytes(random.between(0, 200)) }),
+  random => encodeFrame({ opcode: TEXT, payload: Buffer.from('{}'), reserved: random.between(1, 7) }),
+  () => encodeFrame({ opcode: TEXT, payload: Buffer.from('{"type":"ping"}'), masked: false }),
+  random => encodeFrame({ opcode: random.pick([CLOSE, PING, PONG]), payload: random.bytes(130) }),
+  random => encodeFrame({ opcode: random.pick([CLOSE, PING, PONG]), payload: random.bytes(3), fin: false }),
+  random => encodeFrame({ opcode: CLOSE, payload: random.bytes(random.between(0, 4)) }),
+  // huge: in truth, and in the head only
+  random => text(' '.repeat(random.between(65_530, 65_540))),
+  random => encodeFrame({ opcode: BINARY, payload: random.bytes(100), claimedLength: random.pick(CLAIMS) }),
+  // fragmented, with control frames in between, some left open
+  random => fragmented('{"type":"ping"}', random, random.next() < 0.7),
+  random => fragmented('x'.repeat(60_000), random, false),
+  random => Buffer.concat(Array.from({ length: random.between(1, 1100) }, () => EMPTY_PIECE)),
+  // interleaved: a second message begins inside the first
+  random => Buffer.concat([fragmented('{"type":', random, false), fragmented('"ping"}', random, true)]),
+  // floods
+  random => Buffer.concat(Array.from({ length: random.between(50, 500) }, () => text('{"type":"ping"}'))),
+  random =>
+    Buffer.concat(
+      Array.from({ length: random.between(50, 500) }, () =>
+        encodeFrame({ opcode: PING, payload: Buffer.alloc(9) }),
+      ),
+    ),
+  // anything
+  random => random.bytes(random.between(1, 5000)),
+]
+
+const CLAIMS = [65_537n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 62n, 2n ** 63n, 2n ** 64n - 1n]
+const EMPTY_PIECE = encodeFrame({ opcode: CONTINUATION, payload: Buffer.alloc(0), fin: false })
+
+function text(value: string | Buffer): Buffer {
+  return encodeFrame({ opcode: TEXT, payload: Buffer.from(value) })
+}
+
+function fragmented(message: string, random: Random, finished: boolean): Buffer {
+  const payload = Buffer.from(message)
+  const frames: Buffer[] = []
+  for (let at = 0; at < payload.length; ) {
+    const end = Math.min(payload.length, at + random.between(1, Math.ceil(payload.length / 3)))
+    const fin = finished && end === payload.length
+    frames.push(
+      encodeFrame({ opcode: at === 0 ? TEXT : CONTINUATION, payload: payload.subarray(at, end), fin }),
+    )
+    if (!fin && random.next() < 0.5) frames.push(encodeFrame({ opcode: PING, payload: random.bytes(5) }))
+    at = end
+  }
+  return Buffer.concat(frames)
+}
+
+function flipped(message: string, random: Random): Buffer {
+  const bytes = Buffer.from(message)
+  for (let turn = random.between(1, 4); turn > 0; turn--) {
+    bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)
+  }
+  return bytes
+}

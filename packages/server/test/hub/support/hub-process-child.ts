@@ -1,0 +1,67 @@
+import type { TestContext } from 'node:test'
+import { openServices } from '../../support/services.ts'
+import { makeKey, openHub, type TestKey, tokenOf } from '../fixture.ts'
+
+export interface Measured {
+  connections: number
+  /** Open handles and timers of the process, sockets among them. */
+  resources: number
+  heapBytes: number
+  residentBytes: number
+}
+
+export type Orders = typeof orders
+
+const ends: (() => unknown)[] = []
+const context = { after: (end: () => unknown) => ends.unshift(end) } as unknown as TestContext
+const services = await openServices('sqlite', context)
+const { hub, port } = await openHub(services, context, { tickMs: undefined, maxConnectionsPerUser: 10_000 })
+const keys: TestKey[] = []
+/** Shorter than the time after which a hub that has not looked at the database lets everybody go. */
+const STEP_MS = 5_000
+let running = performance.now()
+setInterval(run, 20).unref()
+
+const orders = {
+  async tokens(count: number, users: number): Promise<string[]> {
+    while (keys.length < users) {
+      const { user } = await services.signIn(`person-${keys.length}@example.com`)
+      keys.push(await makeKey(services, user.id))
+    }
+    const tokens: string[] = []
+    while (tokens.length < count) tokens.push(await tokenOf(services, keys[tokens.length % users]!))
+    return tokens
+  },
+  async advance(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= STEP_MS) {
+      services.clock.advance(Math.min(left, STEP_MS))
+      await hub.sweep()
+    }
+  },
+  measure(): Measured {
+    globalThis.gc?.()
+    const { heapUsed, external, rss } = process.memoryUsage()
+    return {
+      connections: hub.connectionCount,
+      resources: process.getActiveResourcesInfo().length,
+      heapBytes: heapUsed + external,
+      residentBytes: rss,
+    }
+  },
+}
+
+function run(): void {
+  const now = performance.now()
+  services.clock.advance(Math.floor(now) - Math.floor(running))
+  running = now
+}
+
+process.on('message', async ({ id, name, input }: { id: number; name: keyof Orders; input: never[] }) => {
+  const order = orders[name] as (...input: never[]) => unknown
+  process.send!({ id, answer: await order(...input) })
+})
+process.on('disconnect', async () => {
+  for (const end of ends) await end()
+  process.exit()
+})
+process.send!({ port })

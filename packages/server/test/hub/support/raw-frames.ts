@@ -1,0 +1,65 @@
+import { connect, type Socket } from 'node:net'
+
+/** A frame of RFC 6455 section 5.2, also a wrong one. */
+export interface RawFrame {
+  opcode: number
+  payload: Buffer
+  fin?: boolean
+  /** Reserved bits, 0 to 7. */
+  reserved?: number
+  masked?: boolean
+  /** What the head claims, where that is not the truth. */
+  claimedLength?: bigint
+}
+
+export const CONTINUATION = 0
+export const TEXT = 1
+export const BINARY = 2
+export const CLOSE = 8
+export const PING = 9
+export const PONG = 10
+
+/** The bytes of a frame. The mask is zero, which is legal and leaves the payload as it is. */
+export function encodeFrame(frame: RawFrame): Buffer {
+  const { opcode, payload, fin = true, reserved = 0, masked = true } = frame
+  const length = frame.claimedLength ?? BigInt(payload.length)
+  const head = [(fin ? 0x80 : 0) | (reserved << 4) | opcode]
+  const mask = masked ? 0x80 : 0
+  if (length < 126n) head.push(mask | Number(length))
+  else if (length < 65_536n) head.push(mask | 126, Number(length >> 8n), Number(length & 255n))
+  else
+    head.push(
+      mask | 127,
+      ...Array.from({ length: 8 }, (_, n) => Number((length >> BigInt(56 - 8 * n)) & 255n)),
+    )
+  return Buffer.concat([Buffer.from(head), Buffer.alloc(masked ? 4 : 0), payload])
+}
+
+/** A bare socket that asked for its upgrade; what the hub answers is left to the caller. */
+export function dialHub(port: number, token: string): Socket {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write(
+    `GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  )
+  return socket
+}
+
+/** Walks over the server's frames, which are unmasked, to the code of the close frame; null when there is none. */
+export function closeCodeIn(bytes: Buffer): number | null {
+  let at = bytes.indexOf('\r\n\r\n') + 4
+  while (at >= 4 && at + 2 <= bytes.length) {
+    const short = bytes[at + 1]!
+    const head = short === 127 ? 10 : short === 126 ? 4 : 2
+    if (at + head > bytes.length) return null
+    const length =
+      short === 127
+        ? Number(bytes.readBigUInt64BE(at + 2))
+        : short === 126
+          ? bytes.readUInt16BE(at + 2)
+          : short
+    if (bytes[at] === 0x88 && at + head + 2 <= bytes.length) return bytes.readUInt16BE(at + head)
+    at += head + length
+  }
+  return null
+}
