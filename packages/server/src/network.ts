@@ -69,6 +69,7 @@ function hostBitsAreZero(address: string, prefix: number): boolean {
 
 /** Whether an address lies in one of the CIDRs. Unreadable entries match nothing. */
 export function networkMatcher(cidrs: readonly string[]): (address: string) => boolean {
+  if (cidrs.length === 0) return () => false
   const list = new BlockList()
   for (const cidr of cidrs) {
     const [address = '', prefix] = cidr.split('/')

@@ -3,6 +3,7 @@ import {
   createDecipheriv,
   createHash,
   createHmac,
+  hash,
   hkdfSync,
   randomBytes,
   timingSafeEqual,
@@ -127,7 +128,7 @@ export function hmac(key: Buffer, message: string | Buffer): Buffer {
 
 /** SHA-256 as base64url: how every long random secret is remembered. */
 export function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+  return hash('sha256', text, 'base64url')
 }
 
 /** Constant time for texts of equal length; other lengths are unequal. */

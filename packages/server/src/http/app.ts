@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import type { Clock } from '../clock.ts'
@@ -5,8 +6,9 @@ import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
+import type { Caller } from '../network.ts'
 import type { SessionLifetimes } from '../sessions/session.ts'
-import { type Answer, toResponse } from './answer.ts'
+import { type Answer, toResponse, writeAnswer } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
 import { type Callers, isLoopbackName } from './caller.ts'
 import { createCors } from './cors.ts'
@@ -16,7 +18,7 @@ import { createOpenApi } from './openapi.ts'
 import { createPathTable } from './path-table.ts'
 import { readJson, readQuery } from './request.ts'
 import { createRequestLimits, type RequestLimits } from './request-limits.ts'
-import { notFound, paramNames, type Route, readIdempotencyKey, readParams } from './route.ts'
+import { notFound, paramNames, type Route, type RouteInput, readIdempotencyKey, readParams } from './route.ts'
 import { createRoutes } from './routes/routes.ts'
 import type { HttpServices } from './services.ts'
 import { validate } from './validation.ts'
@@ -57,11 +59,6 @@ export interface AppOptions {
 type Bindings = { Bindings: HttpBindings }
 type HttpContext = Context<Bindings>
 
-/** What `observe` is told beyond the response itself. */
-interface Outcome {
-  code: string | null
-}
-
 /** Labels of metrics are ours: a made-up method is not one of them. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -72,6 +69,11 @@ export interface PagesApp {
 
 export interface HttpApp {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>
+  /**
+   * Answers a JSON call to a path without parameters by itself, past the router and its Request and Response
+   * objects, with the same steps in the same order. False: it is no such call, and nothing was touched.
+   */
+  serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
 }
@@ -103,48 +105,90 @@ export function createApp(options: AppOptions): HttpApp {
     const requestId = newId(clock.now())
     return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
-  return { fetch: (request, env) => app.fetch(request, env), routes }
+  const direct = new Map(routes.filter(isDirect).map(declared => [declared.path, declared]))
+  return { fetch: (request, env) => app.fetch(request, env), serveDirectly, routes }
 
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
-    const startedAt = performance.now()
+    const { incoming } = context.env
     const requestId = newId(clock.now())
-    const outcome: Outcome = { code: null }
-    const response = await answer(declared, names, requestId, context, outcome)
+    const isPage = declared.path === '/' && pages !== undefined && wantsPage(context)
+    const params = () => readParams(names, name => context.req.param(name))
+    const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
+      isPage ? servePage(context, requestId) : handle(declared, { incoming, caller, requestId }, params),
+    )
+    return answered instanceof Response ? answered : toResponse(answered, requestId, cors.headers(incoming))
+  }
+
+  function serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
+    const declared = incoming.method === 'POST' ? direct.get(incoming.url ?? '') : undefined
+    if (!declared) return false
+    const requestId = newId(clock.now())
+    observed(declared, incoming, requestId, caller =>
+      handle(declared, { incoming, caller, requestId }, noParams),
+    )
+      .then(answer => writeAnswer(outgoing, answer, requestId, cors.headers(incoming)))
+      .catch(error => {
+        log.error({ request_id: requestId, err: error }, 'an answer could not be written')
+        outgoing.destroy()
+      })
+    return true
+  }
+
+  /** Runs a call to its answer, whatever happens, and tells whoever counts. */
+  async function observed<Answered extends Answer | Response>(
+    declared: Route,
+    incoming: IncomingMessage,
+    requestId: string,
+    run: (caller: Caller) => Promise<Answered>,
+  ): Promise<Answered | Answer> {
+    const startedAt = performance.now()
+    const caller = callers.of(incoming)
+    let answered: Answered | Answer
+    let code: string | null = null
+    try {
+      answered = await run(caller)
+    } catch (thrown) {
+      const error = toKeywayError(thrown, requestId, log)
+      const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
+      code = refusal.code
+      answered = problemOf(refusal, requestId, challengeOf(declared))
+    }
     const milliseconds = performance.now() - startedAt
-    const { status } = response
+    const { status } = answered
     log.debug(
       { request_id: requestId, route: declared.operation, status, ms: Math.round(milliseconds) },
       'request',
     )
-    observe?.({ method: declared.method, route: declared.path, status, milliseconds, code: outcome.code })
-    return response
+    observe?.({ method: declared.method, route: declared.path, status, milliseconds, code })
+    return answered
   }
 
-  async function answer(
+  async function handle(
     declared: Route,
-    names: readonly string[],
-    requestId: string,
-    context: HttpContext,
-    outcome: Outcome,
-  ): Promise<Response> {
-    const { incoming } = context.env
-    const caller = callers.of(incoming)
-    try {
-      if (declared.path === '/' && pages && wantsPage(context)) return await servePage(context, requestId)
-      const rawQuery = readQuery(incoming.url ?? '')
-      const principal = await authenticate(declared.access, incoming, caller)
-      const params = readParams(names, name => context.req.param(name))
-      const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
-      const query = declared.query && validate(declared.query, rawQuery)
-      const body = declared.body && validate(declared.body, (await readJson(incoming)) ?? {})
-      const input = { principal, body, query, params, idempotencyKey, caller, requestId, incoming }
-      return toResponse(await declared.handle(input), requestId, cors.headers(incoming))
-    } catch (thrown) {
-      const error = toKeywayError(thrown, requestId, log)
-      const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
-      outcome.code = refusal.code
-      return refuse(refusal, requestId, challengeOf(declared), context)
-    }
+    request: Pick<RouteInput<'public', unknown, unknown>, 'incoming' | 'caller' | 'requestId'>,
+    readParams: () => Record<string, string>,
+  ): Promise<Answer> {
+    const { incoming, caller, requestId } = request
+    const rawQuery = readQuery(incoming.url ?? '')
+    const principal = await authenticate(declared.access, incoming, caller)
+    const params = readParams()
+    const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
+    const query = declared.query && validate(declared.query, rawQuery)
+    const body = declared.body && validate(declared.body, (await readJson(incoming)) ?? {})
+    return await declared.handle({
+      principal,
+      body,
+      query,
+      params,
+      idempotencyKey,
+      caller,
+      requestId,
+      incoming,
+    })
+  }
+
+  function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
+    return toProblem(error, { requestId, publicUrl, challenge, namesSettings: options.hasInbox })
   }
 
   function refuse(
@@ -154,7 +198,7 @@ export function createApp(options: AppOptions): HttpApp {
     context: HttpContext,
     headers?: Record<string, string>,
   ): Response {
-    const problem = toProblem(error, { requestId, publicUrl, challenge, namesSettings: options.hasInbox })
+    const problem = problemOf(error, requestId, challenge)
     if (headers) problem.headers = { ...problem.headers, ...headers }
     return toResponse(problem, requestId, cors.headers(context.env.incoming))
   }
@@ -223,6 +267,13 @@ export function createApp(options: AppOptions): HttpApp {
     return url.startsWith('/') ? publicUrl + url : null
   }
 }
+
+/** A POST of JSON, answered with JSON, whose path is one text: every call that many make at once is one. */
+function isDirect({ method, path, answers }: Route): boolean {
+  return method === 'POST' && !path.includes('{') && answers.every(({ type }) => type === undefined)
+}
+
+const noParams = () => ({})
 
 function wantsPage(context: HttpContext): boolean {
   return context.env.incoming.headers.accept?.includes('text/html') ?? false

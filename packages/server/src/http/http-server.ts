@@ -31,7 +31,7 @@ const MAX_HEADERS = 100
 
 /** The listening side: strict about what it parses and impatient with slow senders. The hub adds `upgrade` to it. */
 export function createHttpServer(
-  app: Pick<HttpApp, 'fetch'>,
+  app: Pick<HttpApp, 'fetch' | 'serveDirectly'>,
   {
     publicUrl,
     clock,
@@ -57,7 +57,9 @@ export function createHttpServer(
       shouldUpgradeCallback: request =>
         server.listenerCount('upgrade') > 0 && request.headers.upgrade?.toLowerCase() === 'websocket',
     },
-    listener,
+    (incoming, outgoing) => {
+      if (hostsOf(incoming) > 1 || !app.serveDirectly(incoming, outgoing)) void listener(incoming, outgoing)
+    },
   )
   server.maxHeadersCount = MAX_HEADERS
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))

@@ -15,7 +15,6 @@ const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ 
 export async function readJson(incoming: IncomingMessage): Promise<unknown> {
   const bytes = await readBody(incoming)
   if (bytes.length === 0) return undefined
-  checkType(incoming)
   try {
     return JSON.parse(utf8.decode(bytes))
   } catch {
@@ -34,13 +33,23 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
  * text/plain) must never be read as JSON.
  */
 function checkType(incoming: IncomingMessage): void {
-  const types = incoming.headersDistinct['content-type'] ?? []
-  if (types.length !== 1 || !JSON_TYPE.test(types[0]!)) {
+  const type = incoming.headers['content-type']
+  if (type === undefined || !JSON_TYPE.test(type) || countOf(incoming, 'content-type') !== 1) {
     throw new KeywayError(
       'unsupported_media_type',
       'Send the body as Content-Type: application/json, in UTF-8.',
     )
   }
+}
+
+/** Of a header that Node keeps the first of. Its own `headersDistinct` builds every header anew to tell it. */
+function countOf({ rawHeaders }: IncomingMessage, name: string): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const given = rawHeaders[at]!
+    if (given.length === name.length && given.toLowerCase() === name) count++
+  }
+  return count
 }
 
 function checkEncoding(incoming: IncomingMessage): void {
@@ -74,19 +83,21 @@ async function readBody(incoming: IncomingMessage, maxBytes = MAX_BODY_BYTES): P
   return await new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
-    const finish = (settle: () => void) => {
-      incoming.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
-      settle()
-    }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > maxBytes) {
-        incoming.pause()
-        finish(() => reject(tooLarge(maxBytes)))
-      } else chunks.push(chunk)
+      if (length <= maxBytes) {
+        chunks.push(chunk)
+        return
+      }
+      incoming.off('data', onData).pause()
+      reject(tooLarge(maxBytes))
     }
-    const onEnd = () => finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    const onCut = () => finish(() => reject(new KeywayError('invalid_json', 'The body ended too early.')))
+    const onEnd = () => {
+      // Every request closes in the end; the others of these listeners just go with it.
+      incoming.off('close', onCut)
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    }
+    const onCut = () => reject(new KeywayError('invalid_json', 'The body ended too early.'))
     incoming.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
   })
 }
