@@ -3,6 +3,8 @@ import { test } from 'node:test'
 import { bucketNamesOf } from '../../src/magic-links/send-limits.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+import { startKeyway } from './running.ts'
+import { createFormBrowser } from './web-browser.ts'
 
 const ADA = address('ada@example.com')
 const LIMITS = [{ window: 'hour' as const, limit: 3 }]
@@ -46,3 +48,39 @@ forEachEngine(engine => {
     await send(services, false)
   })
 })
+
+test('a browser in which someone signed in is let in while strangers have used up the address, and no other', async t => {
+  const { url } = await startKeyway(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
+  const ask = (browser: ReturnType<typeof createFormBrowser>) =>
+    browser.submit('/sign-in', '/sign-in', { email: 'ada@example.com' })
+  const own = createFormBrowser(url)
+  assert.equal((await ask(own)).location, '/check-mail')
+  const { code } = await newestMail(url)
+  assert.match((await own.submit('/check-mail', '/check-mail', { code })).location!, /^\/keys/)
+  const marker = own.cookies.get('keyway_returning')!
+  assert.doesNotMatch(marker, /ada/)
+  await own.submit('/keys', '/sign-out', {})
+
+  const stranger = createFormBrowser(url)
+  for (let sent = 0; sent < 2; sent++) assert.equal((await ask(stranger)).status, 303)
+  assert.equal((await ask(stranger)).status, 429)
+  assert.equal((await ask(own)).location, '/check-mail')
+
+  const forger = createFormBrowser(url)
+  forger.cookies.set('keyway_returning', `${marker.slice(0, -2)}AA`)
+  assert.equal((await ask(forger)).status, 429)
+  const thief = createFormBrowser(url)
+  thief.cookies.set('keyway_returning', marker)
+  const other = await thief.submit('/sign-in', '/sign-in', { email: 'eve@example.com' })
+  assert.equal(other.status, 303, 'for another address the marker means nothing, and harms nothing')
+})
+
+async function newestMail(url: string): Promise<{ code: string }> {
+  for (let look = 0; look < 200; look++) {
+    const answer = await fetch(`${url}/inbox`, { headers: { Accept: 'application/json' } })
+    const [mail] = ((await answer.json()) as { data: { code: string }[] }).data
+    if (mail) return mail
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  throw new Error('no mail came within 4 s')
+}
