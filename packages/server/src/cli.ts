@@ -89,7 +89,10 @@ async function runCommand(command: Command, rest: string[]): Promise<number> {
 }
 
 function parse(command: Command, rest: string[]) {
-  const own = Object.keys(command.options ?? {}).map(name => [name, { type: 'string' as const }] as const)
+  const own = Object.entries(command.options ?? {}).map(
+    ([name, { value }]) =>
+      [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }] as const,
+  )
   const usage = `See: keyway ${command.name} --help`
   let parsed: { positionals: string[]; values: Record<string, string | boolean | undefined> }
   try {

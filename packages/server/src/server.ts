@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { type AddressInfo, createServer as createProbe } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
@@ -23,11 +22,10 @@ import { createMetrics, type MetricSources, type Metrics } from './metrics/metri
 import { listenForMetrics } from './metrics/metrics-server.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { lockDataDir } from './storage/database.ts'
+import { VERSION } from './version.ts'
 import { createPages } from './web/pages.ts'
 
-export const VERSION: string = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).version
+export { VERSION }
 
 /** `last_used_at` is stored within 10 s; this leaves room for a slow commit. */
 const FLUSH_USES_EVERY = 5_000

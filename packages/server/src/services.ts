@@ -1,6 +1,8 @@
 import { createAgentTokens } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
+import { openJournal } from './backup/journal.ts'
+import { journaled } from './backup/journaled-storage.ts'
 import { createAccounts } from './billing/accounts.ts'
 import { type Clock, createClock } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
@@ -32,9 +34,15 @@ export async function openServices(config: Config, log: Log = createLog(config.l
   try {
     const clock = createClock()
     await clock.synchronize(() => storage.readClock())
-    const services = compose(config, log, { storage, clock, secrets: createSecrets(config.secrets) })
+    const secrets = createSecrets(config.secrets)
+    const services = compose(config, log, { storage: await withJournal(storage), clock, secrets })
     await services.signingKeys.load()
     return services
+
+    async function withJournal(plain: DatabaseStorage): Promise<DatabaseStorage> {
+      if (config.journalDir === null) return plain
+      return journaled(plain, { journal: await openJournal(config.journalDir, clock), clock, log })
+    }
   } catch (error) {
     await storage.close()
     return explain(error)

@@ -22,8 +22,8 @@ export interface Command {
   name: string
   /** The positional arguments, each required: `['WHO', 'ROLE']`. */
   args: string[]
-  /** Besides `--json` and `--help`: name to what stands for its value in the help, and what it means. */
-  options?: Record<string, { value: string; meaning: string; required?: boolean }>
+  /** Besides `--json` and `--help`: name to what stands for its value in the help (none: a switch), and what it means. */
+  options?: Record<string, { value?: string; meaning: string; required?: boolean }>
   /** One line of the list of commands. */
   summary: string
   /** What `--help` teaches beyond that: what happens, what does not, an example. */

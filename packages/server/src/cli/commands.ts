@@ -17,8 +17,12 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'users set-role': () => import('./users.ts'),
   'keys revoke': () => import('./keys.ts'),
   'keys rotate-signing': () => import('./keys.ts'),
+  'keys reseal': () => import('./reseal.ts'),
+  backup: () => import('./backup.ts'),
+  restore: () => import('./restore.ts'),
   inbox: () => import('./inbox.ts'),
   'mail test': () => import('./mail-test.ts'),
+  'mail unsuppress': () => import('./mail-unsuppress.ts'),
   doctor: () => import('./doctor.ts'),
 }
 

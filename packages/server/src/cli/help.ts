@@ -18,7 +18,7 @@ Exit status: 0 done, 1 failed, 64 the command was not understood, 78 a setting i
 
 export function helpOf(command: Command): string {
   const options = Object.entries(command.options ?? {}).map(([name, option]) => [
-    `  --${name} ${option.value}`,
+    `  ${flag(name, option.value)}`,
     option.meaning,
   ])
   const rows = [...options, ['  --json', 'answer with JSON'], ['  --help', 'show this']]
@@ -33,7 +33,11 @@ ${table(['Options', ''], rows)}`
 
 function signature(command: Command): string {
   const options = Object.entries(command.options ?? {}).map(([name, option]) =>
-    option.required ? `--${name} ${option.value}` : `[--${name} ${option.value}]`,
+    option.required ? flag(name, option.value) : `[${flag(name, option.value)}]`,
   )
   return [command.name, ...command.args, ...options].join(' ')
+}
+
+function flag(name: string, value: string | undefined): string {
+  return value === undefined ? `--${name}` : `--${name} ${value}`
 }

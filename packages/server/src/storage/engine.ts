@@ -48,6 +48,9 @@ export interface EngineLoad {
   waiting: number
 }
 
+/** The rows of one query, some at a time, so that no table has to fit into memory. */
+export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknown>[]>
+
 /** What differs between the engines: how statements run, commit and tell. No noun is known here. */
 export interface Engine {
   /** Outside of transactions. */
@@ -59,6 +62,8 @@ export interface Engine {
     landed?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome>
   lookUp(what: LookUp, key: string): Promise<unknown>
+  /** Reads everything as it stood at one moment, while others go on writing. */
+  snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
   /** Statements that make the engine refuse UPDATE and DELETE on a table. */
   appendOnly(table: string): string[]
   readClock(): Promise<Instant>

@@ -36,6 +36,12 @@ export function isConnectionError(error: unknown): boolean {
   )
 }
 
+/** The connection had ended before the statement; no deadline passed meanwhile. */
+export function isConnectionGone(error: unknown): boolean {
+  if (error instanceof KeywayError) return false
+  return isConnectionError(error) && !/timeout/i.test((error as Error).message)
+}
+
 /** For the log: what happened, without the statement and its values. */
 export function describeError(error: unknown): string {
   if (error instanceof pg.DatabaseError) return `${error.code}: ${error.message}`

@@ -5,9 +5,10 @@ import { unavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
 import type { EventCarrier } from './event-carrier.ts'
-import { describeError, isRetryable, toStorageError } from './postgres-errors.ts'
+import { describeError, isConnectionGone, isRetryable, toStorageError } from './postgres-errors.ts'
 import { createPostgresEvents } from './postgres-events.ts'
 import { createGatherer } from './postgres-gather.ts'
+import { snapshotOf } from './postgres-snapshot.ts'
 import { createTransactions } from './postgres-transactions.ts'
 
 const POOL_SIZE = 20
@@ -70,28 +71,28 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
       createQueryCompiler: () => new PostgresQueryCompiler(),
       createIntrospector: db => new PostgresIntrospector(db),
     },
-    connection: { execute: (sql, parameters) => retrying(() => execute(sql, parameters)) },
+    connection: { execute: (sql, parameters) => retrying(isRead(sql), () => execute(sql, parameters)) },
     events,
     transaction: createTransactions(connections, events, log),
     lookUp(what, key) {
       let gather = gatherers.get(what)
       if (!gather) {
         gather = createGatherer(what, (query: pg.QueryConfig) =>
-          withConnection(connections, async client => (await client.query(query)).rows),
+          retrying(true, () => withConnection(connections, async client => (await client.query(query)).rows)),
         )
         gatherers.set(what, gather)
       }
       return gather(key)
     },
+    snapshot: work => snapshotOf(connections, work),
     appendOnly: table => [
       `create function ${table}_refuse() returns trigger language plpgsql as $$ begin raise exception '${table} only grows'; end $$`,
       `create trigger ${table}_only_grows before update or delete on ${table} for each row execute function ${table}_refuse()`,
     ],
     async readClock() {
-      const { rows } = await execute(
-        `select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
-        [],
-      )
+      const read = () =>
+        execute(`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`, [])
+      const { rows } = await retrying(true, read)
       return (rows[0] as { now: number }).now
     },
     load: () => ({ connections: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
@@ -141,15 +142,23 @@ function toConnections(pool: pg.Pool): Connections {
   }
 }
 
-/** A single statement is its own transaction, so what the engine refused to serialize is simply asked again. */
-async function retrying<Outcome>(work: () => Promise<Outcome>): Promise<Outcome> {
+/**
+ * A single statement is its own transaction, so what the engine refused to serialize is simply asked again. A
+ * read may be asked again also where the connection was gone already, as all are when a server restarts.
+ */
+async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()
     } catch (error) {
-      if (attempt > 3 || !isRetryable(error)) throw toStorageError(error)
+      const again = isRetryable(error) || (isRead && isConnectionGone(error))
+      if (attempt > 3 || !again) throw toStorageError(error)
     }
   }
+}
+
+function isRead(sql: string): boolean {
+  return /^\s*select\b(?!.*\bpg_notify\b)/is.test(sql)
 }
 
 async function withConnection<Outcome>(
@@ -163,8 +172,7 @@ async function withConnection<Outcome>(
     return outcome
   } catch (error) {
     release(!(error instanceof pg.DatabaseError) || error.severity === 'FATAL')
-    if (isRetryable(error)) throw error
-    throw toStorageError(error)
+    throw error
   }
 }
 

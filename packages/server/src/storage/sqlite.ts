@@ -7,6 +7,7 @@ import type { Log } from '../log.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
 import { createListeners } from './listeners.ts'
 import { createGroupCommit } from './sqlite-group-commit.ts'
+import { snapshotOf } from './sqlite-snapshot.ts'
 import { toSqliteValues } from './sqlite-values.ts'
 import { startWriter } from './sqlite-writer-client.ts'
 
@@ -60,6 +61,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     async lookUp(what, key) {
       return reader.first(what, key)
     },
+    snapshot: work => snapshotOf(file, work),
     appendOnly: table =>
       ['update', 'delete'].map(
         verb =>

@@ -20,6 +20,7 @@ const NOUNS = [
     'agent-tokens',
     'introspection',
     'magic-links',
+    'backup',
     'hub',
   ],
 ]
@@ -36,8 +37,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   'api-keys': ['users', 'outbox', ...SMALL_NOUNS],
   'agent-tokens': ['api-keys', 'users', 'signing-keys', ...SMALL_NOUNS],
   introspection: ['agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
+  backup: [],
   hub: [],
-  storage: [...NOUNS, 'config.ts'],
+  storage: [...NOUNS, 'config.ts', 'reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
   http: [...NOUNS, 'config.ts'],
   web: [...NOUNS, 'config.ts'],

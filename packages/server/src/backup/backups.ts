@@ -1,0 +1,180 @@
+import { access } from 'node:fs/promises'
+import { type Clock, type Instant, MINUTE, toRfc3339 } from '../clock.ts'
+import {
+  BACKUP_FORMAT,
+  type BackupHeader,
+  checkBackup,
+  type Row,
+  readRows,
+  writeBackup,
+} from './backup-file.ts'
+import type { BackupStore, RestoreTransaction } from './backup-store.ts'
+import { type JournalEntry, readJournal } from './journal.ts'
+
+export interface BackupReport {
+  file: string
+  createdAt: Instant
+  counts: Record<string, number>
+}
+
+export interface RestoreReport {
+  backupFrom: Instant
+  counts: Record<string, number>
+  sessionsEnded: number
+  linksEnded: number
+  keysRevoked: number
+  /** Null without a journal. */
+  journal: { applied: number; unknown: number } | null
+}
+
+export interface RestoreOptions {
+  journalDir: string | null
+  keepKeys: boolean
+}
+
+/** It cannot be done so; the message is one sentence with what to do. */
+export class BackupRefused extends Error {
+  override readonly name = 'BackupRefused'
+}
+
+/** Transactions land late: what the journal noted this long before the backup may be missing in it. */
+const LATE_COMMITS = MINUTE
+const INSERT_BATCH = 500
+
+export interface BackupDeps {
+  store: BackupStore
+  clock: Clock
+  version: string
+  /** Of the secret that seals. */
+  fingerprint: string
+  /** Of every secret that is given. */
+  fingerprints: readonly string[]
+  /** Told now and then how many rows are done. */
+  progress?: (rows: number) => void
+}
+
+export function createBackups(deps: BackupDeps) {
+  const { store, clock, version, fingerprint, fingerprints, progress = () => {} } = deps
+
+  return {
+    /** Writes one file, consistent while others write. @throws BackupRefused when the file is there already */
+    async backup(file: string): Promise<BackupReport> {
+      await refuseExisting(file)
+      await refuseExisting(`${file}.partial`)
+      const migrations = await store.migrations()
+      return store.read(async (rows, at) => {
+        const header: BackupHeader = {
+          keyway_backup: BACKUP_FORMAT,
+          created_at: at,
+          version,
+          migrations,
+          secret_fingerprint: fingerprint,
+        }
+        const counts = await writeBackup(file, header, counted(rows))
+        return { file, createdAt: at, counts }
+      })
+    },
+
+    /** Fills an empty database from a file. @throws BackupRefused, BackupDamaged */
+    async restore(file: string, options: RestoreOptions): Promise<RestoreReport> {
+      const { header, counts } = await checkBackup(file)
+      refuseForeign(header, await store.migrations())
+      if (!(await store.isEmpty())) throw new BackupRefused(NOT_EMPTY)
+      if (await store.isServed(clock.now())) throw new BackupRefused(SERVED)
+      const journal = options.journalDir === null ? null : await journalSince(options.journalDir, header)
+      return store.write(async tx => {
+        const now = clock.now()
+        await tx.clear()
+        await insertAll(tx, counted(readRows(file)))
+        const ended = await tx.endSignIns(now)
+        const applied = journal && (await applyAll(tx, journal))
+        const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
+        return {
+          backupFrom: header.created_at,
+          counts,
+          sessionsEnded: ended.sessions,
+          linksEnded: ended.links,
+          keysRevoked,
+          journal: applied,
+        }
+      })
+    },
+  }
+
+  async function* counted(rows: AsyncIterable<{ table: string; row: Row }>) {
+    let done = 0
+    for await (const each of rows) {
+      if (++done % 1000 === 0) progress(done)
+      yield each
+    }
+  }
+
+  function refuseForeign(header: BackupHeader, known: readonly string[]): void {
+    if (!fingerprints.includes(header.secret_fingerprint))
+      throw new BackupRefused(
+        `The backup was sealed by the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${fingerprints.join(', ')}. Restore with the secret that the backup was made with; it may stand behind a new one.`,
+      )
+    const newer = header.migrations.filter(name => !known.includes(name))
+    if (newer.length > 0)
+      throw new BackupRefused(
+        `The backup is of version ${header.version}, which is newer (${newer.join(', ')}). Restore it with that version.`,
+      )
+  }
+}
+
+const NOT_EMPTY =
+  'There are accounts in this database already, and a restore mixes with nothing. Point KEYWAY_DATABASE_URL (or KEYWAY_DATA_DIR) to an empty one.'
+const SERVED = 'A server runs on this database. Stop it first.'
+
+async function refuseExisting(file: string): Promise<void> {
+  const exists = await access(file).then(
+    () => true,
+    () => false,
+  )
+  if (exists) throw new BackupRefused(`${file} is there already and is not overwritten. Give another name.`)
+}
+
+async function insertAll(
+  tx: RestoreTransaction,
+  rows: AsyncIterable<{ table: string; row: Row }>,
+): Promise<void> {
+  let table = ''
+  let batch: Row[] = []
+  const flush = async () => {
+    if (batch.length > 0) await tx.insert(table, batch)
+    batch = []
+  }
+  for await (const each of rows) {
+    if (each.table !== table || batch.length === INSERT_BATCH) await flush()
+    table = each.table
+    batch.push(each.row)
+  }
+  await flush()
+}
+
+/** @throws BackupRefused where the journal cannot know everything since the backup */
+async function journalSince(folder: string, header: BackupHeader): Promise<JournalEntry[]> {
+  const entries = await readJournal(folder).catch(error => {
+    throw new BackupRefused(`The journal in ${folder} cannot be read (${error.code ?? error.message}).`)
+  })
+  const first = entries[0]
+  if (!first || first.at > header.created_at)
+    throw new BackupRefused(
+      `The journal in ${folder} begins ${first ? `at ${toRfc3339(first.at)}` : 'nowhere'}, after the backup of ${toRfc3339(header.created_at)}, so it cannot say what ended in between. Leave --journal out: then all keys are revoked.`,
+    )
+  return entries.filter(entry => entry.at >= header.created_at - LATE_COMMITS)
+}
+
+async function applyAll(
+  tx: RestoreTransaction,
+  entries: readonly JournalEntry[],
+): Promise<{ applied: number; unknown: number }> {
+  let applied = 0
+  let unknown = 0
+  for (const entry of entries) {
+    if (entry.type === 'opened') continue
+    if (await tx.apply(entry)) applied++
+    else unknown++
+  }
+  return { applied, unknown }
+}

@@ -1,0 +1,52 @@
+import { BackupDamaged } from '../backup/backup-file.ts'
+import { BackupRefused, createBackups } from '../backup/backups.ts'
+import { createClock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import { createLog } from '../log.ts'
+import { createSecrets } from '../secrets.ts'
+import { createBackupStore } from '../storage/backup.ts'
+import { createStorage } from '../storage/database.ts'
+import { VERSION } from '../version.ts'
+import { CommandFailed } from './command.ts'
+
+const PROGRESS_EVERY_MS = 2000
+
+/** Runs `work` with the verbs of backups on the configured database, and turns refusals into one sentence. */
+export async function withBackups<Outcome>(
+  config: Config,
+  work: (backups: ReturnType<typeof createBackups>) => Promise<Outcome>,
+): Promise<Outcome> {
+  const storage = await createStorage(config, createLog('silent'))
+  const clock = createClock()
+  try {
+    await clock.synchronize(() => storage.readClock())
+    const fingerprints = config.secrets.map(secret => createSecrets([secret]).fingerprint)
+    const store = createBackupStore(storage.engine)
+    const deps = { store, clock, version: VERSION, fingerprint: fingerprints[0]!, fingerprints }
+    return await work(createBackups({ ...deps, progress: tellNowAndThen() }))
+  } catch (error) {
+    if (error instanceof BackupRefused || error instanceof BackupDamaged)
+      throw new CommandFailed(error.message)
+    throw error
+  } finally {
+    await storage.close()
+  }
+}
+
+/** On standard error, so that the answer stays alone on standard output. */
+function tellNowAndThen(): (rows: number) => void {
+  let toldAt = performance.now()
+  return rows => {
+    if (performance.now() - toldAt < PROGRESS_EVERY_MS) return
+    toldAt = performance.now()
+    console.error(`${rows} rows …`)
+  }
+}
+
+export function countsText(counts: Record<string, number>): string {
+  const named = ['users', 'api_keys', 'ledger_entries', 'apps'].map(
+    table => `${counts[table] ?? 0} ${table.replace('_', ' ')}`,
+  )
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  return `${named.join(', ')} (${all} rows in all)`
+}

@@ -1,0 +1,24 @@
+import { resealAll } from '../reseal.ts'
+import { createSealedStore } from '../storage/sealed.ts'
+import { type Command, EXIT_FAILED } from './command.ts'
+
+export const commands: Command[] = [
+  {
+    name: 'keys reseal',
+    args: [],
+    summary: 'Rewrap everything that is sealed under the first secret.',
+    help: `For changing KEYWAY_SECRET while serving: put the new secret first and keep the old one behind it, restart the nodes,
+run this, and take the old one away five minutes later, when no link that it vouched for is alive. Signing keys,
+session secrets, queued mail and the local inbox are rewrapped in small steps. Harmless to repeat.`,
+    async run(context) {
+      const { storage, secrets } = await context.services()
+      const { resealed, unopened } = await resealAll(createSealedStore(storage.engine), secrets)
+      const lost = unopened.map(({ place, id }) => `${place} ${id}`)
+      const lines = [`Rewrapped ${resealed} values under the secret ${secrets.fingerprint}.`]
+      if (lost.length > 0)
+        lines.push(`${lost.length} were sealed by a secret that is not in KEYWAY_SECRET: ${lost.join(', ')}.`)
+      context.print({ resealed, unopened }, lines.join('\n'))
+      return lost.length > 0 ? EXIT_FAILED : 0
+    },
+  },
+]

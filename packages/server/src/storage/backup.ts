@@ -1,0 +1,121 @@
+import { type CompiledQuery, sql } from 'kysely'
+import type { Row } from '../backup/backup-file.ts'
+import type { BackupStore, RestoreTransaction } from '../backup/backup-store.ts'
+import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
+import { createDb, type Db, type Engine, type ReadInBatches } from './engine.ts'
+import { applyJournalEntry } from './journal.ts'
+
+/** What a backup leaves out: what is made anew, what is only true of running nodes, and this folder's own. */
+const LEFT_OUT = new Set([
+  'schema_lock',
+  'schema_migrations',
+  'signing_keys',
+  'nodes',
+  'connections',
+  'inbox',
+])
+/** Others refer to these. */
+const FIRST = ['users', 'apps']
+/** Bind variables of one statement; SQLite takes 32766. */
+const MAX_VARIABLES = 20_000
+
+export function createBackupStore(engine: Engine): BackupStore {
+  const db = createDb(engine, engine.connection)
+
+  return {
+    async migrations() {
+      const rows = await db.selectFrom('schema_migrations').select('name').orderBy('name').execute()
+      return rows.map(row => row.name)
+    },
+    async read(work) {
+      const tables = await tablesOf(db)
+      const at = await engine.readClock()
+      return engine.snapshot(read => work(rowsOf(read, tables), at))
+    },
+    async isEmpty() {
+      return !(await db.selectFrom('users').select('id').limit(1).executeTakeFirst())
+    },
+    async isServed(now) {
+      const alive = db
+        .selectFrom('nodes')
+        .select('id')
+        .where('seen_at', '>=', now - NODE_TIMEOUT_MS)
+      return (await alive.executeTakeFirst()) !== undefined
+    },
+    write: work => engine.transaction(tx => work(createRestoreTransaction(createDb(engine, tx)))),
+  }
+}
+
+async function tablesOf(db: Db): Promise<string[]> {
+  const names = (await db.introspection.getTables()).map(table => table.name)
+  const others = names.filter(name => !LEFT_OUT.has(name) && !FIRST.includes(name)).sort()
+  return [...FIRST, ...others]
+}
+
+async function* rowsOf(
+  read: ReadInBatches,
+  tables: readonly string[],
+): AsyncGenerator<{ table: string; row: Row }> {
+  for (const table of tables) {
+    for await (const batch of read(`select * from ${table}`)) for (const row of batch) yield { table, row }
+  }
+}
+
+function createRestoreTransaction(db: Db): RestoreTransaction {
+  return {
+    async clear() {
+      for (const table of [
+        'app_secrets',
+        'apps',
+        'instance',
+        'signing_keys',
+        'nodes',
+        'connections',
+      ] as const)
+        await db.deleteFrom(table).execute()
+    },
+    async insert(table, rows) {
+      const columns = Object.keys(rows[0] ?? {})
+      const size = Math.max(1, Math.floor(MAX_VARIABLES / Math.max(1, columns.length)))
+      for (let start = 0; start < rows.length; start += size) {
+        await db.executeQuery(insertion(db, table, columns, rows.slice(start, start + size)))
+      }
+    },
+    async endSignIns(now) {
+      const sessions = await db
+        .updateTable('sessions')
+        .set({ ended_at: now, ended_by: 'revoked' })
+        .where('ended_at', 'is', null)
+        .executeTakeFirst()
+      const links = await db
+        .updateTable('magic_links')
+        .set({ used_at: now })
+        .where('used_at', 'is', null)
+        .executeTakeFirst()
+      await db
+        .updateTable('messages')
+        .set({ state: 'expired', settled_at: now, sealed_content: null, leased_until: null })
+        .where('state', '=', 'queued')
+        .where('kind', '=', 'sign_in')
+        .execute()
+      return { sessions: Number(sessions.numUpdatedRows), links: Number(links.numUpdatedRows) }
+    },
+    async revokeAllKeys(now) {
+      const revoked = await db
+        .updateTable('api_keys')
+        .set({ revoked_at: now })
+        .where('revoked_at', 'is', null)
+        .executeTakeFirst()
+      return Number(revoked.numUpdatedRows)
+    },
+    apply: entry => applyJournalEntry(db, entry),
+  }
+}
+
+/** By name, since a backup of an older version may lack columns of this one. */
+function insertion(db: Db, table: string, columns: string[], rows: readonly Row[]): CompiledQuery {
+  const values = rows.map(row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`)
+  return sql`insert into ${sql.table(table)} (${sql.join(columns.map(column => sql.ref(column)))}) values ${sql.join(values)}`.compile(
+    db,
+  )
+}

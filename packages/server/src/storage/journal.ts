@@ -1,0 +1,121 @@
+import type { JournalEntry } from '../backup/journal.ts'
+import type { Db } from './engine.ts'
+
+type Of<Type extends JournalEntry['type']> = Extract<JournalEntry, { type: Type }>
+
+/** Lets one entry of the journal stand in a restored database. False where its subject is younger than the backup. */
+export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {
+  switch (entry.type) {
+    case 'api_key':
+      return applyKey(db, entry)
+    case 'user':
+      return applyUser(db, entry)
+    case 'ledger':
+      return applyLedger(db, entry)
+    case 'trial_credit':
+      return applyTrialCredit(db, entry)
+    case 'charge_authorization':
+      return applyAuthorization(db, entry)
+    case 'opened':
+      return true
+  }
+}
+
+async function applyKey(db: Db, entry: Of<'api_key'>): Promise<boolean> {
+  const key = await db.selectFrom('api_keys').selectAll().where('id', '=', entry.id).executeTakeFirst()
+  if (!key) return false
+  await db
+    .updateTable('api_keys')
+    .set({
+      // What was revoked stays revoked, whatever came later.
+      revoked_at: key.revoked_at ?? entry.revoked_at,
+      expires_at: entry.expires_at,
+      allowed_networks: JSON.stringify(entry.allowed_networks),
+    })
+    .where('id', '=', entry.id)
+    .execute()
+  return true
+}
+
+async function applyUser(db: Db, { id, status, at }: Of<'user'>): Promise<boolean> {
+  const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+  if (!user || user.status === 'deleted') return user !== undefined
+  if (status !== 'deleted') {
+    await db
+      .updateTable('users')
+      .set({ status: status === 'suspended' ? 'suspended' : 'active' })
+      .where('id', '=', id)
+      .execute()
+    return true
+  }
+  await db
+    .updateTable('users')
+    .set({ status: 'deleted', email: null, name: null, deleted_at: at })
+    .where('id', '=', id)
+    .execute()
+  await db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where('user_id', '=', id)
+    .where('revoked_at', 'is', null)
+    .execute()
+  return true
+}
+
+async function applyLedger(db: Db, { entry }: Of<'ledger'>): Promise<boolean> {
+  if (!(await hasUser(db, entry.userId))) return false
+  const inserted = await db
+    .insertInto('ledger_entries')
+    .values({
+      id: entry.id,
+      user_id: entry.userId,
+      kind: entry.kind,
+      amount: entry.amount,
+      balance_after: entry.balanceAfter,
+      app_id: entry.appId,
+      description: entry.description,
+      cause: entry.cause,
+      created_at: entry.createdAt,
+    })
+    .onConflict(conflict => conflict.column('cause').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  if (!inserted) return true // the backup has it
+  await db
+    .insertInto('balances')
+    .values({ user_id: entry.userId, balance: 0 })
+    .onConflict(conflict => conflict.column('user_id').doNothing())
+    .execute()
+  await db
+    .updateTable('balances')
+    .set(eb => ({ balance: eb('balance', '+', entry.amount) }))
+    .where('user_id', '=', entry.userId)
+    .execute()
+  return true
+}
+
+/** Also for accounts that the backup does not have: whoever signs up again gets no second credit. */
+async function applyTrialCredit(db: Db, entry: Of<'trial_credit'>): Promise<boolean> {
+  await db
+    .insertInto('trial_credits')
+    .values({ address_hash: entry.address_hash, user_id: entry.user_id, claimed_at: entry.at })
+    .onConflict(conflict => conflict.column('address_hash').doNothing())
+    .execute()
+  return true
+}
+
+async function applyAuthorization(db: Db, entry: Of<'charge_authorization'>): Promise<boolean> {
+  const { user_id, app_id, granted_at, revoked_at } = entry
+  const app = await db.selectFrom('apps').select('id').where('id', '=', app_id).executeTakeFirst()
+  if (!app || !(await hasUser(db, user_id))) return false
+  await db
+    .insertInto('charge_authorizations')
+    .values({ user_id, app_id, granted_at, revoked_at })
+    .onConflict(conflict => conflict.columns(['user_id', 'app_id']).doUpdateSet({ granted_at, revoked_at }))
+    .execute()
+  return true
+}
+
+async function hasUser(db: Db, id: string): Promise<boolean> {
+  return (await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+}

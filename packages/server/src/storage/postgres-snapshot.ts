@@ -1,0 +1,33 @@
+import type pg from 'pg'
+import type { ReadInBatches } from './engine.ts'
+import type { Connections } from './postgres.ts'
+import { toStorageError } from './postgres-errors.ts'
+
+const BATCH = 1000
+
+export async function snapshotOf<Outcome>(
+  connections: Connections,
+  work: (read: ReadInBatches) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { client, release } = await connections.acquire()
+  try {
+    await client.query('begin isolation level repeatable read read only')
+    const outcome = await work(sql => batches(client, sql))
+    await client.query('commit')
+    release()
+    return outcome
+  } catch (error) {
+    release(true)
+    throw toStorageError(error)
+  }
+}
+
+async function* batches(client: pg.PoolClient, sql: string): AsyncIterable<Record<string, unknown>[]> {
+  await client.query(`declare reading no scroll cursor for ${sql}`)
+  for (;;) {
+    const { rows } = await client.query(`fetch ${BATCH} from reading`)
+    if (rows.length === 0) break
+    yield rows
+  }
+  await client.query('close reading')
+}

@@ -1,0 +1,41 @@
+import { type SqlBool, sql } from 'kysely'
+import type { SealedPlace, SealedStore, SealedValue } from '../reseal.ts'
+import { createDb, type Engine } from './engine.ts'
+
+const COLUMNS: Record<SealedPlace, { id: string; sealed: string }> = {
+  signing_keys: { id: 'id', sealed: 'sealed_seed' },
+  sessions: { id: 'id', sealed: 'sealed_secret' },
+  messages: { id: 'id', sealed: 'sealed_content' },
+  inbox: { id: 'id', sealed: 'sealed_mail' },
+  instance: { id: 'name', sealed: 'value' },
+}
+/** The one fact of an installation that is sealed. */
+const SEALED_FACT = 'address-pepper'
+
+export function createSealedStore(engine: Engine): SealedStore {
+  const db = createDb(engine, engine.connection)
+
+  return {
+    async sealedByOthers(place, fingerprint, afterId, limit) {
+      const { id, sealed } = refs(place)
+      const facts = place === 'instance' ? sql<SqlBool>`and ${id} = ${SEALED_FACT}` : sql``
+      const { rows } = await sql<SealedValue>`
+        select ${id} as id, ${sealed} as sealed from ${sql.table(place)}
+        where ${id} > ${afterId} and ${sealed} is not null and ${sealed} not like ${`${fingerprint}.%`} ${facts}
+        order by ${id} limit ${limit}`.execute(db)
+      return rows
+    },
+    async replaceSealed(place, value, resealed) {
+      const { id, sealed } = refs(place)
+      const { numAffectedRows } = await sql`
+        update ${sql.table(place)} set ${sealed} = ${resealed}
+        where ${id} = ${value.id} and ${sealed} = ${value.sealed}`.execute(db)
+      return numAffectedRows === 1n
+    },
+  }
+}
+
+function refs(place: SealedPlace) {
+  const { id, sealed } = COLUMNS[place]
+  return { id: sql.ref(id), sealed: sql.ref(sealed) }
+}

@@ -1,0 +1,29 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { ReadInBatches } from './engine.ts'
+
+const BATCH = 1000
+
+/** In WAL a transaction that only reads sees what stood at its first read, and holds up no writer. */
+export async function snapshotOf<Outcome>(
+  file: string,
+  work: (read: ReadInBatches) => Promise<Outcome>,
+): Promise<Outcome> {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 2000 })
+  try {
+    database.exec('begin')
+    return await work(sql => batches(database, sql))
+  } finally {
+    database.close()
+  }
+}
+
+async function* batches(database: DatabaseSync, sql: string): AsyncIterable<Record<string, unknown>[]> {
+  let batch: Record<string, unknown>[] = []
+  for (const row of database.prepare(sql).iterate()) {
+    batch.push({ ...row })
+    if (batch.length < BATCH) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}

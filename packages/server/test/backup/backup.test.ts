@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { type EngineName, postgresMissing } from '../support/engines.ts'
+import { basic } from '../support/http.ts'
+import {
+  call,
+  createKey,
+  createPrintedLinks,
+  exchange,
+  freshPostgres,
+  NODE_SECRET,
+  NODE_SETTINGS,
+  refresh,
+  revokeKey,
+  sendLink,
+  signIn,
+  startNode,
+  verifyLink,
+} from '../support/nodes.ts'
+import { environment, launcher, temporaryFolder } from '../support/serve.ts'
+
+const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
+
+/** Settings of an empty database of its own. */
+async function freshSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const settings = { ...NODE_SETTINGS, KEYWAY_DATA_DIR: folder.path }
+  const journal = { KEYWAY_JOURNAL_DIR: join(folder.path, 'journal') }
+  return engine === 'sqlite'
+    ? settings
+    : { ...settings, ...journal, KEYWAY_DATABASE_URL: await freshPostgres(t) }
+}
+
+/** `keyway` with these words and settings. */
+async function keyway(settings: Record<string, string>, ...words: string[]) {
+  const child = spawn(process.execPath, [launcher, ...words], { env: environment(settings) })
+  const out: Buffer[] = []
+  const err: Buffer[] = []
+  child.stdout.on('data', chunk => out.push(chunk))
+  child.stderr.on('data', chunk => err.push(chunk))
+  const [status] = await once(child, 'close')
+  return { status, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() }
+}
+
+async function done(running: ReturnType<typeof keyway>): Promise<string> {
+  const { status, out, err } = await running
+  assert.equal(status, 0, err)
+  return out
+}
+
+function charge(origin: string, secret: string, userId: string, key: string) {
+  return call(origin, 'POST', '/v1/charges', {
+    body: { user_id: userId, amount: '0.10', description: 'a test' },
+    headers: { ...basic('shop', secret), 'Idempotency-Key': key },
+  })
+}
+
+/** A service with two people, three keys and a charge. */
+async function openShop(engine: EngineName, t: TestContext) {
+  const settings = await freshSettings(engine, t)
+  const links = createPrintedLinks()
+  await done(keyway(settings, 'apps', 'add', 'shop', '--name', 'Shop'))
+  const secret = (await done(keyway(settings, 'apps', 'secret', 'shop'))).trim()
+  const node = await startNode(t, settings, links)
+  const ann = await signIn(node.origin, links, 'ann@example.com')
+  await signIn(node.origin, links, 'bob@example.com')
+  const keys = []
+  for (let n = 0; n < 3; n++) keys.push((await createKey(node.origin, ann.access_token)).body)
+  await call(node.origin, 'PUT', '/v1/me/charge-authorizations/shop', { token: ann.access_token })
+  assert.equal((await charge(node.origin, secret, ann.user.id, 'before-the-backup')).status, 201)
+  const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
+  return { settings, links, secret, node, ann, keys, file }
+}
+
+const moves: [EngineName, EngineName][] = [
+  ['sqlite', 'sqlite'],
+  ['sqlite', 'postgres'],
+  ['postgres', 'sqlite'],
+]
+
+for (const [from, to] of moves) {
+  const skip = (from === 'postgres' || to === 'postgres') && postgresMissing()
+  describe(`a backup of ${from} restored into ${to}`, { skip, timeout: 120_000 }, () => {
+    test('with the journal, what was revoked, granted or charged since the backup stays so', async t => {
+      const shop = await openShop(from, t)
+      const { node, ann, keys, links, secret, file } = shop
+      const charging = Promise.all(
+        Array.from({ length: 5 }, (_, n) =>
+          charge(node.origin, secret, ann.user.id, `while-backing-up-${n}`),
+        ),
+      )
+      const said = await done(keyway(shop.settings, 'backup', file))
+      assert.match(said, /2 users, 3 api keys/)
+      await charging
+      assert.equal(statSync(file).mode & 0o777, 0o600)
+
+      await revokeKey(node.origin, ann.access_token, keys[1].id)
+      const late = 'charged-after-the-backup'
+      assert.equal((await charge(node.origin, secret, ann.user.id, late)).status, 201)
+      await done(keyway(shop.settings, 'users', 'suspend', 'bob@example.com'))
+      await signIn(node.origin, links, 'carol@example.com')
+      await call(node.origin, 'DELETE', '/v1/me/charge-authorizations/console', { token: ann.access_token })
+      await sendLink(node.origin, 'ann@example.com')
+      await links.next('ann@example.com')
+      await node.close()
+
+      const target = await freshSettings(to, t)
+      const journal = join(shop.settings.KEYWAY_DATA_DIR!, 'journal')
+      const told = await done(keyway(target, 'restore', file, '--journal', journal))
+      assert.match(told, /stays so/)
+      const restored = await startNode(t, target, links)
+      const exchanges = await Promise.all(
+        keys.map(async ({ key }) => (await exchange(restored.origin, key)).body.code ?? 'works'),
+      )
+      assert.deepEqual(exchanges, ['works', 'api_key_revoked', 'works'])
+      const old = await call(restored.origin, 'GET', '/v1/me', { token: ann.access_token })
+      assert.equal(old.status, 401)
+      assert.equal((await refresh(restored.origin, ann.refresh_token)).status, 401)
+
+      const again = await signIn(restored.origin, links, 'ann@example.com')
+      assert.equal(again.user.id, ann.user.id)
+      const me = (await call(restored.origin, 'GET', '/v1/me', { token: again.access_token })).body
+      assert.equal(me.balance.amount, '1.30')
+      const withdrawn = me.charge_authorizations.find((one: { app_id: string }) => one.app_id === 'console')
+      assert.notEqual(withdrawn.revoked_at, null)
+      const repeated = await charge(restored.origin, secret, ann.user.id, late)
+      assert.equal(repeated.status, 201, 'the same key gives the same entry')
+      const after = (await call(restored.origin, 'GET', '/v1/me', { token: again.access_token })).body
+      assert.equal(after.balance.amount, '1.30', 'and charges nothing twice')
+
+      await sendLink(restored.origin, 'bob@example.com')
+      const suspended = await verifyLink(
+        restored.origin,
+        'bob@example.com',
+        await links.next('bob@example.com'),
+      )
+      assert.equal(suspended.body.code, 'account_suspended')
+      const carol = await signIn(restored.origin, links, 'carol@example.com')
+      const hers = (await call(restored.origin, 'GET', '/v1/me', { token: carol.access_token })).body
+      assert.equal(hers.balance.amount, '0.00', 'her address had its credit')
+    })
+
+    test('without the journal all keys are revoked, unless they are to be kept, and both is said', async t => {
+      const shop = await openShop(from, t)
+      await done(keyway(shop.settings, 'backup', shop.file))
+      const strict = await freshSettings(to, t)
+      assert.match(await done(keyway(strict, 'restore', shop.file)), /All 3 keys are revoked/)
+      const kept = await freshSettings(to, t)
+      assert.match(await done(keyway(kept, 'restore', shop.file, '--keep-keys')), /WORKS AGAIN/)
+      const [a, b] = [await startNode(t, strict), await startNode(t, kept)]
+      const { key } = shop.keys[0]
+      assert.equal((await exchange(a.origin, key)).body.code, 'api_key_revoked')
+      assert.equal((await exchange(b.origin, key)).status, 200)
+      const kids = async (origin: string) =>
+        (await call(origin, 'GET', '/.well-known/jwks.json')).body.keys.map((jwk: { kid: string }) => jwk.kid)
+      const old = await kids(shop.node.origin)
+      assert.ok(!(await kids(b.origin)).some((kid: string) => old.includes(kid)), 'signing keys are new')
+    })
+  })
+}
+
+describe('a restore refuses', { timeout: 60_000 }, () => {
+  test('another secret, a cut file, a full database, a running server and a file that is there', async t => {
+    const shop = await openShop('sqlite', t)
+    await done(keyway(shop.settings, 'backup', shop.file))
+    const refused = async (settings: Record<string, string>, because: RegExp, ...words: string[]) => {
+      const { status, err } = await keyway(settings, ...words)
+      assert.equal(status, 1, err)
+      assert.match(err, because)
+      assert.equal(err.trim().split('\n').length, 1, err)
+    }
+    await refused(shop.settings, /not overwritten/, 'backup', shop.file)
+    await refused(shop.settings, /server runs/, 'restore', shop.file)
+    await shop.node.close()
+    await refused(shop.settings, /accounts in this database/, 'restore', shop.file)
+    const target = await freshSettings('sqlite', t)
+    await refused({ ...target, KEYWAY_SECRET: OTHER_SECRET }, /sealed by the secret/, 'restore', shop.file)
+    await refused(target, /cannot be read/, 'restore', shop.file, '--journal', join(shop.file, 'nowhere'))
+
+    const whole = readFileSync(shop.file)
+    const cut = `${shop.file}.cut`
+    writeFileSync(cut, whole)
+    truncateSync(cut, whole.length - 30)
+    await refused(target, /cut short|not whole/, 'restore', cut)
+    writeFileSync(cut, 'something else')
+    await refused(target, /no backup/, 'restore', cut)
+    await done(keyway(target, 'restore', shop.file))
+  })
+
+  test('a journal that began after the backup, since it cannot know everything', async t => {
+    const shop = await openShop('sqlite', t)
+    await done(keyway(shop.settings, 'backup', shop.file))
+    const younger = await freshSettings('sqlite', t)
+    const node = await startNode(t, younger, shop.links)
+    await signIn(node.origin, shop.links, 'late@example.com')
+    await node.close()
+    const target = await freshSettings('sqlite', t)
+    const journal = join(younger.KEYWAY_DATA_DIR!, 'journal')
+    const { status, err } = await keyway(target, 'restore', shop.file, '--journal', journal)
+    assert.equal(status, 1)
+    assert.match(err, /begins at .* after the backup/)
+  })
+})
+
+for (const engine of ['sqlite', 'postgres'] as const) {
+  describe(`changing the secret on ${engine}`, { skip: engine === 'postgres' && postgresMissing() }, () => {
+    test('reseal rewraps all of it while serving, and the old secret can go', {
+      timeout: 60_000,
+    }, async t => {
+      const shop = await openShop(engine, t)
+      const both = { ...shop.settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
+      await shop.node.close()
+      const serving = await startNode(t, both, shop.links)
+      assert.match(await done(keyway(both, 'keys', 'reseal')), /Rewrapped \d+ values/)
+      assert.match(await done(keyway(both, 'keys', 'reseal')), /Rewrapped 0 values/)
+      const during = await refresh(serving.origin, shop.ann.refresh_token)
+      assert.equal(during.status, 200)
+      await serving.close()
+      const alone = await startNode(t, { ...shop.settings, KEYWAY_SECRET: OTHER_SECRET }, shop.links)
+      assert.equal((await refresh(alone.origin, during.body.refresh_token)).status, 200)
+      assert.equal((await exchange(alone.origin, shop.keys[0].key)).status, 200)
+      assert.equal((await signIn(alone.origin, shop.links, 'ann@example.com')).user.id, shop.ann.user.id)
+      const fresh = await signIn(alone.origin, shop.links, 'dora@example.com')
+      assert.ok(fresh.access_token)
+    })
+  })
+}
