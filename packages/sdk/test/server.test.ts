@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { WebSocket as ws } from 'ws'
 import { Agent } from '../src/agent.ts'
 import { Keyway } from '../src/client.ts'
 import type { KeywayError } from '../src/errors.ts'
+import type { WebSocketConstructor } from '../src/hub-connection.ts'
 import { verifyAgentToken } from '../src/verify.ts'
 import { platformWebSocket } from './support/agents.ts'
 import { startKeyway } from './support/keyway-server.ts'
 import { createManualClock } from './support/manual-clock.ts'
 import { record } from './support/recorder.ts'
+import { startSilentLine } from './support/silent-line.ts'
 
 describe('against the real service', () => {
   test('three lines make an agent: sign in, make a key, connect, talk', async t => {
@@ -94,6 +97,45 @@ describe('against the real service', () => {
     await restarted
     await Promise.all([heard.ready.next(), sending])
     assert.equal(agent.connected, true)
+  })
+
+  test('on a line that swallows packets the agent says so, and is back within 40 s of its return', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const line = await startSilentLine(t, url)
+    const { key } = await keyway.apiKeys.create()
+    const clock = createManualClock()
+    clock.randomness = 0.999 // the longest waits that there are
+    // Node's own WebSocket would use a dead connection again for 4 s, which this clock makes into minutes.
+    const agent = new Agent({ url: line.url, apiKey: key, clock, WebSocket: ws as WebSocketConstructor })
+    t.after(() => agent.close())
+    const events = record(agent)
+    await events.ready.next()
+
+    line.swallow()
+    clock.advance(34_000)
+    assert.equal(agent.connected, true)
+    clock.advance(1_000)
+    assert.equal(agent.connected, false)
+    assert.equal((await events.disconnected.next()).willReconnect, true)
+    // Silent for two minutes and until an attempt has just begun: that one is lost, too.
+    for (let attempts = 0; attempts < 7 || clock.next()! < 9_000; ) {
+      if (clock.next()! >= 9_000) attempts++
+      await untilReadyOr(20, clock.next()!)
+    }
+    assert.equal(agent.connected, false)
+    line.restore()
+    let waited = 0
+    while (!agent.connected && waited < 60_000) waited += await untilReadyOr(1_000, clock.next()!)
+    assert.ok(waited <= 40_000, `back after ${waited / 1000} s`)
+
+    /** Moves the agent's time to its next step, and gives the network a real moment. */
+    async function untilReadyOr(realMs: number, ms: number): Promise<number> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      agent.once('ready', () => resolve())
+      clock.advance(ms)
+      await Promise.race([promise, new Promise(resolve => setTimeout(resolve, realMs))])
+      return ms
+    }
   })
 
   test('a full queue of 256 messages is sent whole, in spite of the limits', async t => {

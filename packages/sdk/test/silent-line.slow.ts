@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Agent } from '../src/agent.ts'
+import { platformWebSocket } from './support/agents.ts'
+import { startKeyway } from './support/keyway-server.ts'
+import { startSilentLine } from './support/silent-line.ts'
+
+/** How long the lines stay silent: shorter than an agent needs to notice, as long, and longer. */
+const SILENCES_S = [5, 20, 33, 36, 50, 65, 90]
+/** 25 s of silence, 10 s without an answer; and a busy machine. */
+const NOTICED_WITHIN_S = 36
+const BACK_WITHIN_S = 40
+
+test('behind a proxy that swallows packets, in real time', { timeout: 240_000 }, async t => {
+  const { url, keyway } = await startKeyway(t)
+  const { key } = await keyway.apiKeys.create()
+  const results = await Promise.all(SILENCES_S.map(silence => live(silence)))
+  for (const { silence, told, back } of results) {
+    const notice = told === undefined ? 'not noticed before' : `told after ${told.toFixed(1)} s`
+    t.diagnostic(`silent for ${silence} s: ${notice}, back ${back.toFixed(1)} s after the return`)
+  }
+  for (const { silence, told, back } of results) {
+    assert.ok(back <= BACK_WITHIN_S, `silent for ${silence} s, back after ${back} s`)
+    if (silence > NOTICED_WITHIN_S) assert.ok((told ?? Number.POSITIVE_INFINITY) <= NOTICED_WITHIN_S)
+  }
+
+  async function live(silence: number) {
+    const line = await startSilentLine(t, url)
+    const agent = new Agent({ url: line.url, apiKey: key, WebSocket: platformWebSocket })
+    t.after(() => agent.close())
+    await next(agent, 'ready')
+    await wait(1000)
+    line.swallow()
+    const silentAt = performance.now()
+    let told: number | undefined
+    agent.once('disconnected', () => {
+      told = (performance.now() - silentAt) / 1000
+      assert.equal(agent.connected, false)
+    })
+    await wait(silence * 1000)
+    const toldBefore = told
+    const returnedAt = performance.now()
+    line.restore()
+    await next(agent, 'ready')
+    return { silence, told: toldBefore, back: (performance.now() - returnedAt) / 1000 }
+  }
+})
+
+function next(agent: Agent, event: 'ready'): Promise<unknown> {
+  return new Promise(resolve => agent.once(event, resolve))
+}
