@@ -48,6 +48,8 @@ export interface Secrets {
   mac(purpose: Purpose, message: string): string
   /** Whether one of the listed secrets made this MAC. Constant time. */
   verifyMac(purpose: Purpose, message: string, mac: string): boolean
+  /** The ids of the listed secrets, as sealed values name them; the first seals. */
+  readonly ids: readonly string[]
   /** Tells secrets apart without telling anything about them; stored in backups. */
   readonly fingerprint: string
 }
@@ -67,6 +69,7 @@ export function createSecrets(roots: Buffer[]): Secrets {
 
   return {
     fingerprint: first.id,
+    ids: all.map(({ id }) => id),
     seal(purpose, plaintext, context) {
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', subKey(first, purpose), nonce)

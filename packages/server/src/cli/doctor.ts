@@ -1,46 +1,25 @@
 import { configWarnings } from '../config.ts'
-import { type Command, EXIT_FAILED } from './command.ts'
+import type { Services } from '../services.ts'
+import { type Command, type CommandContext, EXIT_FAILED } from './command.ts'
+import { type Finding, look } from './doctor-finding.ts'
+import { lookAtDataDir, lookAtProxies, lookAtPublicUrl } from './doctor-looks.ts'
 import { createMail } from './mail.ts'
 
-interface Finding {
-  check: string
-  ok: boolean
-  detail: string
-}
+/** More than this between two clocks, and people see wrong times in logs and mails. Milliseconds. */
+const MAX_SKEW_MS = 1000
+/** A mail that waits longer than this does not leave. Milliseconds. */
+const MAIL_LATE_MS = 60_000
 
 export const commands: Command[] = [
   {
     name: 'doctor',
     args: [],
     summary: 'Look at everything that the service needs, and say what is wrong.',
-    help: 'Settings, database, clock, signing keys, mail. Changes nothing. Exits with 1 when something needs attention.',
+    help: `Settings, data directory, database, clock, secrets, signing keys, mail, and the public URL as the world sees it
+(proxy and TLS included), so it is best run where the service runs, while it runs. Changes nothing and sends nothing;
+"mail test ADDRESS" sends. Lines with LOOK say what to do; with one of them the exit status is 1.`,
     async run(context) {
-      const config = context.config()
-      const services = await context.services()
-      const { storage, clock, signingKeys } = services
-      const { mailer } = createMail(services)
-      const findings = [
-        ...configWarnings(config).map(detail => ({ check: 'settings', ok: false, detail })),
-        await look('database', async () => {
-          const started = performance.now()
-          await storage.readClock()
-          return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
-        }),
-        await look('clock', async () => {
-          const skew = Math.abs((await storage.readClock()) - clock.now())
-          if (skew > 1000) throw new Error(`this machine and the database differ by ${skew} ms`)
-          return 'agrees with the database'
-        }),
-        await look('signing keys', async () => {
-          await signingKeys.load()
-          return `${signingKeys.jwks().keys.length} published`
-        }),
-        await look('mail', async () => {
-          await mailer.check()
-          const { queued } = await storage.store.outbox.depth(clock.now())
-          return `${config.mail.kind} answers, ${queued} queued`
-        }),
-      ]
+      const findings = await examine(context)
       const lines = findings.map(each => `${each.ok ? 'ok  ' : 'LOOK'}  ${each.check}: ${each.detail}`)
       context.print({ findings }, lines.join('\n'))
       return findings.every(each => each.ok) ? 0 : EXIT_FAILED
@@ -48,10 +27,77 @@ export const commands: Command[] = [
   },
 ]
 
-async function look(check: string, ask: () => Promise<string>): Promise<Finding> {
-  try {
-    return { check, ok: true, detail: await ask() }
-  } catch (error) {
-    return { check, ok: false, detail: (error as Error).message }
+async function examine(context: CommandContext): Promise<Finding[]> {
+  const config = context.config()
+  const services = await context.services()
+  return [
+    ...configWarnings(config).map(detail => ({ check: 'settings', ok: false, detail })),
+    ...(await lookAtDataDir(config)),
+    await look('database', () => lookAtDatabase(services)),
+    await look('clock', async () => lookAtClock(services)),
+    await look('secrets', () => lookAtSecrets(services)),
+    await look('signing keys', () => lookAtSigningKeys(services)),
+    await look('mail', () => lookAtMail(services)),
+    ...(await lookAtPublicUrl(services)),
+    ...lookAtProxies(config),
+  ]
+}
+
+async function lookAtDatabase({ storage, config }: Services): Promise<string> {
+  const started = performance.now()
+  await storage.readClock()
+  return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
+}
+
+function lookAtClock({ clock }: Services): string {
+  const skew = Math.abs(clock.skew)
+  if (skew > MAX_SKEW_MS)
+    throw new Error(
+      `this machine and the database differ by ${skew} ms. The service goes by the database's, but logs go by this one: start a time service (chrony, systemd-timesyncd) on both`,
+    )
+  return 'this machine agrees with the database'
+}
+
+async function lookAtSecrets({ storage, secrets }: Services): Promise<string> {
+  const sealedBy = await storage.store.instance.sealedBy()
+  const unknown = [...sealedBy].filter(([id]) => !secrets.ids.includes(id))
+  if (unknown.length > 0) {
+    const count = unknown.reduce((sum, [, each]) => sum + each, 0)
+    throw new Error(
+      `${count} stored values were sealed by a secret that KEYWAY_SECRET does not list (${unknown.map(([id]) => id).join(', ')}): add that secret behind the first`,
+    )
   }
+  const old = [...sealedBy].filter(([id]) => id !== secrets.fingerprint)
+  const waiting = old.reduce((sum, [, each]) => sum + each, 0)
+  if (waiting > 0)
+    throw new Error(
+      `${waiting} stored values are still sealed by an older secret: run "keyway keys reseal" before it is taken out of KEYWAY_SECRET`,
+    )
+  const listed = secrets.ids.length
+  return listed > 1
+    ? `everything is sealed by the first of ${listed}; the others can be taken out of KEYWAY_SECRET`
+    : 'everything stored opens'
+}
+
+async function lookAtSigningKeys({ signingKeys }: Services): Promise<string> {
+  await signingKeys.load()
+  return `${signingKeys.jwks().keys.length} published`
+}
+
+async function lookAtMail(services: Services): Promise<string> {
+  const { config, storage, clock } = services
+  const { mailer } = createMail(services)
+  await mailer.check().catch((error: Error) => {
+    throw new Error(`${config.mail.kind} did not take the login: ${error.message}. See KEYWAY_MAIL_URL`)
+  })
+  const { queued, oldestDueAt } = await storage.store.outbox.depth(clock.now())
+  const waited = oldestDueAt === null ? 0 : clock.now() - oldestDueAt
+  if (waited > MAIL_LATE_MS)
+    throw new Error(
+      `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waited / 1000)} s: is the service running? Its log says why mail does not leave`,
+    )
+  const reports = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
+  const advice =
+    reports && !config.mailHookSecret ? '; bounces go unheard without KEYWAY_MAIL_HOOK_SECRET' : ''
+  return `${config.mail.kind} answers, ${queued} queued${advice}`
 }

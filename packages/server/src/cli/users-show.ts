@@ -1,4 +1,9 @@
-import { type Command, table } from './command.ts'
+import { toRfc3339 } from '../clock.ts'
+import type { Suppression } from '../outbox/suppression.ts'
+import type { Services } from '../services.ts'
+import { type EmailAddress, parseEmailAddress, type User } from '../users/user.ts'
+import { type Command, type CommandContext, table } from './command.ts'
+import { sendWindows } from './send-windows.ts'
 import { keyJson, mailJson, sessionJson, userJson } from './user-json.ts'
 
 const SHOWN = 10
@@ -8,36 +13,93 @@ export const commands: Command[] = [
     name: 'users show',
     args: ['WHO'],
     summary: 'Show an account: its keys, sessions and last mails.',
-    help: `WHO is an id or an e-mail address. The first question of every support call, "I got no mail", is answered by
-the last mails with their state; no link and no code is shown.`,
+    help: `WHO is an id or an e-mail address. The first question of every support call, "I got no mail", is answered from
+top to bottom: SUPPRESSED says whether the address bounced (lift it with "mail unsuppress"), LIMITS which window is
+full and when it has room again (empty it with "users clear-limits"), MAILS what became of the last ten. An address
+that has no account yet is shown too when mail was asked for. No link, code or key is shown.`,
     async run(context) {
-      const { storage, users, apiKeys, sessions, clock } = await context.services()
-      const user = await users.find(context.args[0]!)
-      const page = { limit: SHOWN, after: null }
-      const keys = (await apiKeys.list(user.id, null, page)).rows.map(key => keyJson(key, clock.now()))
-      const live = (await sessions.list(user.id, page)).rows.map(sessionJson)
-      const mails = user.email ? (await storage.store.outbox.recentFor(user.email, SHOWN)).map(mailJson) : []
-      const shown = userJson(user)
-      const text = [
-        table(
-          ['USER', ''],
-          Object.entries(shown).map(([name, value]) => [`  ${name}`, String(value ?? '-')]),
-        ),
-        table(
-          ['KEYS', '', '', ''],
-          keys.map(key => [`  ${key.key_prefix}…`, key.status, key.name ?? '-', key.id]),
-        ),
-        table(
-          ['SESSIONS', '', ''],
-          live.map(session => [`  ${session.last_used_at}`, session.network, session.client ?? '-']),
-        ),
-        table(
-          ['MAILS', '', '', ''],
-          mails.map(mail => [`  ${mail.created_at}`, mail.kind, mail.state, mail.last_error ?? '']),
-        ),
-      ].join('\n')
-      context.print({ user: shown, keys, sessions: live, mails }, text)
-      return 0
+      const services = await context.services()
+      const user = await findKnown(services, context.args[0]!)
+      return show(context, services, user)
     },
   },
 ]
+
+/** The account; or, for an address without one, null if there is anything else to tell of it. */
+async function findKnown(services: Services, who: string): Promise<Known> {
+  const email = parseEmailAddress(who)
+  const isStranger = email !== null && (await services.storage.store.users.findByEmail(email)) === null
+  if (!isStranger) {
+    const user = await services.users.find(who)
+    return { user, email: user.email as EmailAddress | null }
+  }
+  const [mail] = await services.storage.store.outbox.recentFor(email, 1)
+  const suppression = await services.suppressions.find(email)
+  return mail || suppression ? { user: null, email } : { user: await services.users.find(who), email }
+}
+
+interface Known {
+  user: User | null
+  email: EmailAddress | null
+}
+
+async function show(context: CommandContext, services: Services, { user, email }: Known): Promise<number> {
+  const { storage, apiKeys, sessions, clock } = services
+  const page = { limit: SHOWN, after: null }
+  const keys = user
+    ? (await apiKeys.list(user.id, null, page)).rows.map(key => keyJson(key, clock.now()))
+    : []
+  const live = user ? (await sessions.list(user.id, page)).rows.map(sessionJson) : []
+  const mails = email ? (await storage.store.outbox.recentFor(email, SHOWN)).map(mailJson) : []
+  const windows = email ? await sendWindows(services, email) : []
+  const suppression = email ? suppressionJson(await services.suppressions.find(email)) : null
+  const shown = user && userJson(user)
+
+  const text = [
+    shown
+      ? rows(
+          'USER',
+          Object.entries(shown).map(([name, value]) => [name, String(value ?? '-')]),
+        )
+      : `NO ACCOUNT\n  ${email} has none yet.`,
+    rows('SUPPRESSED', suppression ? [[suppression.reason, `until ${suppression.until}`]] : []),
+    rows(
+      'LIMITS',
+      windows
+        .filter(({ who, used }) => who === 'address' || used > 0)
+        .map(({ who, window, used, limit, free_at: freeAt }) => [
+          who === 'address' ? window : `${window}, browsers known before`,
+          `${used} of ${limit}`,
+          freeAt ? `full until ${freeAt}` : '',
+        ]),
+    ),
+    rows(
+      'KEYS',
+      keys.map(key => [`${key.key_prefix}…`, key.status, key.name ?? '-', key.id]),
+    ),
+    rows(
+      'SESSIONS',
+      live.map(session => [session.last_used_at, session.network, session.client ?? '-']),
+    ),
+    rows(
+      'MAILS',
+      mails.map(mail => [mail.created_at, mail.kind, mail.state, mail.last_error ?? '']),
+    ),
+  ].join('\n')
+  context.print({ user: shown, suppression, windows, keys, sessions: live, mails }, text)
+  return 0
+}
+
+function rows(title: string, lines: string[][]): string {
+  const filled = lines.length > 0 ? lines : [['none']]
+  return table(
+    [title, ...filled[0]!.slice(1).map(() => '')],
+    filled.map(([first = '', ...rest]) => [`  ${first}`, ...rest]),
+  )
+}
+
+function suppressionJson(suppression: Suppression | null) {
+  if (!suppression) return null
+  const { reason, provider, at, until } = suppression
+  return { reason, provider, at: toRfc3339(at), until: toRfc3339(until) }
+}

@@ -31,6 +31,8 @@ export interface MagicLinkStore {
   lockSends(buckets: { name: string; limits: number[] }[], now: Instant): Promise<SendHistory[]>
   /** Records one accepted send in each bucket. Only after `lockSends` in the same transaction. */
   recordSend(buckets: readonly string[], at: Instant): Promise<void>
+  /** When the sends of a bucket after `since` were accepted, newest first, at most `limit`. Locks nothing. */
+  sendTimes(bucket: string, since: Instant, limit: number): Promise<Instant[]>
   /** Forgets what a bucket counted. */
   clearSends(bucket: string): Promise<void>
   /** Removes links that ended before, and sends older than, the given instants; at most `batch` of each. Returns how many. */

@@ -4,4 +4,6 @@ export interface InstanceStore {
   /** Keeps the value unless one is there already; returns the one that is kept. Two nodes at once agree. */
   keep(name: string, value: string): Promise<string>
   replace(name: string, value: string): Promise<void>
+  /** How many stored values each secret sealed, by the secret's id: what must be listed for this database. */
+  sealedBy(): Promise<Map<string, number>>
 }

@@ -1,5 +1,9 @@
+import { sql } from 'kysely'
 import type { InstanceStore } from './instance-store.ts'
 import type { Scope } from './scope.ts'
+
+/** A sealed value begins with the id of its secret; see secrets.ts. */
+const SECRET_ID_LENGTH = 8
 
 export function createInstanceStore({ db }: Scope): InstanceStore {
   return {
@@ -18,6 +22,17 @@ export function createInstanceStore({ db }: Scope): InstanceStore {
         .returning('value')
         .executeTakeFirstOrThrow()
       return row.value
+    },
+    async sealedBy() {
+      const { rows } = await sql<{ id: string; count: number }>`
+        select substr(sealed, 1, ${sql.lit(SECRET_ID_LENGTH)}) as id, count(*) as count from (
+          select sealed_seed as sealed from signing_keys
+          union all select sealed_secret from sessions where ended_at is null
+          union all select sealed_content from messages where sealed_content is not null
+          union all select sealed_mail from inbox
+          union all select value from instance where name = 'address-pepper'
+        ) as sealed_values group by 1`.execute(db)
+      return new Map(rows.map(({ id, count }) => [id, count]))
     },
     async replace(name, value) {
       await db

@@ -2,7 +2,7 @@ import type { MagicLink } from '../magic-links/magic-link.ts'
 import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
 import type { MagicLinkRow } from './schema.ts'
 import { countOf, type Scope } from './scope.ts'
-import { clearSends, lockSends, pruneSends, recordSend } from './sends.ts'
+import { clearSends, lockSends, pruneSends, recordSend, sendTimes } from './sends.ts'
 
 export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore {
   return {
@@ -46,6 +46,7 @@ export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore 
     lockSends: (buckets, now) => lockSends(db, buckets, now),
     recordSend: (buckets, at) => recordSend(db, buckets, at),
     clearSends: bucket => clearSends(db, bucket),
+    sendTimes: (bucket, since, limit) => sendTimes(db, bucket, since, limit),
     async prune(linksBefore, sendsBefore, batch) {
       const old = db.selectFrom('magic_links').select('id').where('expires_at', '<', linksBefore).limit(batch)
       const links = countOf(await db.deleteFrom('magic_links').where('id', 'in', old).executeTakeFirst())

@@ -80,6 +80,18 @@ export async function recordSend(db: Db, buckets: readonly string[], at: Instant
     .execute()
 }
 
+export async function sendTimes(db: Db, bucket: string, since: Instant, limit: number): Promise<Instant[]> {
+  const rows = await db
+    .selectFrom('sends')
+    .select('sent_at')
+    .where('bucket', '=', bucket)
+    .where('sent_at', '>', since)
+    .orderBy('sent_at', 'desc')
+    .limit(limit)
+    .execute()
+  return rows.map(row => row.sent_at)
+}
+
 /** The numbering goes on; without its rows nothing of it counts. */
 export async function clearSends(db: Db, bucket: string): Promise<void> {
   await db.deleteFrom('sends').where('bucket', '=', bucket).execute()

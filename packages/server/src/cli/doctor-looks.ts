@@ -1,0 +1,88 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { isLoopbackHost } from '../network.ts'
+import type { Services } from '../services.ts'
+import { type Finding, look } from './doctor-finding.ts'
+
+const ANSWER_WITHIN_MS = 5000
+const OTHERS = 0o077
+
+/** Only its owner may read the embedded state and the secret in it. */
+export async function lookAtDataDir(config: Config): Promise<Finding[]> {
+  if (config.database.engine !== 'sqlite') return []
+  const files = [config.dataDir, join(config.dataDir, 'secret')].filter(file => existsSync(file))
+  const open = files.filter(file => (statSync(file).mode & OTHERS) !== 0)
+  const detail =
+    open.length === 0
+      ? `${config.dataDir} is its owner's alone`
+      : `others on this machine can read ${open.join(' and ')}: run chmod -R go= ${config.dataDir}`
+  return [{ check: 'data directory', ok: open.length === 0, detail }]
+}
+
+/** Asks from outside, as a client would, whether what answers there is this very installation and what it says of itself. */
+export async function lookAtPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
+  let readiness: { checks: { name: string; ok: boolean; detail?: string }[] } | null = null
+  const reached = await look('public URL', async () => {
+    const published = (await ask(`${config.publicUrl}/.well-known/jwks.json`)) as { keys?: { kid: string }[] }
+    const own = new Set(signingKeys.jwks().keys.map(({ kid }) => kid))
+    if (!published.keys?.some(({ kid }) => own.has(kid)))
+      throw new Error(
+        `${config.publicUrl} answers, but it is not this service: its signing keys are others. Check DNS and the proxy, or KEYWAY_PUBLIC_URL`,
+      )
+    readiness = (await ask(`${config.publicUrl}/readyz`)) as typeof readiness
+    return `${config.publicUrl} is this service`
+  })
+  const checks: { name: string; ok: boolean; detail?: string }[] =
+    (readiness as { checks: { name: string; ok: boolean; detail?: string }[] } | null)?.checks ?? []
+  const complaints = checks.filter(({ ok }) => !ok)
+  return [
+    reached,
+    ...complaints.map(({ name, detail }) => ({
+      check: `readiness, ${name.replaceAll('_', ' ')}`,
+      ok: false,
+      detail: detail ?? 'not ready',
+    })),
+  ]
+}
+
+async function ask(url: string): Promise<unknown> {
+  const options = {
+    headers: { accept: 'application/json' },
+    signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    redirect: 'manual' as const,
+  }
+  const response = await fetch(url, options).catch((error: Error) => {
+    const { code } = (error.cause ?? error) as NodeJS.ErrnoException
+    throw new Error(
+      `${url} does not answer (${code ?? error.name}). Is the service running, and does the name lead here? TLS errors are the proxy's certificate`,
+    )
+  })
+  const body = await response.json().catch(() => null)
+  if (body === null || typeof body !== 'object')
+    throw new Error(
+      `${url} answers ${response.status}, and not as this service does. Check the proxy's routes`,
+    )
+  return body
+}
+
+/** What the settings alone show; what requests have shown comes from /readyz. */
+export function lookAtProxies(config: Config): Finding[] {
+  const check = 'proxies'
+  const { protocol, hostname } = new URL(config.publicUrl)
+  const everyone = config.trustedProxies.filter(cidr => cidr.endsWith('/0'))
+  if (everyone.length > 0) {
+    const detail = `KEYWAY_TRUSTED_PROXIES=${everyone.join(',')} lets every client choose its own address, and so escape every limit: list your proxies alone`
+    return [{ check, ok: false, detail }]
+  }
+  if (protocol === 'https:' && !isLoopbackHost(hostname) && config.trustedProxies.length === 0) {
+    const detail =
+      'the public URL is https, so something in front ends TLS, but KEYWAY_TRUSTED_PROXIES is empty: all clients count as that one address. Set it to the address of the proxy, for example 127.0.0.1'
+    return [{ check, ok: false, detail }]
+  }
+  const detail =
+    config.trustedProxies.length > 0
+      ? `X-Forwarded-For is believed from ${config.trustedProxies.join(', ')}`
+      : 'none are trusted; clients connect directly'
+  return [{ check, ok: true, detail }]
+}

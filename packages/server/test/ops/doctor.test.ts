@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { chmodSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { createSecrets } from '../../src/secrets.ts'
+import type { Services } from '../../src/services.ts'
+import { createJourney } from '../support/journey.ts'
+import { freePort } from '../support/serve.ts'
+import { runCommand } from './command.ts'
+import { startKeyway } from './running.ts'
+
+interface Finding {
+  check: string
+  ok: boolean
+  detail: string
+}
+
+/** What doctor says where `change` has put something wrong. */
+async function examine(t: TestContext, change: (services: Services) => Partial<Services> = () => ({})) {
+  const { services, url } = await startKeyway(t)
+  const { status, data, text } = await runCommand({ ...services, ...change(services) } as Services, 'doctor')
+  const findings: Finding[] = data.findings
+  const wrong = findings.filter(({ ok }) => !ok)
+  return { status, text, findings, wrong, url }
+}
+
+function withConfig(change: Partial<Services['config']>) {
+  return ({ config }: Services) => ({ config: { ...config, ...change } })
+}
+
+test('doctor finds nothing on a healthy service, and says what it looked at', async t => {
+  const { status, findings, wrong, text } = await examine(t)
+  assert.deepEqual(wrong, [])
+  assert.equal(status, 0)
+  assert.deepEqual(
+    findings.map(({ check }) => check),
+    ['data directory', 'database', 'clock', 'secrets', 'signing keys', 'mail', 'public URL', 'proxies'],
+  )
+  assert.match(text, /^ok {4}data directory: /)
+})
+
+test('a public URL at which nothing answers, or another service, is named', async t => {
+  const nothing = `http://localhost:${await freePort()}`
+  const dead = await examine(t, withConfig({ publicUrl: nothing }))
+  assert.equal(dead.status, 1)
+  assert.deepEqual(
+    dead.wrong.map(({ check }) => check),
+    ['public URL'],
+  )
+  assert.match(dead.wrong[0]!.detail, /ECONNREFUSED.*running/)
+
+  const stranger = await startKeyway(t)
+  const moved = await examine(t, withConfig({ publicUrl: stranger.url }))
+  assert.match(moved.wrong[0]!.detail, /not this service/)
+
+  const other = createServer((_, response) => response.end('<h1>Welcome to nginx</h1>')).listen(0)
+  t.after(() => other.close())
+  const page = `http://localhost:${(other.address() as AddressInfo).port}`
+  const wrong = await examine(t, withConfig({ publicUrl: page }))
+  assert.match(wrong.wrong[0]!.detail, /not as this service does/)
+})
+
+test('a proxy that is not named shows, by settings and by what requests brought', async t => {
+  const open = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
+  assert.match(open.wrong[0]!.detail, /escape every limit/)
+  const https = await examine(t, withConfig({ publicUrl: 'https://keyway.example' }))
+  assert.ok(
+    https.wrong.some(({ check, detail }) => check === 'proxies' && /KEYWAY_TRUSTED_PROXIES/.test(detail)),
+  )
+
+  const { services, url } = await startKeyway(t)
+  await fetch(`${url}/livez`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
+  await fetch(`${url}/v1/me`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
+  const { data } = await runCommand(services, 'doctor')
+  const found = data.findings.find(({ check }: Finding) => check === 'readiness, trusted proxies')
+  assert.match(found.detail, /KEYWAY_TRUSTED_PROXIES/)
+})
+
+test('a data directory that others can read, and clocks that differ, are named', async t => {
+  const { services } = await startKeyway(t)
+  chmodSync(services.config.dataDir, 0o755)
+  const readable = await runCommand(services, 'doctor')
+  assert.match(readable.text, /LOOK {2}data directory: .*chmod -R go=/)
+  chmodSync(services.config.dataDir, 0o700)
+  const clock = { now: () => services.clock.now(), synchronize: async () => {}, skew: -90_000 }
+  const skewed = await runCommand({ ...services, clock }, 'doctor')
+  assert.match(skewed.text, /LOOK {2}clock: .*90000 ms/)
+})
+
+test('values of an older or an unknown secret are counted, with what to do', async t => {
+  const { services, url } = await startKeyway(t)
+  await createJourney(url).sendLink('ada@example.com')
+  const fresh = Buffer.alloc(32, 1)
+  const both = createSecrets([fresh, ...services.config.secrets])
+  const older = await runCommand({ ...services, secrets: both }, 'doctor')
+  assert.match(older.text, /LOOK {2}secrets: \d+ stored values .*keys reseal/)
+  const lost = await runCommand({ ...services, secrets: createSecrets([fresh]) }, 'doctor')
+  assert.match(
+    lost.text,
+    /LOOK {2}secrets: \d+ stored values were sealed by a secret that KEYWAY_SECRET does not list/,
+  )
+  const spare = createSecrets([...services.config.secrets, fresh])
+  const ready = await runCommand({ ...services, secrets: spare }, 'doctor')
+  assert.match(ready.text, /ok {4}secrets: .*can be taken out/)
+})
+
+test('a mail server that refuses, and mail that does not leave, are named without the password', async t => {
+  const mail = {
+    kind: 'smtp' as const,
+    host: '127.0.0.1',
+    port: await freePort(),
+    secure: false,
+    requireTls: false,
+    user: 'keyway',
+    password: 'smtp-pass-phrase',
+  }
+  const { wrong, text } = await examine(t, withConfig({ mail }))
+  assert.match(wrong.find(({ check }) => check === 'mail')!.detail, /KEYWAY_MAIL_URL/)
+  assert.doesNotMatch(text, /smtp-pass-phrase/)
+
+  const late = await examine(t, services => ({
+    storage: {
+      ...services.storage,
+      store: {
+        ...services.storage.store,
+        outbox: {
+          ...services.storage.store.outbox,
+          depth: async now => ({ queued: 3, oldestDueAt: now - 120_000 }),
+        },
+      },
+    },
+  }))
+  assert.match(late.wrong[0]!.detail, /3 queued mails has waited for 120 s/)
+})
