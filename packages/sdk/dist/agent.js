@@ -1,25 +1,17 @@
 import { AgentTokenSource } from './agent-token-source.js';
-import { fullJitter } from './backoff.js';
 import { systemClock } from './clock.js';
+import { Dial } from './dial.js';
 import { Emitter } from './emitter.js';
-import { environment, randomId, serviceOrigin } from './environment.js';
+import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.js';
 import { KeywayError } from './errors.js';
 import { HubConnection, } from './hub-connection.js';
-import { MessageStream } from './message-stream.js';
+import { Inbox } from './inbox.js';
 import { PendingSends } from './pending-sends.js';
-import { RecentIds } from './recent-ids.js';
 import { Renewal } from './renewal.js';
+import { RESTART_JITTER_MS, Retries } from './retries.js';
 import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.js';
-/** Exchange, handshake and `ready` together may take this long; then the attempt counts as failed. */
-const DIAL_TIMEOUT_MS = 10_000;
-/** A restarted service is not met by all its agents in the same instant. */
-const RESTART_JITTER_MS = 1_000;
-/** A connection that lived this long starts the back-off from the beginning. */
-const STABLE_AFTER_MS = 5_000;
 /** How long past its announced end a drained connection is still listened to. */
 const DRAIN_MARGIN_MS = 5_000;
-/** How long nothing is sent after the hub said that it was too much. */
-const RATE_LIMIT_PAUSE_MS = 1_000;
 /**
  * An agent that stays connected exactly as long as its key may: it exchanges the key for a short token, connects,
  * renews in place, comes back after every fault, and stops for good when it is told to.
@@ -33,9 +25,9 @@ export class Agent extends Emitter {
     #WebSocket;
     #clock;
     #tokens;
-    #sends = new PendingSends();
-    #seen = new RecentIds();
-    #streams = new Set();
+    #sends;
+    #inbox = new Inbox();
+    #retries = new Retries();
     #idPrefix = randomId();
     #idCounter = 0;
     #forgetSignal = () => { };
@@ -43,8 +35,6 @@ export class Agent extends Emitter {
     #drained = new Map();
     #dialing;
     #cancelWait;
-    #cancelPause;
-    #failures = 0;
     #stopped;
     /** Starts at once; listeners that are added in the same tick hear everything. */
     constructor(options = {}) {
@@ -53,6 +43,7 @@ export class Agent extends Emitter {
         this.#hubUrl = `${origin.replace(/^http/, 'ws')}/hub`;
         this.#WebSocket = options.WebSocket ?? platformWebSocket();
         this.#clock = options.clock ?? systemClock;
+        this.#sends = new PendingSends(this.#clock);
         this.#tokens = new AgentTokenSource({
             origin,
             apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
@@ -80,9 +71,7 @@ export class Agent extends Emitter {
     send(to, data, { signal } = {}) {
         if (this.#stopped)
             return Promise.reject(this.#stopped.error ?? closedError());
-        const sending = this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal);
-        this.#flush();
-        return sending;
+        return this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal);
     }
     /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
     close() {
@@ -90,11 +79,9 @@ export class Agent extends Emitter {
     }
     /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
     [Symbol.asyncIterator]() {
-        const stream = new MessageStream(ended => this.#streams.delete(ended));
+        const stream = this.#inbox.open();
         if (this.#stopped)
-            stream.end(this.#stopped.error);
-        else
-            this.#streams.add(stream);
+            this.#inbox.end(this.#stopped.error);
         return stream;
     }
     #obey(signal) {
@@ -109,17 +96,15 @@ export class Agent extends Emitter {
     #dial() {
         if (this.#stopped || this.#dialing)
             return;
-        const dial = {
-            cancelDeadline: this.#clock.after(DIAL_TIMEOUT_MS, () => {
-                dial.connection?.close();
-                this.#dialFailed(dial, { code: 1006, reason: 'no answer in time' });
-            }),
-        };
-        this.#dialing = dial;
-        this.#tokens.get().then(token => {
-            if (this.#dialing === dial)
-                dial.connection = this.#connect(token);
-        }, error => this.#dialFailed(dial, error));
+        this.#dialing = new Dial({
+            tokens: this.#tokens,
+            clock: this.#clock,
+            open: token => this.#connect(token),
+            onFailed: why => {
+                this.#dialing = undefined;
+                this.#comeBack(why);
+            },
+        });
     }
     #connect(token) {
         return new HubConnection({
@@ -132,15 +117,8 @@ export class Agent extends Emitter {
             onClosed: (connection, closed) => this.#closed(connection, closed),
         });
     }
-    #dialFailed(dial, why) {
-        if (this.#dialing !== dial)
-            return;
-        dial.cancelDeadline();
-        this.#dialing = undefined;
-        this.#comeBack(why);
-    }
     #ready(connection, frame) {
-        this.#dialing?.cancelDeadline();
+        this.#dialing?.succeeded();
         this.#dialing = undefined;
         this.#cancelWait?.();
         this.#current?.renewal.stop();
@@ -153,14 +131,14 @@ export class Agent extends Emitter {
         const ready = readyEvent(frame);
         this.#current = { connection, renewal, since: this.#clock.now(), ready };
         renewal.schedule(frame.expires_in);
+        this.#sends.use(connection);
         this.emit('ready', ready);
-        this.#flush();
     }
     #frame(connection, frame) {
         if (frame.type === 'message')
             this.#message(connection, frame);
         if (frame.type === 'sent')
-            this.#acknowledged(frame.id, frame.delivered);
+            this.#sends.acknowledge(frame.id, frame.delivered);
         if (frame.type === 'error')
             this.#refused(connection, frame);
         if (frame.type === 'draining')
@@ -175,23 +153,14 @@ export class Agent extends Emitter {
         }
     }
     #message(connection, frame) {
-        const { id, from, from_key_id, data } = frame;
-        // While a drained connection overlaps its successor, one message to this key reaches both.
-        if (!this.#seen.add(`${from} ${id}`, connection))
-            return;
-        const message = { id, from, fromKeyId: from_key_id, data };
-        this.emit('message', message);
-        for (const stream of this.#streams)
-            stream.push(message);
-    }
-    #acknowledged(id, delivered) {
-        this.#sends.acknowledge(id, delivered);
-        this.#flush();
+        const message = this.#inbox.take(connection, frame);
+        if (message)
+            this.emit('message', message);
     }
     #refused(connection, frame) {
         const { code, detail, id } = frame;
         if (id !== undefined && code === 'rate_limited') {
-            this.#sendLater(id);
+            this.#sends.postpone(id);
         }
         else if (id !== undefined) {
             const isOurs = code === 'unknown_type' || code === 'invalid_frame';
@@ -200,17 +169,6 @@ export class Agent extends Emitter {
         else if (this.#current?.connection === connection && code !== 'unknown_type') {
             this.#current.renewal.refused();
         }
-    }
-    #sendLater(id) {
-        this.#sends.postpone(id);
-        this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {
-            this.#cancelPause = undefined;
-            this.#flush();
-        });
-    }
-    #flush() {
-        if (this.#current && !this.#cancelPause)
-            this.#sends.flush(this.#current.connection);
     }
     /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
     #drain(connection, closeInSeconds) {
@@ -230,21 +188,17 @@ export class Agent extends Emitter {
         this.#drained.get(connection)?.();
         this.#drained.delete(connection);
         this.#sends.lost(connection);
-        if (this.#dialing?.connection === connection)
-            this.#dialFailed(this.#dialing, closed);
+        if (this.#dialing?.owns(connection))
+            this.#dialing.fail(closed);
         else if (this.#current?.connection === connection)
             this.#lost(closed);
         else if (reconnectAfter(closed.code) === 'never')
             this.#stop(stopErrorFromClose(closed));
-        // A drained one whose successor is up: what it left unacknowledged goes over the successor.
-        else
-            this.#flush();
     }
     #lost(closed) {
         const { renewal, since } = this.#current;
         renewal.stop();
-        if (this.#clock.now() - since >= STABLE_AFTER_MS)
-            this.#failures = 0;
+        this.#retries.afterConnectionOf(this.#clock.now() - since);
         this.#current = undefined;
         this.#comeBack(closed);
     }
@@ -261,18 +215,10 @@ export class Agent extends Emitter {
         }
         if (reconnect === 'exchange')
             this.#tokens.forget();
-        const wait = this.#waitBefore(reconnect, why);
+        const wait = this.#retries.next(reconnect, why, this.#clock.random());
         // An attempt that is under way (the successor of a drained connection) goes on.
         this.#dialAfter(wait);
         this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) });
-    }
-    #waitBefore(reconnect, why) {
-        const attempt = this.#failures++;
-        const random = this.#clock.random();
-        if (attempt === 0 && reconnect !== 'backoff')
-            return random * RESTART_JITTER_MS;
-        const asked = why instanceof KeywayError ? (why.retryAfter ?? 0) * 1000 : 0;
-        return asked + fullJitter(attempt, random);
     }
     #dialAfter(ms) {
         this.#cancelWait?.();
@@ -297,21 +243,17 @@ export class Agent extends Emitter {
         this.#stopped = { error };
         this.#forgetSignal();
         this.#cancelWait?.();
-        this.#cancelPause?.();
         this.#endConnections();
         this.#sends.refuseAll(error ?? closedError());
-        const unheard = error && this.listening('stopped') === 0 && this.#streams.size === 0;
-        for (const stream of this.#streams)
-            stream.end(error);
-        this.#streams.clear();
+        const iterated = this.#inbox.end(error);
         // An agent that ends without anybody hearing why would look like a bug of the program around it.
-        if (unheard)
+        const unheard = this.listening('stopped') === 0 && !iterated;
+        if (error && unheard)
             console.error(`@keyway/sdk: the agent stopped. ${error.message}`);
         this.emit('stopped', { error });
     }
     #endConnections() {
-        this.#dialing?.cancelDeadline();
-        this.#dialing?.connection?.close();
+        this.#dialing?.giveUp();
         this.#dialing = undefined;
         for (const [connection, giveUp] of this.#drained) {
             giveUp();
@@ -322,13 +264,6 @@ export class Agent extends Emitter {
         this.#current?.connection.close();
         this.#current = undefined;
     }
-}
-function platformWebSocket() {
-    const { WebSocket } = globalThis;
-    if (WebSocket)
-        return WebSocket;
-    const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
-    throw new KeywayError('invalid_configuration', advice);
 }
 function readyEvent(frame) {
     return {

@@ -33,6 +33,8 @@ export interface HubConnectionOptions {
 export declare class HubConnection {
     #private;
     constructor(options: HubConnectionOptions);
+    /** Whether the handshake was answered and the socket is still open. */
+    get isOpen(): boolean;
     /** Hands a frame to the socket; false when it can take none. */
     send(frame: AgentFrame): boolean;
     /** Lets go at once: a dead line may take minutes to finish a closing handshake. Nothing is reported any more. */

@@ -21,6 +21,10 @@ export class HubConnection {
         this.#socket.onerror = () => { }; // a close event follows and says all there is to know
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
     }
+    /** Whether the handshake was answered and the socket is still open. */
+    get isOpen() {
+        return this.#socket.readyState === OPEN;
+    }
     /** Hands a frame to the socket; false when it can take none. */
     send(frame) {
         if (this.#over || this.#socket.readyState !== OPEN)

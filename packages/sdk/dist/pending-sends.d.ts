@@ -1,3 +1,4 @@
+import type { SdkClock } from './clock.js';
 import { KeywayError } from './errors.js';
 import type { HubConnection } from './hub-connection.js';
 import { type Json } from './protocol.js';
@@ -8,17 +9,18 @@ export declare const PENDING_MAX_BYTES: number;
 export interface Delivery {
     delivered: number;
 }
-/** Sends that are not acknowledged yet, in their order. */
+/** Sends that are not acknowledged yet, in their order, on their way over the connection in use. */
 export declare class PendingSends {
     #private;
+    constructor(clock: SdkClock);
     /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
     add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery>;
-    /** Sends over this connection what is not under way on another one, as far as the window allows. */
-    flush(connection: HubConnection): void;
-    /** The hub asked for patience with this one: it is sent again with the next flush. */
-    postpone(id: string): void;
+    /** From now on over this connection. */
+    use(connection: HubConnection): void;
     /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
     lost(connection: HubConnection): void;
+    /** The hub asked for patience with this one: it is sent again, and nothing before it, a second later. */
+    postpone(id: string): void;
     acknowledge(id: string, delivered: number): void;
     refuse(id: string, error: KeywayError): void;
     refuseAll(error: KeywayError): void;

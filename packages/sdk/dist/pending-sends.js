@@ -5,10 +5,18 @@ export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
 /** So many are under way at once: a full queue must not run into the hub's limit of frames at every reconnection. */
 const WINDOW = 64;
-/** Sends that are not acknowledged yet, in their order. */
+/** How long nothing is sent after the hub said that it was too much. */
+const RATE_LIMIT_PAUSE_MS = 1_000;
+/** Sends that are not acknowledged yet, in their order, on their way over the connection in use. */
 export class PendingSends {
+    #clock;
     #pending = new Map();
     #bytes = 0;
+    #connection;
+    #cancelPause;
+    constructor(clock) {
+        this.#clock = clock;
+    }
     /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
     add(id, to, data, signal) {
         const frame = { type: 'send', id, to, data };
@@ -30,10 +38,51 @@ export class PendingSends {
                 abort();
             else
                 signal?.addEventListener('abort', abort, { once: true });
+            this.#flush();
         });
     }
-    /** Sends over this connection what is not under way on another one, as far as the window allows. */
-    flush(connection) {
+    /** From now on over this connection. */
+    use(connection) {
+        this.#connection = connection;
+        this.#flush();
+    }
+    /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
+    lost(connection) {
+        if (this.#connection === connection)
+            this.#connection = undefined;
+        for (const pending of this.#pending.values()) {
+            if (pending.sentOn === connection)
+                pending.sentOn = undefined;
+        }
+        this.#flush();
+    }
+    /** The hub asked for patience with this one: it is sent again, and nothing before it, a second later. */
+    postpone(id) {
+        const pending = this.#pending.get(id);
+        if (pending)
+            pending.sentOn = undefined;
+        this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {
+            this.#cancelPause = undefined;
+            this.#flush();
+        });
+    }
+    acknowledge(id, delivered) {
+        this.#take(id)?.resolve({ delivered });
+        this.#flush();
+    }
+    refuse(id, error) {
+        this.#take(id)?.reject(error);
+    }
+    refuseAll(error) {
+        this.#cancelPause?.();
+        for (const id of [...this.#pending.keys()])
+            this.refuse(id, error);
+    }
+    /** Sends what is not under way, as far as the window allows. */
+    #flush() {
+        const connection = this.#connection;
+        if (!connection || this.#cancelPause)
+            return;
         let underWay = 0;
         for (const pending of this.#pending.values()) {
             if (underWay++ >= WINDOW)
@@ -44,29 +93,6 @@ export class PendingSends {
                 return;
             pending.sentOn = connection;
         }
-    }
-    /** The hub asked for patience with this one: it is sent again with the next flush. */
-    postpone(id) {
-        const pending = this.#pending.get(id);
-        if (pending)
-            pending.sentOn = undefined;
-    }
-    /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
-    lost(connection) {
-        for (const pending of this.#pending.values()) {
-            if (pending.sentOn === connection)
-                pending.sentOn = undefined;
-        }
-    }
-    acknowledge(id, delivered) {
-        this.#take(id)?.resolve({ delivered });
-    }
-    refuse(id, error) {
-        this.#take(id)?.reject(error);
-    }
-    refuseAll(error) {
-        for (const id of [...this.#pending.keys()])
-            this.refuse(id, error);
     }
     #take(id) {
         const pending = this.#pending.get(id);

@@ -6,10 +6,10 @@ import type {
   AgentReady,
 } from './agent-options.ts'
 import { AgentTokenSource } from './agent-token-source.ts'
-import { fullJitter } from './backoff.ts'
 import { systemClock } from './clock.ts'
+import { Dial } from './dial.ts'
 import { Emitter } from './emitter.ts'
-import { environment, randomId, serviceOrigin } from './environment.ts'
+import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.ts'
 import { KeywayError } from './errors.ts'
 import {
   type HubClosed,
@@ -17,29 +17,15 @@ import {
   type ReadyFrame,
   type WebSocketConstructor,
 } from './hub-connection.ts'
-import { MessageStream } from './message-stream.ts'
+import { Inbox } from './inbox.ts'
 import { type Delivery, PendingSends } from './pending-sends.ts'
 import type { Json, ServerFrame } from './protocol.ts'
-import { RecentIds } from './recent-ids.ts'
 import { Renewal } from './renewal.ts'
+import { RESTART_JITTER_MS, Retries } from './retries.ts'
 import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.ts'
 
-/** Exchange, handshake and `ready` together may take this long; then the attempt counts as failed. */
-const DIAL_TIMEOUT_MS = 10_000
-/** A restarted service is not met by all its agents in the same instant. */
-const RESTART_JITTER_MS = 1_000
-/** A connection that lived this long starts the back-off from the beginning. */
-const STABLE_AFTER_MS = 5_000
 /** How long past its announced end a drained connection is still listened to. */
 const DRAIN_MARGIN_MS = 5_000
-/** How long nothing is sent after the hub said that it was too much. */
-const RATE_LIMIT_PAUSE_MS = 1_000
-
-interface Dial {
-  connection?: HubConnection
-  cancelDeadline: () => void
-}
-
 interface Live {
   connection: HubConnection
   renewal: Renewal
@@ -60,9 +46,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #WebSocket: WebSocketConstructor
   #clock
   #tokens: AgentTokenSource
-  #sends = new PendingSends()
-  #seen = new RecentIds()
-  #streams = new Set<MessageStream<AgentMessage>>()
+  #sends: PendingSends
+  #inbox = new Inbox()
+  #retries = new Retries()
   #idPrefix = randomId()
   #idCounter = 0
   #forgetSignal = () => {}
@@ -71,8 +57,6 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #drained = new Map<HubConnection, () => void>()
   #dialing: Dial | undefined
   #cancelWait: (() => void) | undefined
-  #cancelPause: (() => void) | undefined
-  #failures = 0
   #stopped: { error?: KeywayError } | undefined
 
   /** Starts at once; listeners that are added in the same tick hear everything. */
@@ -82,6 +66,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#hubUrl = `${origin.replace(/^http/, 'ws')}/hub`
     this.#WebSocket = options.WebSocket ?? platformWebSocket()
     this.#clock = options.clock ?? systemClock
+    this.#sends = new PendingSends(this.#clock)
     this.#tokens = new AgentTokenSource({
       origin,
       apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
@@ -111,9 +96,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
    */
   send(to: string, data: Json, { signal }: { signal?: AbortSignal } = {}): Promise<Delivery> {
     if (this.#stopped) return Promise.reject(this.#stopped.error ?? closedError())
-    const sending = this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal)
-    this.#flush()
-    return sending
+    return this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal)
   }
 
   /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
@@ -123,9 +106,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage> {
-    const stream = new MessageStream<AgentMessage>(ended => this.#streams.delete(ended))
-    if (this.#stopped) stream.end(this.#stopped.error)
-    else this.#streams.add(stream)
+    const stream = this.#inbox.open()
+    if (this.#stopped) this.#inbox.end(this.#stopped.error)
     return stream
   }
 
@@ -139,19 +121,15 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   #dial(): void {
     if (this.#stopped || this.#dialing) return
-    const dial: Dial = {
-      cancelDeadline: this.#clock.after(DIAL_TIMEOUT_MS, () => {
-        dial.connection?.close()
-        this.#dialFailed(dial, { code: 1006, reason: 'no answer in time' })
-      }),
-    }
-    this.#dialing = dial
-    this.#tokens.get().then(
-      token => {
-        if (this.#dialing === dial) dial.connection = this.#connect(token)
+    this.#dialing = new Dial({
+      tokens: this.#tokens,
+      clock: this.#clock,
+      open: token => this.#connect(token),
+      onFailed: why => {
+        this.#dialing = undefined
+        this.#comeBack(why)
       },
-      error => this.#dialFailed(dial, error),
-    )
+    })
   }
 
   #connect(token: string): HubConnection {
@@ -166,15 +144,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     })
   }
 
-  #dialFailed(dial: Dial, why: unknown): void {
-    if (this.#dialing !== dial) return
-    dial.cancelDeadline()
-    this.#dialing = undefined
-    this.#comeBack(why)
-  }
-
   #ready(connection: HubConnection, frame: ReadyFrame): void {
-    this.#dialing?.cancelDeadline()
+    this.#dialing?.succeeded()
     this.#dialing = undefined
     this.#cancelWait?.()
     this.#current?.renewal.stop()
@@ -187,13 +158,13 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     const ready = readyEvent(frame)
     this.#current = { connection, renewal, since: this.#clock.now(), ready }
     renewal.schedule(frame.expires_in)
+    this.#sends.use(connection)
     this.emit('ready', ready)
-    this.#flush()
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
     if (frame.type === 'message') this.#message(connection, frame)
-    if (frame.type === 'sent') this.#acknowledged(frame.id, frame.delivered)
+    if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
     if (this.#current?.connection !== connection) return
@@ -205,41 +176,20 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #message(connection: HubConnection, frame: Extract<ServerFrame, { type: 'message' }>): void {
-    const { id, from, from_key_id, data } = frame
-    // While a drained connection overlaps its successor, one message to this key reaches both.
-    if (!this.#seen.add(`${from} ${id}`, connection)) return
-    const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
-    this.emit('message', message)
-    for (const stream of this.#streams) stream.push(message)
-  }
-
-  #acknowledged(id: string, delivered: number): void {
-    this.#sends.acknowledge(id, delivered)
-    this.#flush()
+    const message = this.#inbox.take(connection, frame)
+    if (message) this.emit('message', message)
   }
 
   #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
     const { code, detail, id } = frame
     if (id !== undefined && code === 'rate_limited') {
-      this.#sendLater(id)
+      this.#sends.postpone(id)
     } else if (id !== undefined) {
       const isOurs = code === 'unknown_type' || code === 'invalid_frame'
       this.#sends.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail))
     } else if (this.#current?.connection === connection && code !== 'unknown_type') {
       this.#current.renewal.refused()
     }
-  }
-
-  #sendLater(id: string): void {
-    this.#sends.postpone(id)
-    this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {
-      this.#cancelPause = undefined
-      this.#flush()
-    })
-  }
-
-  #flush(): void {
-    if (this.#current && !this.#cancelPause) this.#sends.flush(this.#current.connection)
   }
 
   /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
@@ -259,17 +209,15 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#drained.get(connection)?.()
     this.#drained.delete(connection)
     this.#sends.lost(connection)
-    if (this.#dialing?.connection === connection) this.#dialFailed(this.#dialing, closed)
+    if (this.#dialing?.owns(connection)) this.#dialing.fail(closed)
     else if (this.#current?.connection === connection) this.#lost(closed)
     else if (reconnectAfter(closed.code) === 'never') this.#stop(stopErrorFromClose(closed))
-    // A drained one whose successor is up: what it left unacknowledged goes over the successor.
-    else this.#flush()
   }
 
   #lost(closed: HubClosed): void {
     const { renewal, since } = this.#current!
     renewal.stop()
-    if (this.#clock.now() - since >= STABLE_AFTER_MS) this.#failures = 0
+    this.#retries.afterConnectionOf(this.#clock.now() - since)
     this.#current = undefined
     this.#comeBack(closed)
   }
@@ -285,18 +233,10 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       return
     }
     if (reconnect === 'exchange') this.#tokens.forget()
-    const wait = this.#waitBefore(reconnect, why)
+    const wait = this.#retries.next(reconnect, why, this.#clock.random())
     // An attempt that is under way (the successor of a drained connection) goes on.
     this.#dialAfter(wait)
     this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) })
-  }
-
-  #waitBefore(reconnect: string, why: unknown): number {
-    const attempt = this.#failures++
-    const random = this.#clock.random()
-    if (attempt === 0 && reconnect !== 'backoff') return random * RESTART_JITTER_MS
-    const asked = why instanceof KeywayError ? (why.retryAfter ?? 0) * 1000 : 0
-    return asked + fullJitter(attempt, random)
   }
 
   #dialAfter(ms: number): void {
@@ -322,20 +262,17 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#stopped = { error }
     this.#forgetSignal()
     this.#cancelWait?.()
-    this.#cancelPause?.()
     this.#endConnections()
     this.#sends.refuseAll(error ?? closedError())
-    const unheard = error && this.listening('stopped') === 0 && this.#streams.size === 0
-    for (const stream of this.#streams) stream.end(error)
-    this.#streams.clear()
+    const iterated = this.#inbox.end(error)
     // An agent that ends without anybody hearing why would look like a bug of the program around it.
-    if (unheard) console.error(`@keyway/sdk: the agent stopped. ${error.message}`)
+    const unheard = this.listening('stopped') === 0 && !iterated
+    if (error && unheard) console.error(`@keyway/sdk: the agent stopped. ${error.message}`)
     this.emit('stopped', { error })
   }
 
   #endConnections(): void {
-    this.#dialing?.cancelDeadline()
-    this.#dialing?.connection?.close()
+    this.#dialing?.giveUp()
     this.#dialing = undefined
     for (const [connection, giveUp] of this.#drained) {
       giveUp()
@@ -346,13 +283,6 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#current?.connection.close()
     this.#current = undefined
   }
-}
-
-function platformWebSocket(): WebSocketConstructor {
-  const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
-  if (WebSocket) return WebSocket
-  const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).'
-  throw new KeywayError('invalid_configuration', advice)
 }
 
 function readyEvent(frame: ReadyFrame): AgentReady {

@@ -59,6 +59,11 @@ export class HubConnection {
       this.#end({ code: event.code, reason: event.reason })
   }
 
+  /** Whether the handshake was answered and the socket is still open. */
+  get isOpen(): boolean {
+    return this.#socket.readyState === OPEN
+  }
+
   /** Hands a frame to the socket; false when it can take none. */
   send(frame: AgentFrame): boolean {
     if (this.#over || this.#socket.readyState !== OPEN) return false

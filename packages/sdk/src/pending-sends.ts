@@ -1,3 +1,4 @@
+import type { SdkClock } from './clock.ts'
 import { KeywayError } from './errors.ts'
 import type { HubConnection } from './hub-connection.ts'
 import { type AgentFrame, HUB_MAX_FRAME_BYTES, type Json } from './protocol.ts'
@@ -8,6 +9,9 @@ export const PENDING_MAX_BYTES = 1024 * 1024
 
 /** So many are under way at once: a full queue must not run into the hub's limit of frames at every reconnection. */
 const WINDOW = 64
+
+/** How long nothing is sent after the hub said that it was too much. */
+const RATE_LIMIT_PAUSE_MS = 1_000
 
 /** The hub's acknowledgement: written to so many open connections. */
 export interface Delivery {
@@ -23,10 +27,17 @@ interface Pending {
   reject(error: unknown): void
 }
 
-/** Sends that are not acknowledged yet, in their order. */
+/** Sends that are not acknowledged yet, in their order, on their way over the connection in use. */
 export class PendingSends {
+  #clock: SdkClock
   #pending = new Map<string, Pending>()
   #bytes = 0
+  #connection: HubConnection | undefined
+  #cancelPause: (() => void) | undefined
+
+  constructor(clock: SdkClock) {
+    this.#clock = clock
+  }
 
   /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
   add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery> {
@@ -47,35 +58,38 @@ export class PendingSends {
       this.#bytes += bytes
       if (signal?.aborted) abort()
       else signal?.addEventListener('abort', abort, { once: true })
+      this.#flush()
     })
   }
 
-  /** Sends over this connection what is not under way on another one, as far as the window allows. */
-  flush(connection: HubConnection): void {
-    let underWay = 0
-    for (const pending of this.#pending.values()) {
-      if (underWay++ >= WINDOW) return
-      if (pending.sentOn) continue
-      if (!connection.send(pending.frame)) return
-      pending.sentOn = connection
-    }
-  }
-
-  /** The hub asked for patience with this one: it is sent again with the next flush. */
-  postpone(id: string): void {
-    const pending = this.#pending.get(id)
-    if (pending) pending.sentOn = undefined
+  /** From now on over this connection. */
+  use(connection: HubConnection): void {
+    this.#connection = connection
+    this.#flush()
   }
 
   /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
   lost(connection: HubConnection): void {
+    if (this.#connection === connection) this.#connection = undefined
     for (const pending of this.#pending.values()) {
       if (pending.sentOn === connection) pending.sentOn = undefined
     }
+    this.#flush()
+  }
+
+  /** The hub asked for patience with this one: it is sent again, and nothing before it, a second later. */
+  postpone(id: string): void {
+    const pending = this.#pending.get(id)
+    if (pending) pending.sentOn = undefined
+    this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {
+      this.#cancelPause = undefined
+      this.#flush()
+    })
   }
 
   acknowledge(id: string, delivered: number): void {
     this.#take(id)?.resolve({ delivered })
+    this.#flush()
   }
 
   refuse(id: string, error: KeywayError): void {
@@ -83,7 +97,21 @@ export class PendingSends {
   }
 
   refuseAll(error: KeywayError): void {
+    this.#cancelPause?.()
     for (const id of [...this.#pending.keys()]) this.refuse(id, error)
+  }
+
+  /** Sends what is not under way, as far as the window allows. */
+  #flush(): void {
+    const connection = this.#connection
+    if (!connection || this.#cancelPause) return
+    let underWay = 0
+    for (const pending of this.#pending.values()) {
+      if (underWay++ >= WINDOW) return
+      if (pending.sentOn) continue
+      if (!connection.send(pending.frame)) return
+      pending.sentOn = connection
+    }
   }
 
   #take(id: string): Pending | undefined {

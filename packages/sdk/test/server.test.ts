@@ -138,6 +138,30 @@ describe('against the real service', () => {
     }
   })
 
+  test('a line that was silent for a moment costs no second attempt, whatever connections the platform kept', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const line = await startSilentLine(t, url)
+    const { key } = await keyway.apiKeys.create()
+    const clock = createManualClock()
+    const agent = new Agent({ url: line.url, apiKey: key, clock, WebSocket: platformWebSocket })
+    t.after(() => agent.close())
+    const events = record(agent)
+    await events.ready.next()
+    line.swallow()
+    line.restore()
+    clock.advance(35_000)
+    await events.disconnected.next()
+    let waited = 0
+    while (!agent.connected && waited < 20_000) {
+      const back = Promise.withResolvers<void>()
+      agent.once('ready', () => back.resolve())
+      waited += clock.next()!
+      clock.advance(clock.next()!)
+      await Promise.race([back.promise, new Promise(resolve => setTimeout(resolve, 500))])
+    }
+    assert.ok(waited <= 5_000, `back after 35 s and ${waited / 1000} s`)
+  })
+
   test('a full queue of 256 messages is sent whole, in spite of the limits', async t => {
     const { url, keyway } = await startKeyway(t)
     const { key } = await keyway.apiKeys.create()

@@ -1,0 +1,29 @@
+import { MessageStream } from './message-stream.js';
+import { RecentIds } from './recent-ids.js';
+/** What arrives, each message once, for all iterations over it. */
+export class Inbox {
+    #seen = new RecentIds();
+    #streams = new Set();
+    /** The message of a frame; undefined when the other of two connections that overlap has brought it before. */
+    take(connection, { id, from, from_key_id, data }) {
+        if (!this.#seen.add(`${from} ${id}`, connection))
+            return undefined;
+        const message = { id, from, fromKeyId: from_key_id, data };
+        for (const stream of this.#streams)
+            stream.push(message);
+        return message;
+    }
+    open() {
+        const stream = new MessageStream(ended => this.#streams.delete(ended));
+        this.#streams.add(stream);
+        return stream;
+    }
+    /** Ends all iterations, with the error if there is one; whether there was any. */
+    end(error) {
+        const streams = [...this.#streams];
+        this.#streams.clear();
+        for (const stream of streams)
+            stream.end(error);
+        return streams.length > 0;
+    }
+}

@@ -1,0 +1,37 @@
+import type { AgentMessage } from './agent-options.ts'
+import type { KeywayError } from './errors.ts'
+import type { HubConnection } from './hub-connection.ts'
+import { MessageStream } from './message-stream.ts'
+import type { ServerFrame } from './protocol.ts'
+import { RecentIds } from './recent-ids.ts'
+
+/** What arrives, each message once, for all iterations over it. */
+export class Inbox {
+  #seen = new RecentIds()
+  #streams = new Set<MessageStream<AgentMessage>>()
+
+  /** The message of a frame; undefined when the other of two connections that overlap has brought it before. */
+  take(
+    connection: HubConnection,
+    { id, from, from_key_id, data }: Extract<ServerFrame, { type: 'message' }>,
+  ): AgentMessage | undefined {
+    if (!this.#seen.add(`${from} ${id}`, connection)) return undefined
+    const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
+    for (const stream of this.#streams) stream.push(message)
+    return message
+  }
+
+  open(): MessageStream<AgentMessage> {
+    const stream = new MessageStream<AgentMessage>(ended => this.#streams.delete(ended))
+    this.#streams.add(stream)
+    return stream
+  }
+
+  /** Ends all iterations, with the error if there is one; whether there was any. */
+  end(error: KeywayError | undefined): boolean {
+    const streams = [...this.#streams]
+    this.#streams.clear()
+    for (const stream of streams) stream.end(error)
+    return streams.length > 0
+  }
+}
