@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
+import type { ErrorCode } from '@keyway/sdk/protocol'
 import { type Context, Hono } from 'hono'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
@@ -16,6 +17,7 @@ import { docsPage } from './docs-page.ts'
 import { type Challenge, toKeywayError, toProblem } from './errors.ts'
 import { createOpenApi } from './openapi.ts'
 import { createPathTable } from './path-table.ts'
+import { createRefusalLog } from './refusal-log.ts'
 import { readJson, readQuery } from './request.ts'
 import { createRequestLimits, type RequestLimits } from './request-limits.ts'
 import { notFound, paramNames, type Route, type RouteInput, readIdempotencyKey, readParams } from './route.ts'
@@ -84,6 +86,7 @@ export function createApp(options: AppOptions): HttpApp {
   const cors = createCors(options.corsOrigins)
   const limits = options.limits ?? createRequestLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
+  const noteRefusal = createRefusalLog({ log, clock })
   const routes = createRoutes({
     ...options,
     proxyMistake: () => callers.proxyMistake,
@@ -144,13 +147,14 @@ export function createApp(options: AppOptions): HttpApp {
     const startedAt = performance.now()
     const caller = callers.of(incoming)
     let answered: Answered | Answer
-    let code: string | null = null
+    let code: ErrorCode | null = null
     try {
       answered = await run(caller)
     } catch (thrown) {
       const error = toKeywayError(thrown, requestId, log)
       const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
       code = refusal.code
+      noteRefusal({ code, route: declared.operation, network: caller.network, request_id: requestId })
       answered = problemOf(refusal, requestId, challengeOf(declared))
     }
     const milliseconds = performance.now() - startedAt

@@ -2,6 +2,7 @@ import type { TestContext } from 'node:test'
 import { createAgentTokens } from '../../src/agent-tokens/agent-tokens.ts'
 import { createApiKeys } from '../../src/api-keys/api-keys.ts'
 import { createAccounts } from '../../src/billing/accounts.ts'
+import type { Log } from '../../src/log.ts'
 import { createMagicLinks } from '../../src/magic-links/magic-links.ts'
 import type { SendWindow } from '../../src/magic-links/send-limits.ts'
 import { type Caller, networkOf } from '../../src/network.ts'
@@ -31,6 +32,7 @@ export interface ServiceOverrides {
   networkLimits?: SendWindow[] | null
   verifyUrl?: string
   maxActiveKeys?: number
+  log?: Log
   /** Another node on the same database: its storage, and the test storage that it came from. */
   on?: { node: Storage; of: TestStorage }
 }
@@ -48,7 +50,8 @@ export type Services = Awaited<ReturnType<typeof openServices>>
 export async function openServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
   const opened = overrides.on?.of ?? (await openTestStorage(engine, t))
   const storage: Storage = overrides.on?.node ?? opened.storage
-  const { clock, secrets, log } = opened
+  const { clock, secrets } = opened
+  const log = overrides.log ?? opened.log
   const publicUrl = PUBLIC_URL
   const lifetimes = { ...LIFETIMES, ...overrides.lifetimes }
 

@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { WebSocket } from 'ws'
+import { createLog } from '../../src/log.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { basic, openServer } from '../support/http.ts'
+import { createEmptyDatabase } from '../support/postgres.ts'
+import { environment, freePort, launcher, serve, temporaryFolder } from '../support/serve.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { createFormBrowser } from './web-browser.ts'
+
+const ADA = 'ada.lovelace@example.com'
+
+/** Everything that was ever secret in one run, and everything that a stranger or an operator could read of it. */
+async function wholeChain(engine: EngineName, t: TestContext) {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const smtpPassword = `smtp-${randomBytes(12).toString('hex')}`
+  const databasePassword = `database-${randomBytes(12).toString('hex')}`
+  const smtp = await startSmtpServer(t, { startTls: false, auth: { user: 'keyway', password: smtpPassword } })
+  const secret = randomBytes(32).toString('base64')
+  const hookSecret = `whsec_${randomBytes(24).toString('base64')}`
+  const secrets = new Set<string>([smtpPassword, databasePassword, secret, hookSecret])
+  const settings: Record<string, string> = {
+    KEYWAY_PORT: String(await freePort()),
+    KEYWAY_DATA_DIR: join(folder.path, 'data'),
+    KEYWAY_LOG_LEVEL: 'debug',
+    KEYWAY_SECRET: secret,
+    KEYWAY_MAIL_URL: `smtp://keyway:${smtpPassword}@127.0.0.1:${smtp.port}`,
+    KEYWAY_MAIL_HOOK_SECRET: hookSecret,
+    KEYWAY_SUPPORT_EMAIL: 'support@example.net',
+    KEYWAY_MAIL_FROM: 'Keyway <no-reply@example.net>',
+    KEYWAY_FAILURE_LIMITS: '25/minute',
+  }
+  if (engine === 'postgres') {
+    const database = await createEmptyDatabase()
+    t.after(database.drop)
+    const url = new URL(database.url)
+    url.password = databasePassword
+    settings.KEYWAY_DATABASE_URL = url.href
+  }
+  const server = await serve(settings)
+  t.after(() => server.end('SIGKILL'))
+  const readable: string[] = []
+
+  async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+    const response = await fetch(server.url + path, {
+      method,
+      headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+      body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body),
+    })
+    const text = await response.text()
+    // What hands a secret out on purpose is no leak; every other answer must hold none.
+    const handsOut = response.ok && /magic-link|refresh|agent-token|api-keys/.test(path) && method === 'POST'
+    if (!handsOut) readable.push(text)
+    return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+  }
+  const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
+  const keyway = (...args: string[]) =>
+    promisify(execFile)(process.execPath, [launcher, ...args], { env: environment(settings) }).catch(
+      error => error as { stdout: string; stderr: string },
+    )
+
+  async function mailed() {
+    const before = smtp.mails.length
+    const { body } = await call('POST', '/auth/send-magic-link', { email: ADA })
+    await smtp.received(before + 1)
+    const mail = smtp.mails.slice(before).find(({ text }) => text.includes('token='))!
+    const [, token = ''] = /token=([\w-]{43})/.exec(mail.text)!
+    const [code = ''] = /\b\d{4} ?\d{4}\b/.exec(mail.text.replace(/https?:\S+/g, ''))!
+    for (const each of [token, code.replace(' ', ''), body.login_id]) secrets.add(each)
+    return { token, code: code.replace(' ', ''), loginId: body.login_id as string }
+  }
+  async function signIn() {
+    const { token } = await mailed()
+    const { body } = await call('POST', '/auth/verify-magic-link', { email: ADA, token })
+    secrets.add(body.access_token).add(body.refresh_token)
+    return { ...body, token }
+  }
+
+  // Sign-in, every way and every failure.
+  const first = await signIn()
+  await call('POST', '/auth/verify-magic-link', { email: ADA, token: first.token })
+  await call('POST', '/auth/verify-magic-link', { email: 'other@example.com', token: first.token })
+  const byCode = await mailed()
+  await call('POST', '/auth/verify-magic-link', { email: ADA, login_id: byCode.loginId, code: '00000000' })
+  const second = await call('POST', '/auth/verify-magic-link', {
+    email: ADA,
+    login_id: byCode.loginId,
+    code: byCode.code,
+  })
+  secrets.add(second.body.access_token).add(second.body.refresh_token)
+  const refreshed = await call('POST', '/auth/refresh', { refresh_token: second.body.refresh_token })
+  secrets.add(refreshed.body.refresh_token).add(refreshed.body.access_token)
+  const reused = await call('POST', '/auth/refresh', { refresh_token: second.body.refresh_token })
+  assert.equal(reused.body.code, 'refresh_token_reused')
+  await call('POST', '/auth/refresh', { refresh_token: refreshed.body.refresh_token })
+
+  // Keys, their exchange, the hub, apps.
+  const mine = bearer(first.access_token)
+  const made = await call('POST', '/v1/api-keys', { name: 'one' }, mine)
+  const rotated = await call('POST', `/v1/api-keys/${made.body.id}/rotate`, {}, mine)
+  secrets.add(made.body.key).add(rotated.body.key)
+  const agent = await call('POST', '/auth/agent-token', { api_key: rotated.body.key })
+  secrets.add(agent.body.token)
+  await call('GET', '/v1/me', undefined, bearer(rotated.body.key))
+  await call('GET', '/v1/me', undefined, bearer(agent.body.token))
+  await call('GET', `/v1/api-keys?token=${made.body.key}`, undefined, mine)
+  await call('GET', `/nowhere/${made.body.key}?access_token=${first.access_token}`)
+  await call('POST', '/auth/agent-token', { api_key: `${made.body.key}x` })
+  await call('POST', '/auth/agent-token', `{"api_key": "${made.body.key}"`)
+  await call('POST', '/auth/agent-token', { api_key: [made.body.key] })
+  await hubVisits(server.url, agent.body.token, made.body.key)
+  await keyway('apps', 'add', 'shop', '--name', 'Shop')
+  const appSecret = (await keyway('apps', 'secret', 'shop')).stdout.trim()
+  secrets.add(appSecret)
+  await call('POST', '/auth/introspect', { token: rotated.body.key }, basic('shop', appSecret))
+  await call('POST', '/auth/introspect', { token: first.access_token }, basic('shop', `${appSecret}x`))
+  const charge = { user_id: first.user.id, amount: '0.01', description: 'a call' }
+  const idempotency = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+  await call('POST', '/v1/charges', charge, { ...basic('shop', appSecret), ...idempotency })
+  await call('POST', '/hooks/mail/resend', { type: 'email.bounced' }, { 'svix-signature': 'v1,x' })
+  const complaint = { RecordType: 'SpamComplaint', Email: 'gone@example.com' }
+  await call('POST', '/hooks/mail/postmark', complaint, basic('keyway', hookSecret))
+  await call('POST', '/auth/send-magic-link', { email: 'gone@example.com' })
+
+  // Pages, with their cookies.
+  const browser = createFormBrowser(server.url)
+  const before = smtp.mails.length
+  await browser.submit('/sign-in', '/sign-in', { email: ADA })
+  await smtp.received(before + 1)
+  const [, pageToken = ''] = /token=([\w-]{43})/.exec(smtp.mails.at(-1)!.text)!
+  secrets.add(pageToken)
+  await browser.submit(`/verify?token=${pageToken}&email=${encodeURIComponent(ADA)}`, '/verify', {})
+  for (const value of browser.cookies.values()) secrets.add(value)
+  assert.ok(browser.cookies.has('keyway_session'))
+  await browser.get(`/verify?token=${pageToken}&email=${encodeURIComponent(ADA)}`)
+
+  // Limits, endings, the operator.
+  for (let guess = 0; guess < 40; guess++)
+    await call('POST', '/auth/agent-token', { api_key: `svc_${'A'.repeat(32)}` })
+  for (let sent = 0; sent < 6; sent++) await call('POST', '/auth/send-magic-link', { email: ADA })
+  await call('POST', '/auth/revoke', { token: rotated.body.key })
+  await call('POST', '/auth/agent-token', { api_key: rotated.body.key })
+  for (const path of [
+    '/v1/me',
+    '/v1/sessions',
+    '/v1/api-keys',
+    '/v1/security-events',
+    '/v1/me/ledger',
+    '/v1/agents',
+  ])
+    await call('GET', path, undefined, mine)
+  for (const args of [['users', 'show', ADA], ['users', 'suspend', ADA], ['check-config'], ['doctor']]) {
+    const { stdout, stderr } = await keyway(...args)
+    readable.push(stdout, stderr)
+  }
+  await call('GET', '/v1/me', undefined, mine)
+  await call('POST', '/auth/logout', { refresh_token: first.refresh_token })
+  readable.push((await (await fetch(`${server.url}/metrics`)).text()) ?? '')
+  await server.end('SIGTERM')
+  return { secrets, log: server.output(), readable, settings }
+}
+
+/** A good visit, and those that are refused. */
+async function hubVisits(url: string, token: string, key: string): Promise<void> {
+  const hub = `${url.replace('http', 'ws')}/hub`
+  const visit = (socket: WebSocket) =>
+    new Promise<void>(resolve => {
+      socket.on('message', () => socket.close())
+      socket.on('close', () => resolve())
+      socket.on('error', () => resolve())
+    })
+  await visit(new WebSocket(hub, ['keyway.hub.v1'], { headers: { Authorization: `Bearer ${token}` } }))
+  await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${token}`]))
+  await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${token.slice(0, -4)}AAAA`]))
+  await visit(new WebSocket(`${hub}?token=${token}`))
+  await visit(new WebSocket(hub, { headers: { Authorization: `Bearer ${key}` } }))
+}
+
+forEachEngine(engine => {
+  test('LOG-01: logs, metrics, errors, lists and commands hold no secret ever issued, nor a whole address', async t => {
+    const { secrets, log, readable } = await wholeChain(engine, t)
+    assert.ok(secrets.size > 20, `${secrets.size} secrets`)
+    assert.ok(log.split('\n').length > 100, 'the log was at debug')
+    for (const text of [log, ...readable]) {
+      for (const secret of secrets) {
+        const at = text.indexOf(secret)
+        assert.equal(at, -1, `…${text.slice(Math.max(0, at - 200), at + secret.length + 20)}…`)
+      }
+    }
+    assert.doesNotMatch(log, /[a-z.]{3,}@example\.com/, 'addresses are masked')
+  })
+})
+
+test('LOG-01: a handler that crashes tells the log and not the client, and neither what was sent', async t => {
+  const lines: string[] = []
+  const log = createLog('debug', { write: line => void lines.push(line) })
+  const server = await openServer('sqlite', t, { log })
+  const { tokens } = await server.signIn('ada@example.com')
+  const key = await server.createKey(tokens.accessToken)
+  server.agentTokens.exchange = () => Promise.reject(new TypeError('cannot read properties of undefined'))
+  const answer = await server.post('/auth/agent-token', { api_key: key.key })
+  assert.deepEqual([answer.status, answer.body.code], [500, 'internal_error'])
+  assert.doesNotMatch(answer.text, /TypeError|undefined|\.ts/)
+  const failed = lines.find(line => line.includes('request failed'))!
+  assert.match(failed, /TypeError/)
+  assert.equal(JSON.parse(failed).request_id, answer.body.request_id)
+  assert.ok(!lines.join().includes(key.key) && !lines.join().includes(tokens.accessToken))
+})
+
+test('LOG-01: wrong settings are named without their values, from files too', async t => {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const file = join(folder.path, 'secret')
+  writeFileSync(file, 'file-secret-that-is-too-short')
+  const settings = {
+    KEYWAY_DATA_DIR: folder.path,
+    KEYWAY_SECRET_FILE: file,
+    KEYWAY_DATABASE_URL: 'mysql://keyway:db-pass-phrase@db/keyway',
+    KEYWAY_MAIL_URL: 'smtp://keyway:mail%pass@smtp.example.com',
+    KEYWAY_MAIL_HOOK_SECRET: 'short-hook',
+  }
+  const failed = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
+    env: environment(settings),
+  }).catch(error => error as { code: number; stdout: string; stderr: string })
+  assert.equal((failed as { code: number }).code, 78)
+  assert.doesNotMatch(failed.stdout + failed.stderr, /file-secret|db-pass|mail%pass|short-hook/)
+  assert.match(failed.stderr, /KEYWAY_SECRET/)
+})
+
+test('LOG-02: whatever strangers write into fields, paths and headers, each line of the log stays one JSON object', async t => {
+  const lines: string[] = []
+  const log = createLog('debug', { write: line => void lines.push(line) })
+  const server = await openServer('sqlite', t, { log })
+  const nasty = 'x\r\n{"level":"error","msg":"forged"}\u001b[31m\u2028"}'
+  const { tokens } = await server.signIn('ada@example.com')
+  const { call } = server
+  const agent = { 'User-Agent': 'curl"}\t{"level":"error"' }
+  await call('POST', '/v1/api-keys', { token: tokens.accessToken, body: { name: nasty }, headers: agent })
+  await call('PATCH', '/v1/me', { token: tokens.accessToken, body: { name: nasty }, headers: agent })
+  await call('POST', '/auth/send-magic-link', { body: { email: `${nasty}@example.com` }, headers: agent })
+  await call('POST', '/auth/agent-token', { body: { api_key: nasty }, headers: agent })
+  await call('GET', `/${encodeURIComponent(nasty)}`, { headers: agent })
+  await server.raw(`GET /%0d%0a{"level":"error"} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: "}\r\n\r\n`)
+  assert.ok(lines.length > 4)
+  for (const line of lines) {
+    const parsed = JSON.parse(line)
+    assert.equal(line.indexOf('\n'), line.length - 1)
+    assert.ok(!line.includes('\u001b'))
+    assert.notEqual(parsed.msg, 'forged')
+  }
+})
+
+test('LOG-03: refused credentials, rights and limits stand in the log with time, operation, network and request id', async t => {
+  const lines: string[] = []
+  const log = createLog('info', { write: line => void lines.push(line) })
+  const server = await openServer('sqlite', t, { log, failureLimits: [{ window: 'minute', limit: 3 }] })
+  const { tokens } = await server.signIn('ada@example.com')
+  await server.get('/v1/me', { token: tokens.accessToken })
+  assert.deepEqual(lines, [], 'at info what succeeds has no line')
+  const refused = []
+  for (let guess = 0; guess < 5; guess++)
+    refused.push(await server.post('/auth/agent-token', { api_key: `svc_${'B'.repeat(32)}` }))
+  await server.post('/auth/agent-token', { nonsense: true })
+  const told = lines.map(line => JSON.parse(line))
+  assert.deepEqual(
+    told.map(({ code, request_id }) => [code, request_id]),
+    refused.map(({ body }) => [body.code, body.request_id]),
+  )
+  assert.equal(told.at(-1).code, 'rate_limited')
+  assert.deepEqual(
+    [told[0].route, told[0].network, told[0].level, Number.isNaN(Date.parse(told[0].time))],
+    ['exchangeApiKey', '127.0.0.1', 'info', false],
+  )
+  for (let guess = 0; guess < 200; guess++) await server.get('/v1/me', { token: 'x' })
+  assert.ok(lines.length < 60, 'a flood is counted, not written')
+})
