@@ -11,7 +11,7 @@ import { day, formToken, type Html, pageHead, time } from './layout.ts'
 import { words } from './words.ts'
 
 const LEDGER_ROWS = 20
-const EVENT_ROWS = 20
+const EVENT_ROWS = 10
 
 /** /account: profile, balance, plan, which apps may charge, ledger, what happened. */
 export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -67,7 +67,7 @@ function authorizationRow({ appId, name, grantedAt, revokedAt }: ChargeAuthoriza
     ? html`<span class="tag">${account.withdrawn}</span> ${day(revokedAt)}`
     : html`<span class="tag active">${account.granted}</span> ${day(grantedAt)}`
   return html`<li class="item"><div class="what"><span class="name">${name}</span></div><p class="when">${since}</p>
-<form class="buttons" method="post" action="/account/charging/${appId}/${isWithdrawn ? 'grant' : 'withdraw'}">${formToken(token)}<button class="second small ${isWithdrawn ? '' : 'harm'}">${label}<span class="unseen">: ${name}</span></button></form></li>`
+<form class="buttons" method="post" action="/account/charging/${appId}/${isWithdrawn ? 'grant' : 'withdraw'}">${formToken(token)}<button class="second small ${isWithdrawn ? '' : 'harm'}">${label}<span class="unseen"> ${name}</span></button></form></li>`
 }
 
 function ledgerTable(entries: readonly LedgerEntry[]): Html {

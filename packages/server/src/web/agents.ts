@@ -44,7 +44,7 @@ function agentRow(agent: LiveAgent, token: string): Html {
 <div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient}</p></div>
 <p class="when">${agents.since} ${time(agent.connectedAt)}<br><code>${agent.address}</code></p>
 <div class="buttons">
-<form method="post" action="/agents/${agent.connectionId}/test">${formToken(token)}<button class="second small">${agents.test}<span class="unseen">: ${name}</span></button></form>
+<form method="post" action="/agents/${agent.connectionId}/test">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>
 <form method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>
 </div></li>`
 }

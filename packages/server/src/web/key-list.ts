@@ -28,7 +28,7 @@ function row(key: ApiKey, now: Instant): Html {
   const cell = (label: string, content: Html | string) =>
     html`<td role="cell" data-label="${label}">${content}</td>`
   return html`<tr role="row" class="key ${status}"><th scope="row" role="rowheader"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>
-${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, lastUsed(key, status))}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}
+${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, lastUsed(key, status, day))}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}
 <td role="cell" class="end">${status === 'active' ? html`<a class="revoke" href="/keys/${key.id}/revoke">${keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>` : ''}</td></tr>
 `
 }
@@ -44,8 +44,8 @@ function access({ scopes }: ApiKey): Html | string {
   return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${words.keys.moreScopes(hidden)}` : ''}`
 }
 
-export function lastUsed(key: ApiKey, status: ApiKeyStatus): Html | string {
-  if (key.lastUsedAt) return time(key.lastUsedAt)
+export function lastUsed(key: ApiKey, status: ApiKeyStatus, show = time): Html | string {
+  if (key.lastUsedAt) return show(key.lastUsedAt)
   return status === 'active' ? html`<span class="stands-out">${words.keys.never}</span>` : words.keys.never
 }
 
@@ -58,9 +58,8 @@ export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html |
 }
 
 export function statusTag(key: ApiKey, status: ApiKeyStatus): Html {
-  const { keys } = words
-  const replaced = key.replacedBy && status === 'active'
-  return html`<span class="tag ${replaced ? 'warn' : status}">${replaced ? keys.replaced : keys.statuses[status]}</span>`
+  const { statuses, replaced } = words.keys
+  return html`<span class="tag ${status}">${statuses[status]}</span>${key.replacedBy && status === 'active' ? html` <span class="tag warn">${replaced}</span>` : ''}`
 }
 
 export function filterLinks(filter: ApiKeyStatus | null): Html {

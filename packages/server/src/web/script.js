@@ -58,7 +58,8 @@ for (const element of document.querySelectorAll('[data-countdown]')) {
   const tick = () => {
     const left = Math.ceil((until - performance.now()) / 1000)
     button.disabled = left > 0
-    element.textContent = left > 0 ? element.dataset.words.replace('{}', left) : ''
+    const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`
+    element.textContent = left > 0 ? element.dataset.words.replace('{}', clock) : ''
     if (left > 0) setTimeout(tick, 250)
   }
   tick()

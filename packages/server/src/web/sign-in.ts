@@ -63,6 +63,11 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   return renderSignIn(kit, c, { problem, email, appId }, 429)
 }
 
+/** `0:57`, as the script counts on. */
+function countdown(seconds: number): string {
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+}
+
 function duration(seconds: number): string {
   const { units } = words
   if (seconds < 120) return units.seconds(seconds)
@@ -173,7 +178,7 @@ ${formToken(token)}
 <button class="plain" id="resend">${checkMail.resend}</button>
 <a href="/sign-in">${checkMail.wrongAddress}</a>
 </form>
-<p class="hint countdown" data-countdown="${pause}" data-enables="resend" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(pause) : ''}</p>
+<p class="hint countdown" data-countdown="${pause}" data-enables="resend" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(countdown(pause)) : ''}</p>
 </section>`
   return kit.render(c, { title: checkMail.title, problem: said.problem ?? null }, body, status)
 }

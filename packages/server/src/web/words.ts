@@ -60,7 +60,7 @@ export const words = {
     expired: 'That code has expired. Send a new one.',
     used: 'That code was used already, or another one after it. Send a new one.',
     resend: 'Send again',
-    wait: (seconds: number | string) => `You can send again in ${seconds} s.`,
+    wait: (time: string) => `You can send again in ${time}.`,
     limited: (wait: string, setting?: string) =>
       `Too many mails were sent. Try again in ${wait}.${setting ? ` The limit is the setting ${setting}.` : ''}`,
     wrongAddress: 'Wrong address?',
@@ -196,6 +196,7 @@ export const words = {
     emptyLead: 'Create a key and run the line that comes with it. The agent appears here by itself.',
     disconnect: 'Disconnect',
     test: 'Send a test',
+    testTo: 'to',
     since: 'Since',
     unknownClient: 'Unknown program',
     count: (count: number) =>

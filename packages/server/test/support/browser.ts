@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
+import { after, type TestContext } from 'node:test'
 import { tool } from '../../../../tools/install.ts'
 
 /**
@@ -23,6 +23,7 @@ export interface Browser {
 }
 
 export interface BrowserContext {
+  browser(): Browser
   newPage(): Promise<Page>
   pages(): Page[]
   cookies(): Promise<Cookie[]>
@@ -45,7 +46,8 @@ export interface Answer {
 }
 
 export interface Page {
-  goto(url: string, options?: { waitUntil?: 'load' | 'domcontentloaded' }): Promise<Answer | null>
+  context(): BrowserContext
+  goto(url: string, options?: { waitUntil?: 'load' | 'domcontentloaded' | 'commit' }): Promise<Answer | null>
   reload(): Promise<unknown>
   url(): string
   title(): Promise<string>
@@ -57,7 +59,6 @@ export interface Page {
   frameLocator(selector: string): Pick<Page, 'getByRole' | 'getByText' | 'locator'>
   waitForURL(url: string | RegExp | ((url: URL) => boolean)): Promise<void>
   waitForLoadState(state?: 'load' | 'networkidle'): Promise<void>
-  waitForFunction(expression: string): Promise<unknown>
   evaluate<Result>(expression: string): Promise<Result>
   addInitScript(script: { content: string }): Promise<void>
   emulateMedia(options: { media?: 'print' | 'screen'; colorScheme?: 'light' | 'dark' }): Promise<void>
@@ -87,7 +88,6 @@ export interface Locator {
   press(key: string): Promise<void>
   selectOption(value: string): Promise<unknown>
   textContent(): Promise<string | null>
-  innerText(): Promise<string>
   inputValue(): Promise<string>
   getAttribute(name: string): Promise<string | null>
   isVisible(): Promise<boolean>
@@ -106,14 +106,20 @@ const requireTool = createRequire(join(import.meta.dirname, '../../../../tools/i
 /** Without a window, sound or sandbox: containers that run tests allow none. */
 const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 
-/** A real Chromium, closed after the test; undefined where the test was skipped because there is none. */
-export async function openBrowser(t: TestContext): Promise<Browser | undefined> {
-  const playwright = await tool(t, 'playwright-core')
-  const chromium = playwright && (await tool(t, 'chromium'))
-  if (!chromium) return undefined
-  const browser = await launch(chromium)
-  t.after(() => browser.close())
-  return browser
+/**
+ * One real Chromium for the tests of a file, closed after the last of them. Called once, outside of any test; what it
+ * returns gives undefined where the test was skipped because there is none.
+ */
+export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined> {
+  let browser: Promise<Browser> | undefined
+  after(async () => (await browser)?.close())
+  return async t => {
+    const playwright = await tool(t, 'playwright-core')
+    const chromium = playwright && (await tool(t, 'chromium'))
+    if (!chromium) return undefined
+    browser ??= launch(chromium)
+    return browser
+  }
 }
 
 /** @param chromium the path of a program, or the package that has one */

@@ -61,7 +61,8 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await page.goto(`${used.link!}`.replace(/token=./, 'token=_'))
   await take(page, '04-verify-invalid')
 
-  const elsewhere = await newContextLike(context)
+  const elsewhere = await context.browser().newContext({ viewport: SIZES.desktop })
+  elsewhere.setDefaultTimeout(10_000)
   const other = await elsewhere.newPage()
   await other.goto(used.link!)
   await take(other, '05-verify-elsewhere')
@@ -72,7 +73,6 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await take(other, '07-verify-used')
   for (let sent = 1; sent < 4; sent++) await askForLink(other, web, ADA)
   await other.goto(`${web.url}/check-mail`)
-  await other.waitForFunction('document.querySelector("#resend") !== null')
   await other.evaluate('document.querySelector("#resend").disabled = false')
   await other.locator('#resend').click()
   await other.waitForLoadState('load')
@@ -187,14 +187,4 @@ async function take(page: Page, name: string): Promise<void> {
       await page.screenshot({ path: join(FOLDER, file), fullPage: true })
     }
   }
-}
-
-/** Another browser: none of the first one's cookies. */
-async function newContextLike(context: BrowserContext): Promise<BrowserContext> {
-  const { newContext } = (context as unknown as { browser(): import('./browser.ts').Browser }).browser()
-  const made = await newContext.call((context as unknown as { browser(): unknown }).browser() as never, {
-    viewport: SIZES.desktop,
-  })
-  made.setDefaultTimeout(10_000)
-  return made
 }

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import type { WebSocket } from 'ws'
+import { type Page, sharedBrowser } from '../support/browser.ts'
+import { closeCode, createJourney } from '../support/journey.ts'
+import { askForLink, newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+
+async function connect(web: WebServer, key: string): Promise<WebSocket> {
+  const journey = createJourney(web.url)
+  return journey.connect(await journey.exchange(key))
+}
+
+async function createKey(page: Page, name: string): Promise<string> {
+  await page.getByLabel('Name').fill(name)
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.locator('#new-key').waitFor()
+  return (await page.locator('#new-key').textContent())!
+}
+
+test('the first five minutes: from the sign-in page to a live agent, and its end', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { context, page } = await newPerson(browser)
+  const complaints: string[] = []
+  page.on('console', message => message.type() === 'error' && complaints.push(message.text()))
+  page.on('pageerror', error => complaints.push(error.message))
+
+  const mail = await askForLink(page, web, 'ada@example.com')
+  assert.match(await page.content(), /ada@example\.com/)
+  const fromMail = await context.newPage()
+  await fromMail.goto(mail.link!)
+  await fromMail.waitForURL(/\/keys$/)
+  assert.ok(await fromMail.getByText('Your account is ready').isVisible())
+  await page.waitForURL(/\/keys$/) // the tab that waited goes on by itself
+  await fromMail.close()
+
+  const key = await createKey(page, 'living-room robot')
+  assert.match(key, /^svc_[0-9A-Za-z]{32}$/)
+  assert.ok(await page.getByText('Waiting for your first agent').isVisible())
+  assert.match((await page.locator('#run-line').textContent())!, new RegExp(`KEYWAY_API_KEY=${key} npx`))
+  const agent = await connect(web, key)
+  await page.getByText('Connected. Your agent is live.').waitFor()
+
+  await page.getByRole('link', { name: 'Agents', exact: true }).first().click()
+  await page.getByRole('link', { name: 'living-room robot' }).waitFor()
+  const message = once(agent, 'message')
+  await page.getByRole('button', { name: 'Send a test to living-room robot' }).click()
+  assert.equal(JSON.parse(String((await message)[0])).data.test, true)
+  await page.getByText('The test message was delivered.').waitFor()
+
+  await page.goto(`${web.url}/keys`)
+  await page.getByRole('link', { name: 'Revoke living-room robot' }).click()
+  await page.getByText('1 connected agent is disconnected').waitFor()
+  const closed = closeCode(agent)
+  await page.getByRole('button', { name: 'Revoke this key' }).click()
+  assert.equal(await closed, 4410)
+  await page.getByText('The key was revoked.').waitFor()
+  assert.ok(await page.locator('tr.key.revoked').isVisible())
+  assert.deepEqual(complaints, [])
+})
+
+test('with scripts off: sign in, create a key, revoke it', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser, { javaScriptEnabled: false })
+
+  await signIn(page, web, 'ada@example.com')
+  const key = await createKey(page, 'no scripts')
+  const agent = await connect(web, key)
+  await page.getByRole('link', { name: 'I have saved the key' }).click()
+  await page.getByRole('link', { name: 'Revoke no scripts' }).click()
+  const closed = closeCode(agent)
+  await page.getByRole('button', { name: 'Revoke this key' }).click()
+  assert.equal(await closed, 4410)
+  assert.match(await page.content(), /The key was revoked/)
+})
+
+test('with scripts off the mailed link shows its button, and the button signs in', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser, { javaScriptEnabled: false })
+
+  const { link } = await askForLink(page, web, 'ada@example.com')
+  await page.goto(link!)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(/\/keys/)
+})
+
+test('a key is named, narrowed, given an end, renamed and rotated', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, 'ada@example.com')
+
+  await page.getByLabel('Name').fill('picker')
+  await page.getByLabel('Only what I choose').check()
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.getByText('Choose at least one scope').waitFor()
+  assert.equal(await page.getByLabel('Name').inputValue(), 'picker')
+  await page.getByLabel('agent:connect').check()
+  await page.locator('label[for="expiry-7"]').click()
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.getByRole('link', { name: 'I have saved the key' }).click()
+  const row = page.locator('tr.key').first()
+  assert.match((await row.textContent())!, /picker[\s\S]*agent:connect[\s\S]*Never[\s\S]*soon[\s\S]*Active/)
+
+  await page.getByRole('link', { name: 'picker', exact: true }).click()
+  await page.getByLabel('Name').fill('picker two')
+  await page.getByRole('button', { name: 'Rename' }).click()
+  await page.getByRole('heading', { name: 'picker two' }).waitFor()
+  await page.getByLabel('The old key works for').selectOption('3600')
+  await page.getByRole('button', { name: 'Rotate key' }).click()
+  await page.getByText('The old key works until').waitFor()
+  await page.goto(`${web.url}/keys?status=active`)
+  assert.equal(await page.locator('tr.key').count(), 2)
+  assert.match((await page.locator('tr.key').last().textContent())!, /Replaced/)
+  await page.goto(`${web.url}/keys?status=revoked`)
+  assert.equal(await page.locator('tr.key').count(), 0)
+})
+
+test('a printed page shows no key, and no script can read a token later', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { context, page } = await newPerson(browser)
+  await signIn(page, web, 'ada@example.com')
+  const key = await createKey(page, 'secret')
+
+  await page.emulateMedia({ media: 'print' })
+  assert.ok(!(await page.evaluate<string>('document.body.innerText')).includes(key))
+  const readable = await page.evaluate<string>(
+    'JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])',
+  )
+  assert.equal(readable, '[{},{},""]')
+  for (const cookie of await context.cookies()) {
+    assert.ok(cookie.httpOnly && cookie.sameSite === 'Lax', cookie.name)
+  }
+})

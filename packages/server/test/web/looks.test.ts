@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { parseEmailAddress } from '../../src/users/user.ts'
+import { axeSource, type Browser, type Page, sharedBrowser } from '../support/browser.ts'
+import { createJourney } from '../support/journey.ts'
+import { askForLink, newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+
+const ADA = 'ada@example.com'
+const MAX_PAGE_BYTES = 60 * 1024
+
+const RUN_AXE =
+  "axe.run(document, {iframes: false, runOnly: ['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice']})"
+
+interface Axe {
+  passes: unknown[]
+  violations: { id: string; nodes: { html: string }[] }[]
+}
+
+/** Every page in a state that shows all it has: keys of every status, live agents, mail. */
+async function openPages(
+  t: TestContext,
+  browser: Browser,
+): Promise<{ web: WebServer; page: Page; paths: string[] }> {
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, ADA)
+  const { services } = web.server
+  const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
+  const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: [], name: 'robot', expiresAt: null }
+  const live = await services.apiKeys.create(user.id, wanted, caller)
+  const dead = await services.apiKeys.create(
+    user.id,
+    { ...wanted, name: null, scopes: ['agents:read'] },
+    caller,
+  )
+  await services.apiKeys.rotate(user.id, live.apiKey.id, 3600, caller)
+  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller)
+  const journey = createJourney(web.url)
+  const socket = await journey.connect(await journey.exchange(live.key))
+  t.after(() => socket.terminate())
+  const { id: mailId } = (await web.mails(ADA))[0]!
+  const key = `/keys/${live.apiKey.id}`
+  const paths = [
+    ...[
+      '/keys',
+      '/keys/new',
+      key,
+      `${key}/revoke`,
+      '/keys?status=expired',
+      '/agents',
+      '/sessions',
+      '/account',
+    ],
+    ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
+  ]
+  return { web, page, paths: paths.map(path => web.url + path) }
+}
+
+/** The pages that one sees before signing in, and the empty ones. */
+async function openFirstPages(t: TestContext, browser: Browser): Promise<{ page: Page; paths: string[] }> {
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  const { link } = await askForLink(page, web, 'bob@example.com')
+  const { page: stranger } = await newPerson(browser)
+  await stranger.goto(`${web.url}/sign-in`)
+  await askForLink(stranger, web, 'carol@example.com')
+  const paths = ['/sign-in', '/check-mail', '/inbox', link!.slice(web.url.length), '/verify?token=x&email=y']
+  return { page: stranger, paths: paths.map(path => web.url + path) }
+}
+
+test('axe finds nothing on any page, by day on a desk and by night on a phone', async t => {
+  const browser = await openBrowser(t)
+  const axe = browser && (await axeSource(t))
+  if (!axe) return
+  for (const { page, paths } of [await openFirstPages(t, browser), await openPages(t, browser)]) {
+    for (const path of paths) {
+      await page.goto(path)
+      await page.evaluate(axe)
+      for (const [colorScheme, width] of [
+        ['light', 1280],
+        ['dark', 390],
+      ] as const) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 800 })
+        const { violations, passes } = await page.evaluate<Axe>(RUN_AXE)
+        const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html).join(' ')}`)
+        assert.deepEqual(found, [], `${path} ${colorScheme} ${width}`)
+        assert.ok(passes.length > 10, 'axe looked')
+        const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(overflow <= 0, `${path} is ${overflow} px wider than ${width}`)
+      }
+    }
+  }
+})
+
+const WATCH_SHIFTS = `window.shifts = 0
+new PerformanceObserver(list => { for (const entry of list.getEntries()) window.shifts += entry.value })
+  .observe({ type: 'layout-shift', buffered: true })`
+
+test('each page is under 60 KB in all and nothing in it moves while it loads', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  for (const { page, paths } of [await openFirstPages(t, browser), await openPages(t, browser)]) {
+    for (const path of paths) {
+      const bodies: Promise<Buffer>[] = []
+      const fresh = await page.context().newPage()
+      await fresh.addInitScript({ content: WATCH_SHIFTS })
+      fresh.on('response', answer => {
+        if (answer.headers()['content-type'] !== 'text/event-stream') bodies.push(answer.body())
+      })
+      await fresh.goto(path)
+      await fresh.evaluate('new Promise(done => setTimeout(done, 150))')
+      const shifts = await fresh.evaluate<number>('window.shifts')
+      assert.ok(shifts < 0.001, `${path} moves by ${shifts}`)
+      const sizes = await Promise.all(
+        bodies.map(body =>
+          body.then(
+            ({ length }) => length,
+            () => 0,
+          ),
+        ),
+      )
+      const total = sizes.reduce((sum, size) => sum + size, 0)
+      assert.ok(total > 0 && total < MAX_PAGE_BYTES, `${path} weighs ${total} bytes`)
+      await fresh.close()
+    }
+  }
+})
+
+test('a page paints before its script has come', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await page.route('**/assets/script.js*', () => {}) // never answered
+  await page.goto(`${web.url}/sign-in`, { waitUntil: 'commit' })
+  await page.evaluate(
+    "new Promise(done => new PerformanceObserver(done).observe({ type: 'paint', buffered: true }))",
+  )
+  assert.ok(await page.getByRole('button', { name: 'Send me a link' }).isVisible())
+})
+
+/** Every control that a mouse could use, as the keyboard must reach it too. One radio of a group stands for all. */
+const CONTROLS = `[...document.querySelectorAll('a[href], button, input:not([type=hidden], [type=radio]), input[type=radio]:checked, select, summary, [tabindex="0"]')]
+  .filter(element => element.checkVisibility({visibilityProperty: true}) && !element.disabled).length`
+const FOCUSED = `(() => {
+  const element = document.activeElement
+  if (element === document.body || element.tagName === 'IFRAME') return null
+  const shown = element.matches('.segments input') ? element.nextElementSibling : element
+  const { outlineStyle, outlineWidth } = getComputedStyle(shown)
+  element.dataset.reached = 'yes'
+  const box = shown.getBoundingClientRect()
+  return { visible: outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && box.bottom > 0 && box.top < innerHeight, html: element.outerHTML.slice(0, 120) }
+})()`
+
+test('every control is reached by the keyboard, and one sees where one is', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  for (const { page, paths } of [await openFirstPages(t, browser), await openPages(t, browser)]) {
+    for (const path of paths) {
+      await page.goto(path)
+      await page.evaluate('document.activeElement.blur()')
+      const controls = await page.evaluate<number>(CONTROLS)
+      for (let pressed = 0; pressed < controls + 6; pressed++) {
+        await page.keyboard.press('Tab')
+        const focused = await page.evaluate<{ visible: boolean; html: string } | null>(FOCUSED)
+        if (focused) assert.ok(focused.visible, `${path}: no visible focus on ${focused.html}`)
+      }
+      const reached = await page.evaluate<number>("document.querySelectorAll('[data-reached]').length")
+      assert.ok(reached >= controls, `${path}: ${reached} of ${controls} controls were reached`)
+    }
+  }
+})

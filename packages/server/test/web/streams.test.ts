@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MAX_STREAMS_PER_OWNER } from '../../src/web/streams.ts'
+import { sharedBrowser } from '../support/browser.ts'
+import { createJourney } from '../support/journey.ts'
+import { askForLink, newPerson, signIn, startWeb } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+
+async function openStream(url: string) {
+  const gone = new AbortController()
+  const answer = await fetch(url, { signal: gone.signal, headers: { accept: 'text/event-stream' } })
+  return { answer, gone }
+}
+
+test('mail arrives in the inbox, agents on their page, both without a reload', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page, context } = await newPerson(browser)
+  const inbox = await context.newPage()
+  await inbox.goto(`${web.url}/inbox`)
+  await inbox.getByText('No mail yet').waitFor()
+  await signIn(page, web, 'ada@example.com')
+  await inbox.getByRole('link', { name: /Create your Keyway account/ }).waitFor()
+
+  await page.getByLabel('Name').fill('robot')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  const key = (await page.locator('#new-key').textContent())!
+  await page.goto(`${web.url}/agents`)
+  await page.getByText('No agent is connected').waitFor()
+  const journey = createJourney(web.url)
+  const agent = await journey.connect(await journey.exchange(key))
+  await page.getByRole('link', { name: 'robot' }).waitFor()
+  assert.equal(await page.locator('[data-said]').textContent(), 'One agent is connected now.')
+  await page.getByRole('button', { name: 'Disconnect robot' }).click()
+  await page.getByText('Disconnected.').waitFor()
+  await page.getByText('No agent is connected').waitFor()
+  agent.terminate()
+})
+
+test('the link of a mail in the inbox opens a new tab, and it signs in there', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page, context } = await newPerson(browser)
+  await askForLink(page, web, 'ada@example.com')
+  await page.goto(`${web.url}/inbox`)
+  await page.getByRole('link', { name: /Create your Keyway account/ }).click()
+  const opened = context.waitForEvent('page')
+  await page.frameLocator('iframe.mail').getByRole('link', { name: 'Create account' }).click()
+  await (await opened).waitForURL(/\/keys/)
+})
+
+test('a page whose session was ended elsewhere says so by itself', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page, context } = await newPerson(browser)
+  await signIn(page, web, 'ada@example.com')
+  const session = (await context.cookies()).find(({ name }) => name === 'keyway_session')!
+  await page.goto(`${web.url}/agents`)
+  const { services } = web.server
+  const signedIn = (await services.sessions.authenticateCookie(session.value))!
+  await services.sessions.end(signedIn.user.id, signedIn.session.id, {
+    address: '127.0.0.1',
+    network: '127.0.0.1',
+    client: null,
+  })
+  await page.getByText('You were signed out because this session ended').waitFor()
+})
+
+test('streams are bounded, are given back, and end with the process', async () => {
+  const web = await startWeb(null)
+  const url = `${web.url}/inbox/events`
+  const open = []
+  for (let count = 0; count < MAX_STREAMS_PER_OWNER; count++) open.push(await openStream(url))
+  assert.equal((await openStream(url)).answer.status, 204)
+  open.pop()!.gone.abort()
+  let again = await openStream(url)
+  while (again.answer.status === 204) again = await openStream(url) // as soon as the server has seen the peer go
+
+  const ended = Promise.all([...open, again].map(({ answer }) => answer.text()))
+  const started = performance.now()
+  await web.close()
+  await ended
+  assert.ok(performance.now() - started < 2500, 'nothing waited for the streams')
+})
