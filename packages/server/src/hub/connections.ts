@@ -1,7 +1,6 @@
 import type { AgentFrame, CloseCode, CloseReason, FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
-import { HUB_HEARTBEAT_SECONDS } from '@keyway/sdk/protocol'
 import { type RawData, WebSocket } from 'ws'
-import { type Clock, type Instant, SECOND } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
@@ -12,7 +11,8 @@ import {
   MAX_BUFFERED_BYTES,
   refusalOf,
 } from './agent-connection.ts'
-import { encodeMessage, type ReadFrame, readFrame } from './frames.ts'
+import { createDeliveries, type Deliveries } from './deliveries.ts'
+import { type ReadFrame, readFrame } from './frames.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
@@ -20,6 +20,7 @@ import type { Relay } from './relay.ts'
 import { createRenewals } from './renewals.ts'
 import type { StandingQuestions } from './standing-questions.ts'
 import type { Sweep } from './sweep.ts'
+import { createWheel, type Wheel } from './wheel.ts'
 
 export interface ConnectionsDeps {
   clock: Clock
@@ -38,29 +39,29 @@ export interface Connections {
   take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
   /** Asks how keys stand now and ends the connections of those that do not. */
   recheck(keyIds: readonly string[]): void
-  /** Writes a message frame to the user's connections on this node; returns to how many. */
-  write(userId: string, to: string, frame: Buffer, exceptId: string | null): number
-  /** The same on all nodes. */
-  deliver(userId: string, to: string, frame: Buffer, exceptId: string | null): Promise<number>
+  write: Deliveries['write']
+  deliver: Deliveries['deliver']
   /** Closes connections of the user on this node that `target` names (an id or a key's id); returns how many. */
   disconnect(userId: string, target: string): number
   end(connection: AgentConnection, code: CloseCode, reason: CloseReason): void
   announceDraining(closeInSeconds: number): void
-  tick(): void
+  tick: Wheel['turn']
   /** Every socket that is not closed yet, those on their way out included. */
   readonly sockets: ReadonlySet<HubSocket>
 }
 
 export function createConnections(deps: ConnectionsDeps): Connections {
-  const { clock, log, registry, standings, presence, relay, sweep } = deps
+  const { clock, log, registry, standings, presence, sweep } = deps
   const sockets = new Set<HubSocket>()
   const renewals = createRenewals({ ...deps, send, sendError, end })
+  const deliveries = createDeliveries({ ...deps, send, sendError, writeBytes })
+  const wheel = createWheel({ ...deps, send, end, forget })
 
   return {
     take,
     recheck,
-    write,
-    deliver,
+    write: deliveries.write,
+    deliver: deliveries.deliver,
     disconnect,
     end,
     announceDraining(closeInSeconds) {
@@ -69,7 +70,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
         if (connection.state === 'open') send(connection, frame)
       }
     },
-    tick,
+    tick: wheel.turn,
     sockets,
   }
 
@@ -112,7 +113,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     connection.state = 'open'
     send(connection, connection.ready(now))
     presence.came(connection)
-    noticeExpiry(connection, now)
+    wheel.noticeExpiry(connection, now)
   }
 
   function onClose(this: WebSocket): void {
@@ -153,44 +154,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
       const id = frame.type === 'send' ? frame.id : undefined
       sendError(connection, 'invalid_frame', 'Wait for `ready` first.', id)
     } else if (frame.type === 'token') void renewals.renew(connection, frame.token)
-    else void relayMessage(connection, frame)
-  }
-
-  async function relayMessage(
-    sender: AgentConnection,
-    { id, to, data }: { id: string; to: string; data: Parameters<typeof encodeMessage>[0]['data'] },
-  ): Promise<void> {
-    const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data })
-    if (!sender.allows('agents:send')) {
-      sendError(sender, 'insufficient_scope', 'The key lacks the scope agents:send.', id)
-    } else if (!frame) {
-      sendError(sender, 'invalid_frame', 'data: is too long or too deep for a frame of 64 KiB.', id)
-    } else if (!registry.mayDeliver(sender.userId, clock.now())) {
-      sendError(sender, 'rate_limited', 'Too many deliveries of this account; wait a second.', id)
-    } else {
-      const delivered = await deliver(sender.userId, to, frame, sender.id)
-      send(sender, { type: 'sent', id, delivered })
-    }
-  }
-
-  async function deliver(
-    userId: string,
-    to: string,
-    frame: Buffer,
-    exceptId: string | null,
-  ): Promise<number> {
-    const here = write(userId, to, frame, exceptId)
-    // A connection has one place: found here, no other node has it.
-    if (to === exceptId || (here > 0 && registry.byId.has(to))) return here
-    return here + (await relay.ask({ op: 'deliver', userId, to, frame: frame.toString() }))
-  }
-
-  function write(userId: string, to: string, frame: Buffer, exceptId: string | null): number {
-    const targets = registry.targets(userId, to, exceptId)
-    let written = 0
-    for (const target of targets) if (writeBytes(target, frame)) written++
-    registry.charge(userId, Math.max(1, targets.length), frame.length)
-    return written
+    else void deliveries.relayMessage(connection, frame)
   }
 
   function disconnect(userId: string, target: string): number {
@@ -249,36 +213,6 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     if (connection.state === 'open') presence.went(connection)
     connection.state = 'closed'
     registry.remove(connection)
-  }
-
-  /** One pass over all connections instead of a timer each. */
-  function tick(): void {
-    const now = clock.now()
-    const blind = !sweep.canSee(now)
-    for (const connection of registry.byId.values()) {
-      const overdue = connection.overdue(now)
-      if (overdue) end(connection, overdue.code, overdue.reason)
-      else if (blind) end(connection, 1013, 'try_again_later')
-      else if (connection.isSilent(now)) drop(connection)
-      else keep(connection, now)
-    }
-  }
-
-  function drop(connection: AgentConnection): void {
-    forget(connection)
-    connection.socket.terminate() // nobody is there to answer a close frame
-  }
-
-  function keep(connection: AgentConnection, now: number): void {
-    if (connection.state === 'open') noticeExpiry(connection, now)
-    if (now < connection.pingAt) return
-    connection.pingAt = now + HUB_HEARTBEAT_SECONDS * SECOND
-    if (connection.socket.bufferedAmount <= MAX_BUFFERED_BYTES) connection.socket.ping()
-  }
-
-  function noticeExpiry(connection: AgentConnection, now: number): void {
-    if (connection.noticeExpiry(now))
-      send(connection, { type: 'token_expiring', ...connection.lifetime(now) })
   }
 }
 
