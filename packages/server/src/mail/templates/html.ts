@@ -53,7 +53,7 @@ export function renderHtml(letter: Letter, product: { name: string; supportEmail
 <tr><td class="around" align="center" style="padding:32px 16px">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
 <tr><td style="padding:0 4px 20px">${mark(product.name)}</td></tr>
-<tr><td class="card" style="padding:40px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
+<tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
 <h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${letter.heading}</h1>
 ${letter.body.map(renderBlock)}
 ${letter.notes.map(renderNote)}
@@ -130,7 +130,7 @@ const PADDING = new Html('&#847;&zwnj;&nbsp;'.repeat(60))
 const STYLE_SHEET = `
 :root { color-scheme: light dark; supported-color-schemes: light dark }
 @media (max-width: 480px) {
-  .card { padding: 28px 22px !important }
+  .card { padding: 28px 22px 12px !important }
   .around { padding: 20px 10px !important }
 }
 @media (prefers-color-scheme: dark) {
