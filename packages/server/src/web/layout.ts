@@ -113,4 +113,4 @@ export const mark = raw(
 )
 
 /** The same as a file of its own, for the browser's tab. */
-export const markFile = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="8" fill="#3b50ce"/><g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round">${DRAWING}</g></svg>`
+export const markFile = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="8" fill="#3a4fcb"/><g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round">${DRAWING}</g></svg>`
