@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createCharges } from '../../src/billing/charges.ts'
+import type { LedgerEntry } from '../../src/billing/ledger.ts'
+import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
+import { newId } from '../../src/ids.ts'
+import { anEntry } from '../contract/fixtures.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { openServices, refusedWith } from '../support/services.ts'
+
+/** `CHARGES=10000 npm test -- packages/server/test/ops/ledger.test.ts` is the whole promise; the daily run takes a part. */
+const CHARGES = Number(process.env.CHARGES ?? 1500)
+const PEOPLE = 10
+/** Callers at once: more than one node has connections for. */
+const CALLERS = 48
+const CENT = MICROS_PER_DOLLAR / 100
+
+forEachEngine(engine => {
+  test(`${CHARGES} raced charges over two nodes, many sent twice, keep the ledger exact to the micro-dollar`, async t => {
+    const services = await openServices(engine, t, {})
+    const { store, clock } = services
+    const nodes = [
+      createCharges(services),
+      createCharges({ storage: await services.opened.reopen(), clock: services.clock }),
+    ]
+    const people: string[] = []
+    for (let person = 0; person < PEOPLE; person++) {
+      const { user } = await services.signIn(`person${person}@example.com`)
+      // So much that some of the charges find too little.
+      const credit = Math.round((CHARGES / PEOPLE) * 0.9) * CENT
+      await store.billing.post(anEntry(user.id, credit, { createdAt: clock.now() }))
+      people.push(user.id)
+    }
+    const wanted = Array.from({ length: CHARGES }, (_, number) => ({
+      app: { id: number % 3 === 0 ? 'console' : 'hub' },
+      charge: {
+        userId: people[(number * 7) % PEOPLE]!,
+        amount: (number % 4) * CENT + 1 + (number % 9),
+        description: `call ${number}`,
+      },
+      key: `charge-${number}-of-this-run`,
+    }))
+    const answers: (LedgerEntry | string)[][] = wanted.map(() => [])
+    const queue = wanted.flatMap((_, number) => (number % 2 === 0 ? [number, number] : [number]))
+
+    let next = 0
+    await Promise.all(
+      Array.from({ length: CALLERS }, async (_, caller) => {
+        for (let at = next++; at < queue.length; at = next++) {
+          const number = queue[at]!
+          const { app, charge, key } = wanted[number]!
+          const answer = await nodes[(caller + at) % 2]!.charge(app, charge, key).catch(
+            (error: { code: string }) => error.code,
+          )
+          answers[number]!.push(answer)
+        }
+      }),
+    )
+
+    const codes = new Set(answers.flat().filter(answer => typeof answer === 'string'))
+    assert.deepEqual([...codes], ['insufficient_balance'])
+    for (const twice of answers) {
+      const entries = twice.filter(answer => typeof answer !== 'string')
+      assert.ok(new Set(entries.map(({ id }) => id)).size <= 1, 'one key, one charge')
+    }
+    const charged = new Map(
+      answers
+        .flat()
+        .filter(answer => typeof answer !== 'string')
+        .map(entry => [entry.id, entry]),
+    )
+    assert.ok(charged.size > CHARGES / 2)
+    for (const userId of people) await assertExact(userId, charged)
+
+    async function assertExact(userId: string, all: ReadonlyMap<string, LedgerEntry>): Promise<void> {
+      const { rows } = await services.opened.storage.engine.connection.execute(
+        `select amount, balance_after, kind from ledger_entries where user_id = '${userId}'`,
+        [],
+      )
+      const entries = rows as { amount: number; balance_after: number; kind: string }[]
+      const balance = await store.billing.balance(userId)
+      assert.equal(
+        entries.reduce((sum, { amount }) => sum + amount, 0),
+        balance,
+      )
+      assert.ok(balance >= 0 && entries.every(entry => entry.balance_after >= 0))
+      const charges = [...all.values()].filter(entry => entry.userId === userId)
+      assert.equal(entries.filter(({ kind }) => kind === 'charge').length, charges.length)
+      // The entries form one chain: each balance is some other's plus its own amount.
+      const balances = new Set(entries.map(entry => entry.balance_after))
+      assert.equal(balances.size, entries.length)
+      for (const entry of entries) {
+        const before = entry.balance_after - entry.amount
+        assert.ok(before === 0 || balances.has(before))
+      }
+    }
+  })
+
+  test('a key that is sent again after a lost answer, on another node, charges once', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('ada@example.com')
+    const other = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
+    const wanted = { userId: user.id, amount: CENT, description: 'one call' }
+    const first = await createCharges(services).charge({ id: 'hub' }, wanted, 'lost-answer-0001')
+    assert.deepEqual(await other.charge({ id: 'hub' }, wanted, 'lost-answer-0001'), first)
+    assert.equal(
+      await refusedWith(other.charge({ id: 'hub' }, { ...wanted, userId: newId(1) }, 'lost-answer-0001')),
+      'idempotency_conflict',
+    )
+  })
+})
