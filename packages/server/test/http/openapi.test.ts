@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { ERROR_CODES } from '@keyway/sdk/protocol'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { problem } from '../../src/http/answer-schemas.ts'
 import { ERROR_KINDS } from '../../src/http/errors.ts'
 import { errorCodesOf } from '../../src/http/openapi.ts'
 import type { Route } from '../../src/http/route.ts'
 import { basic, type CallAnswer, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
+import { createDocumentValidator } from '../support/openapi-validator.ts'
 
 describe('the API document', () => {
   test('documents all that is routed, each with summary, description, security and examples', async t => {
@@ -42,12 +44,27 @@ describe('the API document', () => {
     assert.doesNotMatch(text, /\$defs/)
   })
 
+  test('is valid OpenAPI 3.1 under a public validator', async t => {
+    const { get } = await openServer('sqlite', t)
+    const validator = new Validator()
+    const { valid, errors } = await validator.validate((await get('/openapi.json')).body)
+    assert.ok(valid, JSON.stringify(errors))
+    assert.equal(validator.version, '3.1')
+  })
+
   test('its example requests work, and the answers are what it says', async t => {
     const world = await openWorld(t)
     // Signing out and ending sessions come last, since the others need the session.
     const routes = world.server.app.routes.toSorted((a, b) => order(a) - order(b))
+    const { body: document } = await world.server.get('/openapi.json')
+    const validator = createDocumentValidator(document)
     for (const route of routes) {
       const answer = await world.callExample(route)
+      assert.equal(
+        validator.problemOf(route.method, route.path, answer),
+        null,
+        `${route.operation} ${answer.text}`,
+      )
       const documented = route.answers.find(({ status }) => status === answer.status)
       const title = `${route.method} ${route.path}: ${answer.status} ${answer.text}`
       if (route.operation === 'connectToHub') assert.equal(answer.status, 426)

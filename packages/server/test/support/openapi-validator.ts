@@ -1,0 +1,37 @@
+import Ajv2020 from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+
+interface Answered {
+  status: number
+  headers: Headers
+  body: unknown
+}
+
+/** Checks answers against the document that a client would read, not against the code that it was made from. */
+export function createDocumentValidator(document: object) {
+  const ajv = new Ajv2020.default({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  return {
+    /** What the document finds wrong with an answer, or null. */
+    problemOf(method: string, path: string, { status, headers, body }: Answered): string | null {
+      const responses = pick(document, ['paths', path, method.toLowerCase(), 'responses'])
+      const declared = responses && pick(responses, [String(status)])
+      if (!declared) return `${status} is not documented`
+      const content = pick(declared, ['content'])
+      if (!content) return null
+      const type = (headers.get('content-type') ?? '').split(';')[0]!
+      const schema = pick(content, [type, 'schema'])
+      if (!schema) return `${type} is not documented for ${status}`
+      if (!type.endsWith('json')) return null
+      // The document's references lead to its components, so they come along.
+      const validate = ajv.compile({ ...schema, components: pick(document, ['components']) })
+      return validate(body) ? null : ajv.errorsText(validate.errors)
+    },
+  }
+}
+
+function pick(from: object, names: string[]): object | undefined {
+  let at: object | undefined = from
+  for (const name of names) at = (at as Record<string, object> | undefined)?.[name]
+  return at
+}
