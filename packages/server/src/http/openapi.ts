@@ -17,7 +17,8 @@ export function createOpenApi(
     paths[route.path] ??= {}
     paths[route.path]![route.method.toLowerCase()] = operationOf(route, schemas)
   }
-  schemas.Problem ??= toSchema(problem, 'output', schemas)
+  // Named, so it puts itself among the components.
+  toSchema(problem, 'output', schemas)
   return {
     openapi: '3.1.0',
     info: {
