@@ -9,14 +9,11 @@ const SOON = 14 * DAY
 /** Scopes that a row of the list names; the key's own page has all of them. */
 const SHOWN_SCOPES = 3
 
-/**
- * One row a key, so that a hundred stay readable. Roles are written out, because a phone shows each row as a
- * block, and browsers forget that a table is one once it is laid out differently.
- */
+/** One row a key, so that many stay readable; a phone shows each row as a block with its labels. */
 export function keyTable(keys: readonly ApiKey[], now: Instant): Html {
   const { columns } = words.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
-  return html`<table class="rows keys" role="table"><thead role="rowgroup"><tr role="row">${heads.map(head => html`<th scope="col" role="columnheader">${head}</th>`)}<th scope="col" role="columnheader"><span class="unseen">${columns.action}</span></th></tr></thead><tbody role="rowgroup">
+  return html`<table class="rows keys"><thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
 ${keys.map(key => row(key, now))}
 </tbody></table>`
 }
@@ -25,12 +22,13 @@ function row(key: ApiKey, now: Instant): Html {
   const { keys } = words
   const { columns } = keys
   const status = statusOf(key, now)
-  const cell = (label: string, content: Html | string) =>
-    html`<td role="cell" data-label="${label}">${content}</td>`
-  return html`<tr role="row" class="key ${status}"><th scope="row" role="rowheader"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>
-${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, lastUsed(key, status, day))}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}
-<td role="cell" class="end">${status === 'active' ? html`<a class="revoke" href="/keys/${key.id}/revoke">${keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>` : ''}</td></tr>
+  const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
+  return html`<tr class="key ${status}"><th scope="row"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, lastUsed(key, status, day))}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' ? revokeLink(key) : ''}</td></tr>
 `
+}
+
+function revokeLink(key: ApiKey): Html {
+  return html`<a class="revoke" href="/keys/${key.id}/revoke">${words.keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>`
 }
 
 /** What people call the key: its name, or the part of it that they may know. */

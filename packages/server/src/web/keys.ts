@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import type { ApiKey, ApiKeyStatus } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
-import { decodeCursor, encodeCursor, MAX_PAGE_SIZE, type Slice } from '../paging.ts'
+import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import { createForm, nameOf, readWanted } from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
 import { overlapOf, renderCreated, renderKey, renderRevoke } from './key-page.ts'
@@ -11,6 +11,9 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
 import { words } from './words.ts'
+
+/** Keys on one page: as many as leave it under 60 KB in all. */
+const ROWS = 40
 
 /** /keys: make, look at, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -114,9 +117,11 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const filter = readFilter(c.req.query('status'))
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const slice = await kit.apiKeys.list(user.id, filter, { limit: MAX_PAGE_SIZE, after })
+  const slice = await kit.apiKeys.list(user.id, filter, { limit: ROWS, after })
   const isFirst = slice.rows.length === 0 && !filter && !after
-  const body = isFirst ? firstKey(kit.forms.token(c)) : keyList(slice, filter, kit.clock.now())
+  const body = isFirst
+    ? firstKey(kit.forms.token(c))
+    : keyList(slice, filter, after !== null, kit.clock.now())
   return kit.render(c, { title: words.keys.title, current: '/keys' }, body)
 }
 
@@ -128,14 +133,14 @@ function firstKey(token: string): Html {
 <aside><h2>${keys.howTitle}</h2><ol class="steps">${keys.how.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside></div>`
 }
 
-function keyList(slice: Slice<ApiKey>, filter: ApiKeyStatus | null, now: number): Html {
+function keyList(slice: Slice<ApiKey>, filter: ApiKeyStatus | null, isOlder: boolean, now: number): Html {
   const { keys } = words
-  const older =
-    slice.next && new URLSearchParams({ ...(filter && { status: filter }), cursor: encodeCursor(slice.next) })
+  const same = filter ? { status: filter } : undefined
+  const older = slice.next && new URLSearchParams({ ...same, cursor: encodeCursor(slice.next) })
   return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}
 ${filterLinks(filter)}
 <section class="card flush">${slice.rows.length === 0 ? html`<p class="none">${keys.emptyFilter}</p>` : keyTable(slice.rows, now)}</section>
-${older ? html`<p><a href="/keys?${older}">${keys.more}</a></p>` : ''}`
+${isOlder || older ? html`<nav class="spread" aria-label="${keys.pages}">${isOlder ? html`<a href="/keys?${new URLSearchParams(same)}">${keys.newest}</a>` : ''}${older ? html`<a href="/keys?${older}">${keys.more}</a>` : ''}</nav>` : ''}`
 }
 
 function readFilter(text: string | undefined): ApiKeyStatus | null {

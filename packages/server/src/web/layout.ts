@@ -99,10 +99,10 @@ export function time(instant: Instant): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 }
 
-/** The day alone, where the minute would only be noise; the whole instant is its title. */
+/** The day alone, where the minute would only be noise; the script gives it the whole instant as its title. */
 export function day(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
-  return html`<time class="day" datetime="${iso}" title="${iso.slice(0, 16).replace('T', ' ')} UTC">${iso.slice(0, 10)}</time>`
+  return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${iso.slice(0, 10)}</time>`
 }
 
 const DRAWING = '<circle cx="12.5" cy="16" r="5"/><path d="M17.5 16H26M22.5 16v4.5"/>'

@@ -186,7 +186,9 @@ export const words = {
     revokeNow: 'Revoke this key',
     cancel: 'Keep it',
     limit: (count: number) => `You have ${count} active keys, as many as are allowed here. Revoke one first.`,
+    pages: 'More keys',
     more: 'Older keys',
+    newest: 'Newest keys',
     unnamed: 'Unnamed key',
   },
   agents: {

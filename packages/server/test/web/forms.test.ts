@@ -335,3 +335,34 @@ test('a mail is shown in a frame that can run and send nothing', async t => {
   assert.match(policy, /sandbox allow-popups allow-popups-to-escape-sandbox(;|$)/)
   assert.doesNotMatch(policy, /script|allow-same-origin/)
 })
+
+test('a hundred keys are leafed through, newest first, each page under 60 KB in all', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  for (let made = 1; made <= 100; made++) {
+    await client.post('/keys', { form_token, name: `Robot ${made}`, access: 'all', expiry: '7' })
+  }
+  const full = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
+  assert.equal(full.status, 409)
+  assert.match(await full.text(), /You have 100 active keys/)
+
+  const assets = await Promise.all(
+    ['style.css', 'script.js'].map(
+      async name => (await (await client.get(`/assets/${name}`)).arrayBuffer()).byteLength,
+    ),
+  )
+  const names: string[] = []
+  let next: string | undefined = '/keys?status=active'
+  while (next) {
+    const text: string = await (await client.get(next)).text()
+    const total = Buffer.byteLength(text) + assets[0]! + assets[1]!
+    assert.ok(total < 60 * 1024, `${next} weighs ${total} bytes`)
+    names.push(...[...text.matchAll(/class="name" href="[^"]+">([^<]+)</g)].map(match => match[1]!))
+    next = /<a href="([^"]+)">Older keys/.exec(text)?.[1]!.replaceAll('&amp;', '&')
+  }
+  assert.deepEqual(
+    names,
+    Array.from({ length: 100 }, (_, index) => `Robot ${100 - index}`),
+  )
+})
