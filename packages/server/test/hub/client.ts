@@ -27,6 +27,7 @@ export class Client {
     })
     this.socket.on('message', data => this.#note(() => this.heard.push(JSON.parse(String(data)))))
     this.socket.on('error', () => {})
+    this.socket.on('open', () => this.#note(() => {}))
     this.socket.on('close', (code, reason) =>
       this.#note(() => {
         this.closed = { code, reason: String(reason) }
@@ -39,7 +40,7 @@ export class Client {
       })
       response.on('end', () =>
         this.#note(() => {
-          this.refused = { status: response.statusCode ?? 0, problem: JSON.parse(body) }
+          this.refused = { status: response.statusCode ?? 0, problem: parse(body) }
           this.socket.terminate()
         }),
       )
@@ -65,7 +66,10 @@ export class Client {
   }
 
   async refusal(): Promise<{ status: number; problem: { code: string; detail: string } }> {
-    return this.until(() => this.refused ?? undefined)
+    return this.until(() => {
+      if (this.socket.readyState === WebSocket.OPEN) throw new Error('the handshake was accepted')
+      return this.refused ?? undefined
+    })
   }
 
   send(frame: Json | Buffer): void {
@@ -89,5 +93,14 @@ export class Client {
   #note(what: () => void): void {
     what()
     for (const wake of this.#wake.splice(0)) wake()
+  }
+}
+
+/** Other people's hubs may answer anything. */
+function parse(body: string): { code: string; detail: string } {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return { code: 'no_problem_document', detail: body }
   }
 }

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { WebSocketServer } from 'ws'
+import { createJourney } from '../support/journey.ts'
+import { serve, temporaryFolder } from '../support/serve.ts'
+import { type CheckResult, runConformance } from './conformance.ts'
+
+function failuresOf(results: CheckResult[]): string[] {
+  return results
+    .filter(({ outcome }) => outcome === 'failed')
+    .map(({ check, why }) => `${check.promise}: ${why}`)
+}
+
+test('our own hub keeps every promise of docs/hub-protocol.md that can be tried from outside', {
+  timeout: 120_000,
+}, async t => {
+  const folder = temporaryFolder()
+  const server = await serve({ KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0' })
+  t.after(async () => {
+    await server.end('SIGKILL')
+    folder.remove()
+  })
+  const journey = createJourney(server.url)
+  await journey.sendLink('ada@example.com')
+  const session = await journey.verify('ada@example.com', await journey.readToken('ada@example.com'))
+  const { key } = await journey.createKey(session.access_token, 'conformance')
+  const results = await runConformance({ url: server.url, key, accessToken: session.access_token })
+  assert.deepEqual(failuresOf(results), [])
+  assert.ok(results.filter(({ outcome }) => outcome === 'ok').length >= 30)
+  assert.ok(results.every(({ outcome, check }) => outcome !== 'skipped' || check.slow))
+})
+
+test('a hub that takes everybody and repeats what it hears does not conform', {
+  timeout: 60_000,
+}, async t => {
+  const http = createServer((_, response) => response.end('{"token":"x","agent_id":"y","expires_in":900}'))
+  const hub = new WebSocketServer({ server: http, perMessageDeflate: true })
+  hub.on('connection', socket => {
+    socket.on('error', () => {})
+    socket.on('message', data => socket.send(String(data) || '{}'))
+    socket.send('{"type":"ready","connection_id":"1"}')
+  })
+  http.listen(0, '127.0.0.1')
+  await once(http, 'listening')
+  t.after(() => {
+    for (const socket of hub.clients) socket.terminate()
+    http.close()
+  })
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+  const results = await runConformance({ url, key: 'svc_x', deadlineMs: 300 })
+  assert.ok(failuresOf(results).length >= 20, failuresOf(results).join('\n'))
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import type { Check, HubUnderTest, MadeKey, ReadyClient } from './hub-under-test.ts'
+
+async function connectWith(hub: HubUnderTest, made: MadeKey): Promise<ReadyClient & { token: string }> {
+  const { token } = await hub.exchange(made.key)
+  return Object.assign(await hub.connect({ token }), { token })
+}
+
+export const endingChecks: Check[] = [
+  {
+    section: '5',
+    promise: 'revoking a key closes all its connections with 4410, and nobody else’s',
+    needsOwner: true,
+    async run(hub) {
+      const doomed = await hub.makeKey()
+      const witness = await hub.connect()
+      const clients = [await connectWith(hub, doomed), await connectWith(hub, doomed)]
+      await hub.revoke(doomed)
+      for (const client of clients) assert.equal(await client.end(), '4410 revoked')
+      await witness.flush()
+    },
+  },
+  {
+    section: '1',
+    promise: 'a revoked key’s outstanding token is accepted and closed with 4410 before `ready`',
+    needsOwner: true,
+    async run(hub) {
+      const doomed = await hub.makeKey()
+      const { token } = await hub.exchange(doomed.key)
+      await hub.revoke(doomed)
+      for (const way of ['header', 'subprotocol'] as const) {
+        const client = hub.dial(token, { way })
+        assert.equal(await client.end(), '4410 revoked')
+        assert.deepEqual(client.heard, [])
+      }
+    },
+  },
+  {
+    section: '4',
+    promise:
+      'a revoked key’s token renews nothing, another key’s of the owner does and then holds the connection',
+    needsOwner: true,
+    async run(hub) {
+      const [first, second, third] = [await hub.makeKey(), await hub.makeKey(), await hub.makeKey()]
+      const client = await connectWith(hub, first)
+      const { token: stale } = await hub.exchange(third.key)
+      await hub.revoke(third)
+      client.send({ type: 'token', token: stale })
+      assert.equal((await client.next('error')).code, 'invalid_token')
+      client.send({ type: 'token', token: (await hub.exchange(second.key)).token })
+      await client.next('token_accepted')
+      await hub.revoke(first)
+      await client.flush()
+      await hub.revoke(second)
+      assert.equal(await client.end(), '4410 revoked')
+    },
+  },
+  {
+    section: '4',
+    promise:
+      'a key that ends soon gives less life, `token_expiring` at once, and 4408 within a second of its end',
+    needsOwner: true,
+    async run(hub) {
+      const made = await hub.makeKey({ expires_at: new Date(Date.now() + 3000).toISOString() })
+      const client = await connectWith(hub, made)
+      assert.ok(client.ready.expires_in <= 3)
+      const began = performance.now()
+      assert.ok((await client.next('token_expiring')).expires_in <= 3)
+      assert.equal(await client.end(), '4408 token_expired')
+      assert.ok(performance.now() - began < 4500)
+    },
+  },
+  {
+    section: '2',
+    promise: 'sending needs agents:send',
+    needsOwner: true,
+    async run(hub) {
+      const client = await connectWith(hub, await hub.makeKey({ scopes: ['agent:connect'] }))
+      assert.deepEqual(client.ready.scopes, ['agent:connect'])
+      client.send({ type: 'send', id: 'x', to: 'all', data: 1 })
+      const { code, id } = await client.next('error')
+      assert.deepEqual([code, id], ['insufficient_scope', 'x'])
+    },
+  },
+  {
+    section: '2',
+    promise: 'a message over HTTP comes from "api" without a key',
+    needsOwner: true,
+    async run(hub) {
+      const client = await connectWith(hub, await hub.makeKey())
+      const path = `/v1/agents/${client.ready.connection_id}/messages`
+      assert.deepEqual(await hub.owner('POST', path, { data: { n: 1 } }), { delivered: 1 })
+      const { from, from_key_id, data } = await client.next('message')
+      assert.deepEqual({ from, from_key_id, data }, { from: 'api', from_key_id: null, data: { n: 1 } })
+    },
+  },
+  {
+    section: '5',
+    promise: 'its owner lists a connection, and closes it with 1001',
+    needsOwner: true,
+    async run(hub) {
+      const client = await connectWith(hub, await hub.makeKey())
+      const { data } = await hub.owner<{ data: { connection_id: string }[] }>('GET', '/v1/agents?limit=100')
+      assert.ok(data.some(({ connection_id }) => connection_id === client.ready.connection_id))
+      await hub.owner('DELETE', `/v1/agents/${client.ready.connection_id}`)
+      assert.equal(await client.end(), '1001 going_away')
+    },
+  },
+]

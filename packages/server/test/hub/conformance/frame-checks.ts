@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import type { Json } from '@keyway/sdk/protocol'
+import type { Check, HubUnderTest, ReadyClient } from './hub-under-test.ts'
+
+/** What the hub says about a frame that it does not obey. */
+async function errorAbout(client: ReadyClient, frame: Json) {
+  client.send(frame)
+  const { code, id } = await client.next('error')
+  return id === undefined ? code : `${code} ${id}`
+}
+
+async function pair(hub: HubUnderTest): Promise<[ReadyClient, ReadyClient]> {
+  return [await hub.connect(), await hub.connect()]
+}
+
+async function endAfter(hub: HubUnderTest, what: (client: ReadyClient) => void): Promise<string> {
+  const client = await hub.connect()
+  what(client)
+  return client.end()
+}
+
+export const frameChecks: Check[] = [
+  {
+    section: '2',
+    promise: '`ping` is answered by `pong`, and fields that are not known are skipped',
+    async run(hub) {
+      const client = await hub.connect()
+      client.send({ type: 'ping', later: { version: 2 } })
+      assert.deepEqual(await client.next('pong'), { type: 'pong' })
+    },
+  },
+  {
+    section: '2',
+    promise: 'what is no known or valid frame is an `error` with its id, and the line stays',
+    async run(hub) {
+      const client = await hub.connect()
+      const id = '7'
+      assert.equal(await errorAbout(client, { type: 'dance', id }), 'unknown_type 7')
+      assert.equal(await errorAbout(client, { id }), 'invalid_frame 7')
+      assert.equal(await errorAbout(client, { type: 'token' }), 'invalid_frame')
+      assert.equal(await errorAbout(client, { type: 'send', to: 'all', data: 1 }), 'invalid_frame')
+      assert.equal(await errorAbout(client, { type: 'send', id, to: 7, data: 1 }), 'invalid_frame 7')
+      assert.equal(await errorAbout(client, { type: 'send', id, to: 'all' }), 'invalid_frame 7')
+      assert.equal(
+        await errorAbout(client, { type: 'send', id: 'x'.repeat(129), to: 'all', data: 1 }),
+        'invalid_frame',
+      )
+      await client.flush()
+    },
+  },
+  {
+    section: '2',
+    promise: 'what is not one JSON object in one text message closes with 4400',
+    async run(hub) {
+      for (const text of ['', '[]', 'null', '7', '{} {}', '{"type":"ping"']) {
+        assert.equal(await endAfter(hub, ({ socket }) => socket.send(text)), '4400 bad_message', text)
+      }
+      assert.equal(
+        await endAfter(hub, client => client.send(Buffer.from('{"type":"ping"}'))),
+        '4400 bad_message',
+      )
+    },
+  },
+  {
+    section: '2',
+    promise: 'a message of 65,536 bytes is read, one byte more closes with 1009',
+    async run(hub) {
+      const client = await hub.connect()
+      client.socket.send('{"type":"ping"}'.padEnd(65_536))
+      await client.next('pong')
+      client.socket.send('{"type":"ping"}'.padEnd(65_537))
+      assert.match(await client.end(), /^1009/)
+    },
+  },
+  {
+    section: '2',
+    promise: 'a message in fragments is one, also with protocol pings in between',
+    async run(hub) {
+      const { socket } = await hub.connect()
+      const answered = once(socket, 'message')
+      socket.send('{"type":', { fin: false })
+      socket.ping()
+      socket.send('"ping"}', { fin: true })
+      assert.equal(String((await answered)[0]), '{"type":"pong"}')
+    },
+  },
+  {
+    section: '2',
+    promise: 'what breaks RFC 6455 closes with 1002 or 1007',
+    async run(hub) {
+      assert.match(await endAfter(hub, ({ socket }) => socket.send('{}', { mask: false })), /^1002/)
+      const invalid = Buffer.from([0x7b, 0xc3, 0x28, 0x7d])
+      assert.match(await endAfter(hub, ({ socket }) => socket.send(invalid, { binary: false })), /^1007/)
+    },
+  },
+  {
+    section: '3',
+    promise:
+      'a message reaches a connection, a key’s connections and all, never its sender; `sent` counts them',
+    async run(hub) {
+      const [sender, receiver] = await pair(hub)
+      const { connection_id, key_id } = receiver.ready
+      for (const to of [connection_id, key_id, 'all']) {
+        const id = randomUUID()
+        sender.send({ type: 'send', id, to, data: { to } })
+        const sent = await sender.next('sent')
+        assert.equal(sent.id, id)
+        assert.ok(
+          to === connection_id ? sent.delivered === 1 : sent.delivered >= 1,
+          `delivered ${sent.delivered}`,
+        )
+        assert.deepEqual(await receiver.next('message'), {
+          type: 'message',
+          id,
+          from: sender.ready.connection_id,
+          from_key_id: sender.ready.key_id,
+          data: { to },
+        })
+      }
+      await sender.flush()
+      assert.ok(!sender.heard.some(frame => frame.type === 'message'))
+    },
+  },
+  {
+    section: '3',
+    promise: 'sending to what is not there is `sent` to 0',
+    async run(hub) {
+      const client = await hub.connect()
+      for (const to of [randomUUID(), 'nowhere', client.ready.connection_id]) {
+        client.send({ type: 'send', id: to, to, data: null })
+        assert.deepEqual(await client.next('sent'), { type: 'sent', id: to, delivered: 0 })
+      }
+    },
+  },
+  {
+    section: '3',
+    promise: 'messages of one sender to one receiver arrive in their order',
+    async run(hub) {
+      const [sender, receiver] = await pair(hub)
+      const to = receiver.ready.connection_id
+      for (let n = 0; n < 100; n++) sender.send({ type: 'send', id: `${n}`, to, data: n })
+      for (let n = 0; n < 100; n++) assert.equal((await receiver.next('message')).data, n)
+    },
+  },
+  {
+    section: '3',
+    promise: 'a message that would not fit into a frame for its receivers is `invalid_frame`',
+    async run(hub) {
+      const client = await hub.connect()
+      const frame = { type: 'send', id: 'x', to: 'all', data: 'x'.repeat(65_450) }
+      assert.equal(await errorAbout(client, frame), 'invalid_frame x')
+    },
+  },
+  {
+    section: '4',
+    promise: 'a new token renews in place; a bad one is `invalid_token` and the old one stays',
+    async run(hub) {
+      const client = await hub.connect()
+      assert.equal(await errorAbout(client, { type: 'token', token: 'garbage' }), 'invalid_token')
+      client.send({ type: 'token', token: await hub.token() })
+      const accepted = await client.next('token_accepted')
+      assert.ok(accepted.expires_in > 0)
+      assert.ok(Date.parse(accepted.expires_at) >= Date.parse(client.ready.expires_at))
+      await client.flush()
+    },
+  },
+  {
+    section: '6',
+    promise: 'a flood is `rate_limited`, and closes with 4429 when it goes on',
+    async run(hub) {
+      const client = await hub.connect()
+      for (let n = 0; n < 1500; n++) client.send({ type: 'ping' })
+      assert.equal(await client.end(), '4429 rate_limited')
+      assert.ok(client.heard.some(frame => frame.type === 'error' && frame.code === 'rate_limited'))
+    },
+  },
+  {
+    section: '4',
+    promise: 'the server pings every 25 s',
+    slow: true,
+    async run(hub) {
+      const client = await hub.connect()
+      const began = performance.now()
+      await once(client.socket, 'ping')
+      const took = (performance.now() - began) / 1000
+      assert.ok(took > 20 && took < 28, `after ${took} s`)
+    },
+  },
+]

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { request as requestTls } from 'node:https'
+import type { AgentTokenAnswer, ServerFrame } from '@keyway/sdk/protocol'
+import { Client, type ConnectOptions } from '../client.ts'
+
+/** One sentence of docs/hub-protocol.md, and how it is tried from outside. */
+export interface Check {
+  /** Of docs/hub-protocol.md. */
+  section: string
+  promise: string
+  /** Takes up to a minute. */
+  slow?: boolean
+  /** Makes and ends keys, so it needs the owner's access token. */
+  needsOwner?: boolean
+  run(hub: HubUnderTest): Promise<void>
+}
+
+export interface ReadyClient extends Client {
+  ready: Extract<ServerFrame, { type: 'ready' }>
+}
+
+export interface MadeKey {
+  id: string
+  key: string
+}
+
+/** A hub that is known by its address and a key alone. */
+export class HubUnderTest {
+  readonly origin: string
+  readonly hubUrl: string
+  #key: string
+  #accessToken: string | undefined
+  #clients: Client[] = []
+  #made: MadeKey[] = []
+
+  constructor(url: string, key: string, accessToken: string | undefined) {
+    this.origin = new URL(url).origin
+    this.hubUrl = `${this.origin.replace(/^http/, 'ws')}/hub`
+    this.#key = key
+    this.#accessToken = accessToken
+  }
+
+  async exchange(key: string = this.#key): Promise<AgentTokenAnswer> {
+    const response = await fetch(`${this.origin}/auth/agent-token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ api_key: key }),
+    })
+    const answer = await response.text()
+    assert.equal(response.status, 200, `POST /auth/agent-token: ${answer}`)
+    return JSON.parse(answer)
+  }
+
+  async token(): Promise<string> {
+    return (await this.exchange()).token
+  }
+
+  dial(token: string | null, options?: ConnectOptions): Client {
+    const client = new Client(this.hubUrl, token, options)
+    this.#clients.push(client)
+    return client
+  }
+
+  /** A connection that is ready. */
+  async connect(options?: ConnectOptions & { token?: string }): Promise<ReadyClient> {
+    const client = this.dial(options?.token ?? (await this.token()), options)
+    return Object.assign(client, { ready: await client.next('ready') })
+  }
+
+  /** How a handshake with these headers is answered that is no WebSocket client's own. */
+  async handshake(headers: Record<string, string>): Promise<{ status: number; upgrade: string | undefined }> {
+    const send = this.origin.startsWith('https') ? requestTls : request
+    return new Promise((resolve, reject) => {
+      const asking = send(`${this.origin}/hub`, { headers, agent: false })
+      asking.on('response', response => {
+        response.resume()
+        resolve({ status: response.statusCode ?? 0, upgrade: response.headers.upgrade })
+      })
+      asking.on('upgrade', (_response, socket) => {
+        socket.destroy()
+        resolve({ status: 101, upgrade: undefined })
+      })
+      asking.on('error', reject)
+      asking.end()
+    })
+  }
+
+  async makeKey(wanted: object = {}): Promise<MadeKey> {
+    const made = await this.owner<MadeKey>('POST', '/v1/api-keys', { name: 'conformance', ...wanted })
+    this.#made.push(made)
+    return made
+  }
+
+  revoke({ id }: MadeKey): Promise<unknown> {
+    return this.owner('DELETE', `/v1/api-keys/${id}`)
+  }
+
+  /** A call of the API as the owner of the key. */
+  async owner<Answer = unknown>(method: string, path: string, body?: object): Promise<Answer> {
+    const response = await fetch(this.origin + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#accessToken}`,
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${text}`)
+    return (text ? JSON.parse(text) : undefined) as Answer
+  }
+
+  /** Lets go of everything that a check opened, and ends the keys that it made. */
+  async clear(): Promise<void> {
+    for (const client of this.#clients.splice(0)) client.socket.terminate()
+    for (const made of this.#made.splice(0)) await this.revoke(made).catch(() => {}) // it may have ended by itself
+  }
+}
