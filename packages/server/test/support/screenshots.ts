@@ -121,6 +121,11 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
   await page.locator('#new-key').waitFor()
   await take(page, '10-key-created')
   const key = (await page.locator('#new-key').textContent())!
+  const journey = createJourney(web.url)
+  const sockets = [await journey.connect(await journey.exchange(key))]
+  await page.locator('.live.on').waitFor()
+  await take(page, '10-key-live')
+  for (const socket of sockets.splice(0)) socket.terminate()
   await page.goto(`${web.url}/agents`)
   await take(page, '11-agents-empty')
 
@@ -138,8 +143,6 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
   await services.apiKeys.revoke(user.id, dead.apiKey.id, caller)
   const rotated = await create('Build server')
   await services.apiKeys.rotate(user.id, rotated.apiKey.id, 86_400, caller)
-  const journey = createJourney(web.url)
-  const sockets = []
   for (const each of [key, key, robot.key]) sockets.push(await journey.connect(await journey.exchange(each)))
   await page.goto(`${web.url}/agents`)
   await take(page, '12-agents')

@@ -85,6 +85,6 @@ export async function newPerson(
   options: Parameters<Browser['newContext']>[0] = {},
 ): Promise<{ context: BrowserContext; page: Page }> {
   const context = await browser.newContext(options)
-  context.setDefaultTimeout(10_000)
+  context.setDefaultTimeout(20_000)
   return { context, page: await context.newPage() }
 }
