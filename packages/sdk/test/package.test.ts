@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -158,6 +158,30 @@ describe('the demo command', () => {
       assert.match(error.stdout, /stopped: .*revoked\. Make a new key/)
       return true
     })
+  })
+
+  test('connects to a real instance by npx from that instance’s own address, and obeys its revocation', {
+    timeout: 120_000,
+  }, async t => {
+    const { url, keyway } = await startKeyway(t)
+    const { id, key } = await keyway.apiKeys.create({ name: 'by npx' })
+    const env = { ...process.env, KEYWAY_URL: url, KEYWAY_API_KEY: key, npm_config_cache: folder(t) }
+    const child = spawn('npx', ['-y', `${url}/sdk.tgz`], { cwd: folder(t), env })
+    t.after(() => void child.kill('SIGKILL'))
+    let output = ''
+    const connected = new Promise<void>((resolve, reject) => {
+      child.stdout.on('data', chunk => {
+        output += chunk
+        if (/ready: connection .*key by npx/.test(output)) resolve()
+      })
+      child.once('exit', status => reject(new Error(`npx ended with ${status}: ${output}`)))
+    })
+    await connected
+    assert.equal((await keyway.agents.list()).data.length, 1)
+    const exited = once(child, 'exit')
+    await keyway.apiKeys.revoke(id)
+    assert.deepEqual(await exited, [77, null])
+    assert.match(output, /stopped: .*revoked\. Make a new key/)
   })
 
   test('says which setting is missing, with status 78', async () => {

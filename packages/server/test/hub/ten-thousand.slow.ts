@@ -58,12 +58,14 @@ test('10,000 connections on one node renew in place without one drop', { timeout
   await until(() => idlers.every(line => line.closed !== undefined))
   const after = await hub.measure()
 
-  const perConnection = (full.residentBytes - before.residentBytes) / full.connections / 1024
+  const grown = (what: 'heapBytes' | 'residentBytes') =>
+    ((full[what] - before[what]) / full.connections / 1024).toFixed(1)
   t.diagnostic(`connected ${lines.length} in ${(connected / 1000).toFixed(1)} s`)
   t.diagnostic(
     `all at once renewed: p50 ${ms(quantile(waits, 0.5))}, p99 ${ms(quantile(waits, 0.99))}, last ${ms(Math.max(...waits))}`,
   )
-  t.diagnostic(`resident ${perConnection.toFixed(1)} KiB a connection`)
+  t.diagnostic(`a connection: ${grown('heapBytes')} KiB of heap, ${grown('residentBytes')} KiB resident`)
+  t.diagnostic(`one turn of the wheel ${after.turnMs.toFixed(2)} ms`)
   t.diagnostic(`drops ${agents.filter(line => line.closed !== undefined).length} of ${AGENTS}`)
   assert.deepEqual([...new Set(idlers.map(line => line.closed))], [4408])
   assert.equal(agents.filter(line => line.closed !== undefined).length, 0)

@@ -8,6 +8,8 @@ export interface Measured {
   resources: number
   heapBytes: number
   residentBytes: number
+  /** One pass of the wheel over all connections. */
+  turnMs: number
 }
 
 export type Orders = typeof orders
@@ -41,11 +43,15 @@ const orders = {
   measure(): Measured {
     globalThis.gc?.()
     const { heapUsed, external, rss } = process.memoryUsage()
+    const began = performance.now()
+    hub.tick()
+    const turnMs = performance.now() - began
     return {
       connections: hub.connectionCount,
       resources: process.getActiveResourcesInfo().length,
       heapBytes: heapUsed + external,
       residentBytes: rss,
+      turnMs,
     }
   },
 }
