@@ -10,7 +10,7 @@ import { clusterUrl, databaseUrl } from '../../packages/server/test/support/post
 
 /** One user to so many keys. */
 const KEYS_PER_USER = 10
-const SECRET = Buffer.alloc(32, 7).toString('base64')
+export const SECRET = Buffer.alloc(32, 7).toString('base64')
 const CREATED_AT = Date.UTC(2026, 0, 1)
 
 export interface BenchDatabase extends AsyncDisposable {
@@ -111,10 +111,10 @@ function fillSqlite(file: string, keys: number): void {
   for (const { name } of indexes) database.exec(`drop index ${name}`)
   database.exec('begin')
   for (let n = 0; n < keys; n++) {
-    const userId = id(1, Math.floor(n / KEYS_PER_USER))
+    const userId = benchId(1, Math.floor(n / KEYS_PER_USER))
     if (n % KEYS_PER_USER === 0) user.run(userId, `user${n}@example.com`, CREATED_AT + n)
     const text = benchKey(n)
-    key.run(id(2, n), userId, hash('sha256', text, 'base64url'), text.slice(0, 12), CREATED_AT + n)
+    key.run(benchId(2, n), userId, hash('sha256', text, 'base64url'), text.slice(0, 12), CREATED_AT + n)
     if (n % 100_000 === 99_999) database.exec('commit; begin')
   }
   database.exec('commit')
@@ -132,15 +132,15 @@ async function fillPostgres(url: string, keys: number): Promise<void> {
     await client.query(
       `insert into users (id, email, role, status, created_at)
        select id, id || '@example.com', 'user', 'active', $2 from unnest($1::text[]) as id`,
-      [users.map(n => id(1, n)), CREATED_AT],
+      [users.map(n => benchId(1, n)), CREATED_AT],
     )
     await client.query(
       `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at)
        select id, user_id, 'service-sdk', key_hash, 'svc_00000000', null, '[]', '[]', $4
        from unnest($1::text[], $2::text[], $3::text[]) as k (id, user_id, key_hash)`,
       [
-        numbers.map(n => id(2, n)),
-        numbers.map(n => id(1, Math.floor(n / KEYS_PER_USER))),
+        numbers.map(n => benchId(2, n)),
+        numbers.map(n => benchId(1, Math.floor(n / KEYS_PER_USER))),
         numbers.map(n => hash('sha256', benchKey(n), 'base64url')),
         CREATED_AT,
       ],
@@ -152,6 +152,6 @@ async function fillPostgres(url: string, keys: number): Promise<void> {
 }
 
 /** A UUID of version 7 in form: the n-th of a kind. */
-function id(kind: number, n: number): string {
+export function benchId(kind: number, n: number): string {
   return `0198c9f2-000${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
 }

@@ -1,0 +1,58 @@
+import { exchangeBodies, sqliteDatabase } from './support/databases.ts'
+import { type Measured, startLoad } from './support/load.ts'
+import { pinBench } from './support/machine.ts'
+import { startKeyway } from './support/processes.ts'
+import { QUICK, type Row, report } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/**
+ * Exchanges with few and with very many keys. Ten million need 5 GB in KEYWAY_BENCH_DIR (the system's temporary
+ * folder by default) and some minutes to make.
+ */
+
+const SIZES = QUICK ? [1_000, 100_000, 1_000_000] : [1_000, 100_000, 10_000_000]
+/** As many keys are used in turn everywhere, spread over all that there are. */
+const USED = 1000
+const ROUNDS = QUICK ? 3 : 7
+const RUN_MS = QUICK ? 1000 : 2000
+
+pinBench()
+await using stack = new AsyncDisposableStack()
+const load = stack.use(await startLoad())
+const subjects = []
+for (const keys of SIZES) {
+  const began = performance.now()
+  const database = stack.use(await sqliteDatabase(keys))
+  console.log(`${keys} keys made in ${Math.round((performance.now() - began) / 1000)} s`)
+  const server = stack.use(await startKeyway(database.settings))
+  subjects.push({ keys, server, bodies: exchangeBodies(keys, USED), runs: [] as Measured[] })
+}
+
+for (let round = -1; round < ROUNDS; round++) {
+  for (const { server, bodies, runs } of subjects) {
+    const order = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
+    const measured = await load.run({ ...order, warmUpMs: 500, durationMs: RUN_MS, rate: null }, server.pid)
+    if (round >= 0) runs.push(measured)
+  }
+}
+
+const [smallest] = subjects
+const ratiosOf = (runs: Measured[], pick: (run: Measured) => number) =>
+  runs.map((run, round) => pick(run) / pick(smallest!.runs[round]!))
+const rows: Row[] = subjects.map(({ keys, server, runs }) => ({
+  keys: keys.toLocaleString('en'),
+  'ready after ms': Math.round(server.readyAfter),
+  'requests/s': Math.round(median(runs.map(run => run.perSecond))),
+  [`of ${SIZES[0]}`]: spread(ratiosOf(runs, run => run.perSecond)),
+  'CPU µs': median(runs.map(run => run.cpuMicroseconds)),
+  'p99 ms': median(runs.map(run => run.p99)),
+}))
+const ratios = ratiosOf(subjects.at(-1)!.runs, run => run.perSecond)
+report('growth', { 'Exchanges on SQLite by the number of keys, 32 connections': rows }, [
+  {
+    what: `exchange with ${SIZES.at(-1)!.toLocaleString('en')} keys, of ${SIZES[0]!.toLocaleString('en')}`,
+    wanted: '≥ 0.90',
+    measured: spread(ratios),
+    reached: median(ratios) >= 0.9,
+  },
+])

@@ -1,0 +1,358 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { loadConfig } from '../packages/server/src/config.ts'
+import { createLog } from '../packages/server/src/log.ts'
+import { openServices, type Services } from '../packages/server/src/services.ts'
+import { address, caller } from '../packages/server/test/support/services.ts'
+import { type BenchDatabase, exchangeBodies, postgresDatabase, sqliteDatabase } from './support/databases.ts'
+import { type Load, type Measured, startLoad } from './support/load.ts'
+import { pinBench } from './support/machine.ts'
+import {
+  addPeoplePostgres,
+  addPeopleSqlite,
+  addressOf,
+  type People,
+  refreshTokenOf,
+  tokenHashOf,
+  tokenOf,
+} from './support/people.ts'
+import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
+import { type Recorded, recordPostgres, recordSqlite, replayer } from './support/recording.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { startSilentMail } from './support/silent-mail.ts'
+import { median, spread } from './support/statistics.ts'
+
+/** Sign-in: each call against a floor that runs the same statements bare; on SQLite, what shared commits bring. */
+
+const ROUNDS = QUICK ? 3 : 5
+const RUN_MS = QUICK ? 1000 : 2000
+const WARM_UP_MS = 300
+/** Calls of one kind a second that no machine here exceeds: so many people are made for each run. */
+const MOST_PER_SECOND = { send: 8000, verify: 4000, refresh: 16_000 }
+const UNLIMITED = { KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute', KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }
+const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
+const SLOW_COMMIT_MS = 10
+
+interface Call {
+  path: string
+  /** Who must be there before. */
+  needs: Omit<People, 'from' | 'to'>
+  body(n: number): unknown
+  inProcess(services: Services, n: number): Promise<unknown>
+  answerBytes: number
+  mostPerSecond: number
+}
+
+const VERIFY = {
+  path: '/auth/verify-magic-link',
+  body: (n: number) => ({ token: tokenOf(n), email: addressOf(n) }),
+  inProcess: (services: Services, n: number) =>
+    services.magicLinks.verify({ token: tokenOf(n), email: address(addressOf(n)) }, 'api', caller()),
+  answerBytes: 800,
+  mostPerSecond: MOST_PER_SECOND.verify,
+}
+const CALLS: Record<string, Call> = {
+  send: {
+    path: '/auth/send-magic-link',
+    needs: {},
+    body: n => ({ email: addressOf(n) }),
+    inProcess: (services, n) =>
+      services.magicLinks.send({ email: address(addressOf(n)), appId: 'console' }, caller()),
+    answerBytes: 80,
+    mostPerSecond: MOST_PER_SECOND.send,
+  },
+  'verify, new account': { ...VERIFY, needs: { link: true } },
+  'verify, known account': { ...VERIFY, needs: { link: true, account: true } },
+  refresh: {
+    path: '/auth/refresh',
+    needs: { account: true, session: true },
+    body: n => ({ refresh_token: refreshTokenOf(n) }),
+    inProcess: (services, n) => services.sessions.refresh(refreshTokenOf(n), null, caller()),
+    answerBytes: 800,
+    mostPerSecond: MOST_PER_SECOND.refresh,
+  },
+}
+
+pinBench()
+await using mail = await startSilentMail()
+await using load = await startLoad()
+const targets: Target[] = []
+const tables = { 'On PostgreSQL, 32 connections': await onPostgres(), ...(await onSqlite()) }
+report('sign-in', tables, targets)
+
+async function onPostgres(): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const [name, call] of Object.entries(CALLS)) {
+    await using database = await postgresDatabase(100)
+    await using floorDatabase = await postgresDatabase(100)
+    const settings = { ...database.settings, ...UNLIMITED, ...mail.settings }
+    const people = numbers()
+    const number = people.next(1).from
+    await addPeoplePostgres(urlOf(floorDatabase), { ...call.needs, from: number, to: number + 1 })
+    const statements = await record(floorDatabase, call, number)
+    await using floor = await startSqlFloor(floorDatabase, call, number, statements)
+    await using server = await startKeyway(settings)
+
+    const runs: { server: Measured[]; floor: Measured[] } = { server: [], floor: [] }
+    for (let round = -1; round < ROUNDS; round++) {
+      const range = people.next(peopleOf(call))
+      await addPeoplePostgres(urlOf(database), { ...call.needs, ...range })
+      await addPeoplePostgres(urlOf(floorDatabase), { ...call.needs, ...range })
+      const bare = await run(
+        load,
+        floor,
+        '/',
+        bodiesOf(range, n => ({ n, pad: call.body(n) })),
+        32,
+      )
+      const ours = await run(load, server, call.path, bodiesOf(range, call.body), 32)
+      // The first round warms both up.
+      if (round >= 0) {
+        runs.floor.push(bare)
+        runs.server.push(ours)
+      }
+    }
+    const ratios = runs.server.map((ours, round) => ours.perSecond / runs.floor[round]!.perSecond)
+    rows.push({
+      '': name,
+      statements: statements.length,
+      'requests/s': Math.round(median(runs.server.map(each => each.perSecond))),
+      'CPU µs': median(runs.server.map(each => each.cpuMicroseconds)),
+      'p99 ms': median(runs.server.map(each => each.p99)),
+      'floor, requests/s': Math.round(median(runs.floor.map(each => each.perSecond))),
+      'floor, CPU µs': median(runs.floor.map(each => each.cpuMicroseconds)),
+      'of the floor': spread(ratios),
+    })
+    if (name === 'verify, new account') {
+      targets.push({
+        what: 'verify of a new account on postgres, of the floor',
+        wanted: '≥ 0.50',
+        measured: spread(ratios),
+        reached: median(ratios) >= 0.5,
+      })
+    }
+  }
+  return rows
+}
+
+/** Runs the call once in this process and listens to what the database is sent. */
+async function record(database: BenchDatabase, call: Call, number: number): Promise<Recorded[]> {
+  const services = await openServices(configOf(database), createLog('error'))
+  try {
+    // Once before, since the first of all reads what is remembered afterwards.
+    const other = number + 1_000_000_000
+    await addPeoplePostgres(urlOf(database), { ...call.needs, from: other, to: other + 1 })
+    await call.inProcess(services, other)
+    return await recordPostgres(() => call.inProcess(services, number))
+  } finally {
+    await services.close()
+  }
+}
+
+async function startSqlFloor(
+  database: BenchDatabase,
+  call: Call,
+  number: number,
+  statements: Recorded[],
+): Promise<RunningProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-bench-plan-'))
+  const file = join(folder, 'plan.json')
+  writeFileSync(
+    file,
+    JSON.stringify({ url: urlOf(database), number, statements, answerBytes: call.answerBytes }),
+  )
+  const floor = await startProgram('./sql-floor.ts', [file])
+  rmSync(folder, { recursive: true })
+  return floor
+}
+
+async function onSqlite(): Promise<Record<string, Row[]>> {
+  const call = CALLS['verify, new account']!
+  const fast = await sharedCommits(call, 0)
+  const slow = await sharedCommits(call, SLOW_COMMIT_MS)
+  return {
+    'On SQLite, verify of a new account': [fast.row, slow.row],
+    [`Exchanges at half load beside 100 verifies a second, commits of ${SLOW_COMMIT_MS} ms`]: slow.latencies,
+  }
+}
+
+async function sharedCommits(call: Call, commitMs: number) {
+  await using database = await sqliteDatabase(1000)
+  const people = numbers()
+  const bare = await bareCommits(database, call, people, commitMs)
+  await using server = await startKeyway(
+    {
+      ...database.settings,
+      ...UNLIMITED,
+      ...mail.settings,
+      ...(commitMs ? { BENCH_COMMIT_MS: String(commitMs) } : {}),
+    },
+    { nodeOptions: commitMs ? ['--import', SLOW_COMMIT] : [] },
+  )
+  const one: Measured[] = []
+  const many: Measured[] = []
+  for (let round = -1; round < ROUNDS; round++) {
+    for (const connections of [1, 64]) {
+      const range = people.next(peopleOf(call))
+      addPeopleSqlite(database.file, { ...call.needs, ...range })
+      const measured = await run(load, server, call.path, bodiesOf(range, call.body), connections)
+      if (round >= 0) (connections === 1 ? one : many).push(measured)
+    }
+  }
+  const of = (runs: Measured[]) => median(runs.map(each => each.perSecond))
+  const ratios = many.map(each => each.perSecond / bare)
+  const ofOne = many.map((each, round) => each.perSecond / one[round]!.perSecond)
+  targets.push({
+    what: `sqlite, 64 at once, of bare one-at-a-time durable commits${commitMs ? ` (${commitMs} ms each)` : ''}`,
+    wanted: '≥ 5',
+    measured: spread(ratios, 1),
+    reached: median(ratios) >= 5,
+  })
+  const row: Row = {
+    commit: commitMs ? `+ ${commitMs} ms` : 'this disk',
+    'bare, one at a time': Math.round(bare),
+    'service, 1 connection': Math.round(of(one)),
+    'service, 64 connections': Math.round(of(many)),
+    '64 of bare': spread(ratios, 1),
+    '64 of 1': spread(ofOne, 1),
+    'CPU µs at 64': median(many.map(each => each.cpuMicroseconds)),
+  }
+  return { row, latencies: commitMs ? await exchangesBeside(server, database, call, people) : [] }
+}
+
+/** The statements of one verify after the other, each durable before the next begins, without any service. */
+async function bareCommits(
+  database: BenchDatabase,
+  call: Call,
+  people: ReturnType<typeof numbers>,
+  commitMs: number,
+): Promise<number> {
+  const number = people.next(1).from
+  const other = people.next(1).from
+  addPeopleSqlite(database.file, { ...call.needs, from: number, to: other + 1 })
+  const services = await openServices(configOf(database), createLog('error'))
+  await call.inProcess(services, other)
+  const recorded = await recordSqlite(services.storage, () => call.inProcess(services, number))
+  await services.close()
+  const replay = replayer(recorded, number, tokenHashOf)
+  const range = people.next(QUICK ? 200 : 600)
+  addPeopleSqlite(database.file, { ...call.needs, ...range })
+
+  const connection = new DatabaseSync(database.file, { enableForeignKeyConstraints: true })
+  connection.exec('pragma synchronous = full')
+  const prepared = new Map(recorded.map(({ text }) => [text, connection.prepare(text)]))
+  const never = new Int32Array(new SharedArrayBuffer(4))
+  const began = performance.now()
+  for (let n = range.from; n < range.to; n++) {
+    connection.exec('begin immediate')
+    for (const { text, values } of replay(n)) prepared.get(text)!.all(...(values as string[]))
+    if (commitMs) Atomics.wait(never, 0, 0, commitMs)
+    connection.exec('commit')
+  }
+  const seconds = (performance.now() - began) / 1000
+  connection.close()
+  return (range.to - range.from) / seconds
+}
+
+/** Whether exchanges notice that commits are slow. */
+async function exchangesBeside(
+  server: RunningProcess,
+  database: BenchDatabase,
+  call: Call,
+  people: ReturnType<typeof numbers>,
+): Promise<Row[]> {
+  await using beside = await startLoad()
+  const order = {
+    port: server.port,
+    connections: 32,
+    method: 'POST',
+    path: '/auth/agent-token',
+    bodies: exchangeBodies(1000),
+    warmUpMs: 500,
+  }
+  const seconds = QUICK ? 3 : 6
+  const runs: { alone: Measured; beside: Measured; writes: Measured }[] = []
+  for (let round = 0; round < 3; round++) {
+    const full = await load.run({ ...order, durationMs: RUN_MS, rate: null }, server.pid)
+    const rate = Math.round(full.perSecond / 2)
+    const measured = { ...order, durationMs: seconds * 1000, rate }
+    const alone = await load.run(measured, server.pid)
+    const range = people.next(100 * (seconds + 2))
+    addPeopleSqlite(database.file, { ...call.needs, ...range })
+    const [writes, both] = await Promise.all([
+      run(beside, server, call.path, bodiesOf(range, call.body), 16, { rate: 100, ms: seconds * 1000 }),
+      load.run(measured, server.pid),
+    ])
+    runs.push({ alone, beside: both, writes })
+  }
+  const p99 = runs.map(each => each.beside.p99)
+  targets.push({
+    what: `p99 of exchanges at half load on sqlite, commits of ${SLOW_COMMIT_MS} ms`,
+    wanted: '< 15 ms',
+    measured: `${spread(p99)} ms`,
+    reached: median(p99) < 15,
+  })
+  return [
+    {
+      'exchanges/s': Math.round(median(runs.map(each => each.beside.perSecond))),
+      'p50 ms': spread(runs.map(each => each.beside.p50)),
+      'p99 ms': spread(p99),
+      'p99 ms without writes': spread(runs.map(each => each.alone.p99)),
+      'p50 ms of a verify': spread(
+        runs.map(each => each.writes.p50),
+        1,
+      ),
+    },
+  ]
+}
+
+function run(
+  generator: Load,
+  { port, pid }: RunningProcess,
+  path: string,
+  bodies: string[],
+  connections: number,
+  { rate = null as number | null, ms = RUN_MS } = {},
+): Promise<Measured> {
+  const order = {
+    port,
+    connections,
+    method: 'POST',
+    path,
+    bodies,
+    warmUpMs: WARM_UP_MS,
+    durationMs: ms,
+    rate,
+  }
+  return generator.run(order, pid)
+}
+
+function peopleOf({ mostPerSecond }: Call): number {
+  return Math.ceil((mostPerSecond * (RUN_MS + WARM_UP_MS)) / 1000)
+}
+
+function bodiesOf({ from, to }: { from: number; to: number }, body: (n: number) => unknown): string[] {
+  return Array.from({ length: to - from }, (_, index) => JSON.stringify(body(from + index)))
+}
+
+/** Nobody signs in twice. The first number is recorded, so it must look like no other. */
+function numbers() {
+  let next = 0xabcdef
+  return {
+    next(count: number) {
+      const from = next
+      next += count
+      return { from, to: next }
+    },
+  }
+}
+
+function configOf(database: BenchDatabase) {
+  return loadConfig({ ...database.settings, ...UNLIMITED, ...mail.settings })
+}
+
+function urlOf(database: BenchDatabase): string {
+  return database.settings.KEYWAY_DATABASE_URL!
+}

@@ -1,0 +1,82 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type BenchDatabase, postgresDatabase, sqliteDatabase } from './support/databases.ts'
+import { pinBench, residentBytes } from './support/machine.ts'
+import { startKeyway } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/** From the start of the process to ready, what it holds when nobody asks, and what is installed for it. */
+
+const STARTS = QUICK ? 5 : 11
+const REST_MS = 3000
+const MB = 1024 * 1024
+const ROOT = join(import.meta.dirname, '..')
+
+pinBench()
+const rows: Row[] = []
+const targets: Target[] = []
+await using sqlite = await sqliteDatabase(1000)
+await using postgres = await postgresDatabase(1000)
+await measure('sqlite', sqlite)
+await measure('postgres', postgres)
+report('start', { Start: rows, 'Installed without development tools': [await installed()] }, targets)
+
+async function measure(name: string, database: BenchDatabase): Promise<void> {
+  const times: number[] = []
+  for (let start = 0; start < STARTS; start++) {
+    await using server = await startKeyway(database.settings)
+    times.push(server.readyAfter)
+  }
+  await using server = await startKeyway(database.settings)
+  await wait(REST_MS)
+  const atRest = residentBytes(server.pid) / MB
+  rows.push({ '': name, 'ready after ms': spread(times, 0), 'memory at rest MB': Math.round(atRest) })
+  targets.push(
+    {
+      what: `ready on ${name}`,
+      wanted: '≤ 500 ms',
+      measured: `${spread(times, 0)} ms`,
+      reached: median(times) <= 500,
+    },
+    {
+      what: `memory at rest, ${name}`,
+      wanted: '≤ 120 MB',
+      measured: `${Math.round(atRest)} MB`,
+      reached: atRest <= 120,
+    },
+  )
+}
+
+/** What `npm ci --omit=dev` leaves on the disk: the lock file says which packages that are. */
+async function installed(): Promise<Row> {
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: boolean; link?: boolean }>
+  }
+  let [node, others, count] = [0, 0, 0]
+  for (const [path, { dev, link }] of Object.entries(lock.packages)) {
+    if (!path.includes('node_modules/') || dev || link || !existsSync(join(ROOT, path))) continue
+    const bytes = await sizeOf(join(ROOT, path))
+    count++
+    if (/node_modules\/node(-bin-[^/]*)?$/.test(path)) node += bytes
+    else others += bytes
+  }
+  return {
+    packages: count,
+    'Node itself MB': Math.round(node / MB),
+    'everything else MB': Math.round(others / MB),
+  }
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  let bytes = 0
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) {
+      if (entry.name !== 'node_modules') bytes += await sizeOf(path)
+    } else if (entry.isFile()) bytes += statSync(path).size
+  }
+  return bytes
+}

@@ -1,0 +1,127 @@
+import { hash } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import { createSecrets } from '../../packages/server/src/secrets.ts'
+import { refreshToken } from '../../packages/server/src/sessions/refresh-token.ts'
+import { benchId, SECRET } from './databases.ts'
+
+/*
+ * Links, accounts and sessions of the sign-in bench, made from a number, so that bodies of requests are known
+ * without reading a single mail.
+ */
+
+const secrets = createSecrets([Buffer.from(SECRET, 'base64')])
+const DAY = 86_400_000
+
+export const addressOf = (n: number) => `p${n}@example.com`
+export const tokenOf = (n: number) => `${n}`.padStart(43, 'A')
+export const tokenHashOf = (n: number) => hash('sha256', tokenOf(n), 'base64url')
+export const accountId = (n: number) => benchId(5, n)
+const linkId = (n: number) => benchId(6, n)
+const sessionId = (n: number) => benchId(7, n)
+const sessionSecret = (n: number) => Buffer.from(hash('sha256', `session ${n}`, 'base64'), 'base64')
+export const refreshTokenOf = (n: number) => refreshToken(sessionId(n), 0, sessionSecret(n))
+
+export interface Range {
+  from: number
+  to: number
+}
+
+/** A range of people: whether each has a link, an account, a session. */
+export interface People extends Range {
+  link?: boolean
+  account?: boolean
+  session?: boolean
+}
+
+type Table = [name: string, columns: string[], row: (n: number) => unknown[]]
+
+function tablesOf({ link, account, session }: People): Table[] {
+  const now = Date.now()
+  const tables: Table[] = []
+  if (account) {
+    tables.push([
+      'users',
+      ['id', 'email', 'role', 'status', 'created_at'],
+      n => [accountId(n), addressOf(n), 'user', 'active', now],
+    ])
+  }
+  if (link) {
+    tables.push([
+      'magic_links',
+      ['id', 'token_hash', 'code_hash', 'email', 'app_id', 'created_at', 'expires_at', 'code_tries'],
+      n => [linkId(n), tokenHashOf(n), 'none', addressOf(n), 'console', now, now + DAY, 0],
+    ])
+  }
+  if (session) {
+    tables.push([
+      'sessions',
+      [
+        'id',
+        'user_id',
+        'app_id',
+        'kind',
+        'created_at',
+        'last_used_at',
+        'expires_at',
+        'counter',
+        'sealed_secret',
+        'retry_keys',
+        'network',
+      ],
+      n => [
+        sessionId(n),
+        accountId(n),
+        'console',
+        'api',
+        now,
+        now,
+        now + 30 * DAY,
+        0,
+        secrets.seal('session-secret', sessionSecret(n), sessionId(n)),
+        '[]',
+        '127.0.0.1',
+      ],
+    ])
+  }
+  return tables
+}
+
+export function addPeopleSqlite(file: string, people: People): void {
+  const database = new DatabaseSync(file, { timeout: 5000 })
+  database.exec('begin immediate')
+  for (const [name, columns, row] of tablesOf(people)) {
+    const insert = database.prepare(
+      `insert into ${name} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
+    )
+    for (let n = people.from; n < people.to; n++) insert.run(...(row(n) as string[]))
+  }
+  database.exec('commit')
+  database.close()
+}
+
+const CHUNK = 5000
+
+export async function addPeoplePostgres(url: string, people: People): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    for (const [name, columns, row] of tablesOf(people)) {
+      for (let from = people.from; from < people.to; from += CHUNK) {
+        const count = Math.min(CHUNK, people.to - from)
+        const rows = Array.from({ length: count }, (_, index) => row(from + index))
+        const objects = rows.map(values =>
+          Object.fromEntries(columns.map((column, at) => [column, values[at]])),
+        )
+        await client.query(
+          `insert into ${name} (${columns.join(', ')})
+           select ${columns.join(', ')} from json_populate_recordset(null::${name}, $1)`,
+          [JSON.stringify(objects)],
+        )
+      }
+    }
+    await client.query('analyze')
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,106 @@
+import pg from 'pg'
+import type { DatabaseStorage } from '../../packages/server/src/storage/database.ts'
+
+/** A statement as the service ran it, with the values of that one time. */
+export interface Recorded {
+  text: string
+  values: unknown[]
+}
+
+/** Every statement that PostgreSQL was sent while `work` ran, BEGIN and COMMIT included. */
+export async function recordPostgres(work: () => Promise<unknown>): Promise<Recorded[]> {
+  const recorded: Recorded[] = []
+  const prototype = pg.Client.prototype as unknown as { query(...args: unknown[]): unknown }
+  const { query } = prototype
+  prototype.query = function (...args: unknown[]) {
+    const [first, second] = args
+    const config = (typeof first === 'string' ? { text: first } : first) as {
+      text: string
+      values?: unknown[]
+    }
+    const values = config.values ?? (Array.isArray(second) ? second : [])
+    if (isOfTheCall(config.text)) recorded.push({ text: config.text, values })
+    return query.apply(this, args)
+  }
+  try {
+    await work()
+  } finally {
+    prototype.query = query
+  }
+  return recorded
+}
+
+/** Not the line on which a node listens for events and tests that it hears. */
+function isOfTheCall(text: string): boolean {
+  return !/^\s*(listen|set)\b/i.test(text)
+}
+
+/** The statements of one transaction on SQLite. */
+export async function recordSqlite(
+  storage: DatabaseStorage,
+  work: () => Promise<unknown>,
+): Promise<Recorded[]> {
+  const recorded: Recorded[] = []
+  const { engine } = storage
+  const { transaction } = engine
+  engine.transaction = (run, landed) =>
+    transaction(
+      tx =>
+        run({
+          ...tx,
+          execute(text, values) {
+            recorded.push({ text, values: [...values] })
+            return tx.execute(text, values)
+          },
+        }),
+      landed,
+    )
+  try {
+    await work()
+  } finally {
+    engine.transaction = transaction
+  }
+  return recorded
+}
+
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
+
+/**
+ * Makes the values of other times from those of the one that was recorded: what names the recorded number
+ * (ids and addresses of the bench) names `n` instead, and ids and hashes that were made up are made up anew.
+ */
+export function replayer(recorded: readonly Recorded[], number: number, tokenHash: (n: number) => string) {
+  const suffix = number.toString(16).padStart(12, '0')
+  const made = new Map<string, number>()
+  const hashed = tokenHash(number)
+  const template = (value: unknown): ((n: number) => unknown) => {
+    if (Array.isArray(value)) {
+      const parts = value.map(template)
+      return n => parts.map(part => part(n))
+    }
+    if (typeof value !== 'string') return () => value
+    if (value === hashed) return tokenHash
+    if (value.length === 43) {
+      const kind = numberOf(made, value)
+      return n => `${kind}-${n}`.padEnd(43, 'x')
+    }
+    if (value.length > 200) return () => value
+    const pieces = value.split(new RegExp(`(${UUID.source}|p${number}@)`))
+    const makers = pieces.map(piece => {
+      if (piece === `p${number}@`) return (n: number) => `p${n}@`
+      if (!piece.match(UUID)) return () => piece
+      if (piece.endsWith(suffix)) return (n: number) => piece.slice(0, -12) + n.toString(16).padStart(12, '0')
+      const kind = numberOf(made, piece).toString(16).padStart(4, '0')
+      return (n: number) => `0198c9f3-${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
+    })
+    return n => makers.map(make => make(n)).join('')
+  }
+  const statements = recorded.map(({ text, values }) => ({ text, values: values.map(template) }))
+  return (n: number): Recorded[] =>
+    statements.map(({ text, values }) => ({ text, values: values.map(make => make(n)) }))
+}
+
+function numberOf(made: Map<string, number>, value: string): number {
+  if (!made.has(value)) made.set(value, made.size + 1)
+  return made.get(value)!
+}

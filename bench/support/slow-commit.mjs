@@ -1,0 +1,14 @@
+import { DatabaseSync } from 'node:sqlite'
+import { isMainThread } from 'node:worker_threads'
+
+// Imitates a slow volume: loaded before the service (node --import), it makes every COMMIT of the writer thread
+// take BENCH_COMMIT_MS longer, in the thread that waits for the disk and in no other.
+const milliseconds = Number(process.env.BENCH_COMMIT_MS ?? 10)
+if (!isMainThread) {
+  const never = new Int32Array(new SharedArrayBuffer(4))
+  const exec = DatabaseSync.prototype.exec
+  DatabaseSync.prototype.exec = function (sql) {
+    if (/^\s*commit/i.test(sql)) Atomics.wait(never, 0, 0, milliseconds)
+    return exec.call(this, sql)
+  }
+}
