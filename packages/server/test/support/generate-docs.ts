@@ -1,4 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { configurationDocument } from '../../src/config-reference.ts'
+import { licencesDocument } from './licences.ts'
 
-await writeFile(new URL('../../../../docs/configuration.md', import.meta.url), configurationDocument())
+const docs = new URL('../../../../docs/', import.meta.url)
+await writeFile(new URL('configuration.md', docs), configurationDocument())
+await writeFile(new URL('licences.md', docs), licencesDocument())

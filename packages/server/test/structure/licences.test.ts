@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { ALLOWED_LICENCES, licencesDocument, shippedPackages } from '../support/licences.ts'
+import { root } from './source.ts'
+
+test('every package that is shipped has a licence that we may ship', () => {
+  const shipped = shippedPackages()
+  assert.ok(shipped.length > 10)
+  assert.deepEqual(
+    shipped.filter(({ licence }) => !ALLOWED_LICENCES.has(licence)),
+    [],
+  )
+})
+
+test('docs/licences.md lists what is shipped (npm run docs)', async () => {
+  assert.equal(await readFile(join(root, 'docs/licences.md'), 'utf8'), licencesDocument())
+})
+
+test('no shipped package runs a script when it is installed, node excepted', async () => {
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { hasInstallScript?: boolean }>
+  }
+  const scripted = Object.entries(lock.packages).filter(([, { hasInstallScript }]) => hasInstallScript)
+  assert.deepEqual(
+    scripted.map(([path]) => path),
+    ['node_modules/node'],
+  )
+})
