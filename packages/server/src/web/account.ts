@@ -1,5 +1,6 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
+import { isAppId } from '../apps/app.ts'
 import type { ChargeAuthorization, LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
@@ -8,6 +9,7 @@ import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
 import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { day, formToken, type Html, pageHead, time } from './layout.ts'
+import { notFound } from './problem.ts'
 import { words } from './words.ts'
 
 const LEDGER_ROWS = 20
@@ -26,8 +28,10 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
     const { user } = kit.requireSession(c)
     await kit.forms.read(c)
     const isGrant = c.req.param('change') === 'grant'
+    const appId = c.req.param('app')
+    if (!isAppId(appId)) throw notFound()
     const verb = isGrant ? kit.accounts.authorize : kit.accounts.withdraw
-    await verb(user.id, c.req.param('app'), kit.callerOf(c.req.raw, c.env))
+    await verb(user.id, appId, kit.callerOf(c.req.raw, c.env))
     return c.redirect(`/account?done=${isGrant ? 'granted' : 'withdrawn'}`, 303)
   })
 }

@@ -1,5 +1,6 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
+import { parseId } from '../ids.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { empty, formToken, type Html, pageHead, time } from './layout.ts'
 import { words } from './words.ts'
@@ -11,14 +12,16 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/agents/:id/disconnect', async c => {
     const { user } = kit.requireSession(c)
     await kit.forms.read(c)
-    const found = await kit.agents.disconnect(user.id, c.req.param('id'))
+    const id = parseId(c.req.param('id'))
+    const found = id && (await kit.agents.disconnect(user.id, id))
     return c.redirect(`/agents?done=${found ? 'disconnected' : 'gone'}`, 303)
   })
   app.post('/agents/:id/test', async c => {
     const { user } = kit.requireSession(c)
     await kit.forms.read(c)
     const sentAt = new Date(kit.clock.now()).toISOString()
-    const delivered = await kit.agents.sendTo(user.id, c.req.param('id'), { test: true, sent_at: sentAt })
+    const id = parseId(c.req.param('id'))
+    const delivered = id && (await kit.agents.sendTo(user.id, id, { test: true, sent_at: sentAt }))
     return c.redirect(`/agents?done=${delivered ? 'tested' : 'gone'}`, 303)
   })
 }

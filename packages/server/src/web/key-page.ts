@@ -77,11 +77,13 @@ export function renderCreated(
 ): Response | Promise<Response> {
   const { keys } = words
   const line = `KEYWAY_URL=${kit.publicUrl} KEYWAY_API_KEY=${made.key} npx -y ${kit.publicUrl}/sdk.tgz`
+  const powerShellLine = `$env:KEYWAY_URL='${kit.publicUrl}'; $env:KEYWAY_API_KEY='${made.key}'; npx -y ${kit.publicUrl}/sdk.tgz`
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(made.apiKey)}</p></div></div>
 ${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKeyUntil)}. ${keys.rotatedLead}</p>` : ''}
 <section class="card"><ol class="steps">
 <li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${secret('new-key', made.key)}</li>
-<li><strong>${keys.run}</strong><p>${keys.runLead}</p>${secret('run-line', line)}</li>
+<li><strong>${keys.run}</strong><p>${keys.runLead}</p>${secret('run-line', line)}
+<details><summary>${keys.runPowerShell}</summary>${secret('run-line-powershell', powerShellLine)}</details></li>
 <li><strong class="live" role="status" data-waits-for="${made.apiKey.id}" data-live="${keys.live}">${keys.waiting}</strong><p>${keys.waitingLead} <a href="/agents">${words.nav.agents}</a></p></li>
 </ol></section>
 <p><a class="button second" href="/keys">${keys.done}</a></p>`

@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import { KeywayError } from '../errors.ts'
+import { SealError } from '../secrets.ts'
 import { type PageContext, type PageKit, Redirect } from './kit.ts'
 import { words } from './words.ts'
 
@@ -13,9 +14,9 @@ interface Problem {
 export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
   if (error instanceof Redirect) return c.redirect(error.location, 303)
   const { title, lead, status } = describe(error)
-  if (status === 500) kit.log.error({ err: error.name, detail: error.message }, 'a page failed')
-  const retryAfter = error instanceof KeywayError && error.extras.retryAfter
-  if (retryAfter) c.header('Retry-After', String(retryAfter))
+  if (status >= 500) kit.log.error({ err: error.name, detail: error.message }, 'a page failed')
+  const retryAfter = error instanceof KeywayError ? error.extras.retryAfter : undefined
+  if (status === 503 || retryAfter) c.header('Retry-After', String(retryAfter ?? 1))
   const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/">${words.errors.home}</a></p></section>`
   return kit.render(c, { title, current: '' }, body, status)
 }
@@ -26,6 +27,8 @@ export function notFound(): KeywayError {
 
 function describe(error: Error): Problem {
   const { errors } = words
+  if (error instanceof SealError)
+    return { title: errors.unavailable, lead: errors.unavailableLead, status: 503 }
   if (!(error instanceof KeywayError))
     return { title: errors.internal, lead: errors.unavailableLead, status: 500 }
   switch (error.code) {

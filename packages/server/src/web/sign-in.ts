@@ -133,7 +133,7 @@ function renderSignIn(
 ): Response | Promise<Response> {
   const { signIn } = words
   const body = html`<section class="card">
-<h1>${signIn.title(kit.productName)}</h1>
+<h1>${signIn.heading(kit.productName)}</h1>
 <p class="lead">${signIn.lead}</p>
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
@@ -143,7 +143,7 @@ ${emailField(said.email, { invalid: said.problem === signIn.badEmail, focus: tru
 </form>
 <p class="hint">${signIn.newHere}</p>
 </section>`
-  return kit.render(c, { title: signIn.title(kit.productName), problem: said.problem ?? null }, body, status)
+  return kit.render(c, { title: signIn.title, problem: said.problem ?? null }, body, status)
 }
 
 function renderCheckMail(

@@ -39,7 +39,8 @@ export const words = {
     withdrawn: 'This app may not charge your balance any more.',
   },
   signIn: {
-    title: (product: string) => `Sign in to ${product}`,
+    title: 'Sign in',
+    heading: (product: string) => `Sign in to ${product}`,
     lead: 'We mail you a link that signs you in. There is no password.',
     newHere: `New here? The same link makes your account, with ${CREDIT} to try things out.`,
     email: 'E-mail address',
@@ -74,7 +75,8 @@ export const words = {
     notYou: 'If you did not ask for this, close the page: nothing happens without the button.',
     other: (email: string) => `You are signed in as ${email} now. Signing in here ends that.`,
     used: 'This link was used already',
-    usedLead: 'Each link works once. If that was not you, somebody else can read your mail.',
+    usedLead:
+      'Each link works once, and using one ends the others. If it was not you, somebody else can read your mail.',
     expired: 'This link has expired',
     expiredLead: 'A link works for 5 minutes. Here is how to get a fresh one:',
     invalid: 'This link does not work',
@@ -134,6 +136,7 @@ export const words = {
     copied: 'Copied',
     run: 'Connect an agent',
     runLead: 'Paste this line into a terminal; it needs Node 20 or newer.',
+    runPowerShell: 'The same for PowerShell',
     waiting: 'Waiting for your first agent…',
     waitingLead: 'It shows here the moment it connects, and later under',
     live: 'Connected. Your agent is live.',

@@ -1,50 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startWeb, type WebServer } from '../support/web.ts'
-
-/** A browser by hand: keeps cookies, and says of itself only what it is told to. */
-function createClient(url: string) {
-  const jar = new Map<string, string>()
-  const attributes = new Map<string, string>()
-  async function send(path: string, init: RequestInit = {}): Promise<Response> {
-    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
-    const headers = { accept: 'text/html', ...(cookie ? { cookie } : {}), ...init.headers }
-    const answer = await fetch(url + path, { redirect: 'manual', ...init, headers })
-    for (const line of answer.headers.getSetCookie()) {
-      const [pair = ''] = line.split(';')
-      const [name = '', value = ''] = pair.split(/=(.*)/s)
-      attributes.set(name, line.slice(pair.length))
-      if (value && !/max-age=0/i.test(line)) jar.set(name, value)
-      else jar.delete(name)
-    }
-    return answer
-  }
-  return {
-    jar,
-    attributes,
-    get: (path: string, headers: Record<string, string> = {}) => send(path, { headers }),
-    async formToken(path: string): Promise<string> {
-      return /name="form_token" value="([^"]+)"/.exec(await (await send(path)).text())![1]!
-    },
-    post: (path: string, fields: Record<string, string>, headers: Record<string, string> = SAME_ORIGIN) =>
-      send(path, { method: 'POST', body: new URLSearchParams(fields), headers }),
-  }
-}
-
-const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' }
-const ADA = 'ada@example.com'
-type Client = ReturnType<typeof createClient>
-
-async function signedIn(web: WebServer, email = ADA): Promise<Client> {
-  const client = createClient(web.url)
-  const token = await client.formToken('/sign-in')
-  await client.post('/sign-in', { form_token: token, email })
-  const [mail] = await web.mails(email)
-  const { searchParams } = new URL(mail!.link!)
-  const answer = await client.post('/verify', { form_token: token, token: searchParams.get('token')!, email })
-  assert.equal(answer.status, 303)
-  return client
-}
+import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
+import { startWeb } from '../support/web.ts'
 
 test('a form is taken from this origin with its token, and from nowhere else', async t => {
   const web = await startWeb(t)
@@ -142,49 +99,6 @@ test('over https the cookies are tied to their host', async t => {
   assert.equal((await client.get('/inbox')).status, 404)
 })
 
-test('signing out ends the session itself, not only the cookie', async t => {
-  const web = await startWeb(t)
-  const client = await signedIn(web)
-  const kept = client.jar.get('keyway_session')!
-  const form_token = await client.formToken('/keys')
-  assert.equal(
-    (await client.post('/sign-out', { form_token })).headers.get('location'),
-    '/sign-in?done=signed_out',
-  )
-  assert.equal(client.jar.has('keyway_session'), false)
-  client.jar.set('keyway_session', kept)
-  assert.equal((await client.get('/keys')).status, 303)
-})
-
-test('the start page leads browsers to where they belong and tells programs what is here', async t => {
-  const web = await startWeb(t)
-  assert.equal((await createClient(web.url).get('/')).headers.get('location'), '/sign-in')
-  assert.equal((await (await signedIn(web)).get('/')).headers.get('location'), '/keys')
-  const document = await (await fetch(web.url)).json()
-  assert.deepEqual(Object.keys(document as object), [
-    'name',
-    'version',
-    'hub_url',
-    'openapi_url',
-    'docs_url',
-    'inbox_url',
-  ])
-})
-
-test('an address that nobody knows is a page for browsers and a problem for programs', async t => {
-  const web = await startWeb(t)
-  const page = await createClient(web.url).get('/no-such-page')
-  assert.equal(page.status, 404)
-  assert.match(await page.text(), /<h1>There is nothing here<\/h1>/)
-  const problem = await fetch(`${web.url}/no-such-page`)
-  assert.equal(problem.status, 404)
-  assert.match(((await problem.json()) as { detail: string }).detail, /\/docs/)
-  const client = await signedIn(web)
-  for (const path of ['/keys/not-an-id', '/keys/0190a5b8-7c3e-7abc-8def-0123456789ab', '/inbox/x']) {
-    assert.equal((await client.get(path)).status, 404, path)
-  }
-})
-
 test('pages are strict about what a browser may do with them', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
@@ -203,20 +117,6 @@ test('pages are strict about what a browser may do with them', async t => {
   const link = `/verify?token=${'x'.repeat(43)}&email=ada%40example.com`
   assert.equal((await client.get(link)).headers.get('referrer-policy'), 'no-referrer')
   assert.equal((await client.get('/keys')).headers.get('location'), '/sign-in')
-})
-
-test('the page asks nothing of the mail limits and says when one may try again', async t => {
-  const web = await startWeb(t, { KEYWAY_MAGIC_LINK_LIMITS: '1/minute,20/hour' })
-  const client = createClient(web.url)
-  const form_token = await client.formToken('/sign-in')
-  await client.post('/sign-in', { form_token, email: ADA })
-  const refused = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
-  assert.equal(refused.status, 429)
-  const seconds = Number(refused.headers.get('retry-after'))
-  assert.ok(seconds > 50 && seconds <= 60)
-  const text = await refused.text()
-  assert.match(text, new RegExp(`data-countdown="${seconds}"`))
-  assert.match(text, /KEYWAY_MAGIC_LINK_LIMITS/)
 })
 
 test('guessing at links and codes on the pages is slowed down as in the API, with one count', async t => {
@@ -302,67 +202,4 @@ test('one person never sees or touches the keys and sessions of another', async 
     assert.equal((await bob.post(path, { form_token })).status, 404, path)
   }
   assert.match(await (await ada.get(`/keys/${id}`)).text(), /class="tag active"/)
-})
-
-test('the inbox answers to this machine alone', async t => {
-  const web = await startWeb(t)
-  const client = createClient(web.url)
-  assert.equal((await client.get('/inbox')).status, 200)
-  for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip']) {
-    const headers = { [name]: '203.0.113.7' }
-    assert.equal((await client.get('/inbox', headers)).status, 404)
-    assert.equal((await client.get('/inbox/events', headers)).status, 404)
-  }
-  const json = { accept: 'application/json' }
-  assert.deepEqual(await (await client.get('/inbox?to=nobody', json)).json(), { data: [] })
-  await signedIn(web)
-  const { data } = (await (await client.get(`/inbox?to=${ADA}`, json)).json()) as { data: object[] }
-  const fields = ['id', 'to', 'subject', 'template', 'link', 'code', 'text', 'html', 'created_at']
-  assert.deepEqual(Object.keys(data[0]!).sort(), fields.sort())
-})
-
-test('a mail is shown in a frame that can run and send nothing', async t => {
-  const web = await startWeb(t)
-  await signedIn(web)
-  const [mail] = await web.mails(ADA)
-  const client = createClient(web.url)
-  assert.match(
-    await (await client.get(`/inbox/${mail!.id}`)).text(),
-    /<iframe [^>]*sandbox="allow-popups allow-popups-to-escape-sandbox"/,
-  )
-  const policy = (await client.get(`/inbox/${mail!.id}/html`)).headers.get('content-security-policy')!
-  assert.match(policy, /default-src 'none'/)
-  assert.match(policy, /sandbox allow-popups allow-popups-to-escape-sandbox(;|$)/)
-  assert.doesNotMatch(policy, /script|allow-same-origin/)
-})
-
-test('a hundred keys are leafed through, newest first, each page under 60 KB in all', async t => {
-  const web = await startWeb(t)
-  const client = await signedIn(web)
-  const form_token = await client.formToken('/keys')
-  for (let made = 1; made <= 100; made++) {
-    await client.post('/keys', { form_token, name: `Robot ${made}`, access: 'all', expiry: '7' })
-  }
-  const full = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
-  assert.equal(full.status, 409)
-  assert.match(await full.text(), /You have 100 active keys/)
-
-  const assets = await Promise.all(
-    ['style.css', 'script.js'].map(
-      async name => (await (await client.get(`/assets/${name}`)).arrayBuffer()).byteLength,
-    ),
-  )
-  const names: string[] = []
-  let next: string | undefined = '/keys?status=active'
-  while (next) {
-    const text: string = await (await client.get(next)).text()
-    const total = Buffer.byteLength(text) + assets[0]! + assets[1]!
-    assert.ok(total < 60 * 1024, `${next} weighs ${total} bytes`)
-    names.push(...[...text.matchAll(/class="name" href="[^"]+">([^<]+)</g)].map(match => match[1]!))
-    next = /<a href="([^"]+)">Older keys/.exec(text)?.[1]?.replaceAll('&amp;', '&')
-  }
-  assert.deepEqual(
-    names,
-    Array.from({ length: 100 }, (_, index) => `Robot ${100 - index}`),
-  )
 })

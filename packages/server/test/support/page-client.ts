@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import type { WebServer } from './web.ts'
+
+/** A browser by hand: keeps cookies, and says of itself only what it is told to. */
+export function createClient(url: string) {
+  const jar = new Map<string, string>()
+  const attributes = new Map<string, string>()
+  async function send(path: string, init: RequestInit = {}): Promise<Response> {
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
+    const headers = { accept: 'text/html', ...(cookie ? { cookie } : {}), ...init.headers }
+    const answer = await fetch(url + path, { redirect: 'manual', ...init, headers })
+    for (const line of answer.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';')
+      const [name = '', value = ''] = pair.split(/=(.*)/s)
+      attributes.set(name, line.slice(pair.length))
+      if (value && !/max-age=0/i.test(line)) jar.set(name, value)
+      else jar.delete(name)
+    }
+    return answer
+  }
+  return {
+    jar,
+    attributes,
+    get: (path: string, headers: Record<string, string> = {}) => send(path, { headers }),
+    async formToken(path: string): Promise<string> {
+      return /name="form_token" value="([^"]+)"/.exec(await (await send(path)).text())![1]!
+    },
+    post: (path: string, fields: Record<string, string>, headers: Record<string, string> = SAME_ORIGIN) =>
+      send(path, { method: 'POST', body: new URLSearchParams(fields), headers }),
+  }
+}
+
+export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' }
+export const ADA = 'ada@example.com'
+export type Client = ReturnType<typeof createClient>
+
+export async function signedIn(web: WebServer, email = ADA): Promise<Client> {
+  const client = createClient(web.url)
+  const token = await client.formToken('/sign-in')
+  await client.post('/sign-in', { form_token: token, email })
+  const [mail] = await web.mails(email)
+  const { searchParams } = new URL(mail!.link!)
+  const answer = await client.post('/verify', { form_token: token, token: searchParams.get('token')!, email })
+  assert.equal(answer.status, 303)
+  return client
+}

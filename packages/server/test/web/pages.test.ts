@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { startWeb } from '../support/web.ts'
+
+test('signing out ends the session itself, not only the cookie', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const kept = client.jar.get('keyway_session')!
+  const form_token = await client.formToken('/keys')
+  assert.equal(
+    (await client.post('/sign-out', { form_token })).headers.get('location'),
+    '/sign-in?done=signed_out',
+  )
+  assert.equal(client.jar.has('keyway_session'), false)
+  client.jar.set('keyway_session', kept)
+  assert.equal((await client.get('/keys')).status, 303)
+})
+
+test('the start page leads browsers to where they belong and tells programs what is here', async t => {
+  const web = await startWeb(t)
+  assert.equal((await createClient(web.url).get('/')).headers.get('location'), '/sign-in')
+  assert.equal((await (await signedIn(web)).get('/')).headers.get('location'), '/keys')
+  const document = await (await fetch(web.url)).json()
+  assert.deepEqual(Object.keys(document as object), [
+    'name',
+    'version',
+    'hub_url',
+    'openapi_url',
+    'docs_url',
+    'inbox_url',
+  ])
+})
+
+test('an address that nobody knows is a page for browsers and a problem for programs', async t => {
+  const web = await startWeb(t)
+  const page = await createClient(web.url).get('/no-such-page')
+  assert.equal(page.status, 404)
+  assert.match(await page.text(), /<h1>There is nothing here<\/h1>/)
+  const problem = await fetch(`${web.url}/no-such-page`)
+  assert.equal(problem.status, 404)
+  assert.match(((await problem.json()) as { detail: string }).detail, /\/docs/)
+  const client = await signedIn(web)
+  for (const path of ['/keys/not-an-id', '/keys/0190a5b8-7c3e-7abc-8def-0123456789ab', '/inbox/x']) {
+    assert.equal((await client.get(path)).status, 404, path)
+  }
+})
+
+test('the page asks nothing of the mail limits and says when one may try again', async t => {
+  const web = await startWeb(t, { KEYWAY_MAGIC_LINK_LIMITS: '1/minute,20/hour' })
+  const client = createClient(web.url)
+  const form_token = await client.formToken('/sign-in')
+  await client.post('/sign-in', { form_token, email: ADA })
+  const refused = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
+  assert.equal(refused.status, 429)
+  const seconds = Number(refused.headers.get('retry-after'))
+  assert.ok(seconds > 50 && seconds <= 60)
+  const text = await refused.text()
+  assert.match(text, new RegExp(`data-countdown="${seconds}"`))
+  assert.match(text, /KEYWAY_MAGIC_LINK_LIMITS/)
+})
+
+test('the inbox answers to this machine alone', async t => {
+  const web = await startWeb(t)
+  const client = createClient(web.url)
+  assert.equal((await client.get('/inbox')).status, 200)
+  for (const name of ['x-forwarded-for', 'forwarded', 'x-real-ip']) {
+    const headers = { [name]: '203.0.113.7' }
+    assert.equal((await client.get('/inbox', headers)).status, 404)
+    assert.equal((await client.get('/inbox/events', headers)).status, 404)
+  }
+  const json = { accept: 'application/json' }
+  assert.deepEqual(await (await client.get('/inbox?to=nobody', json)).json(), { data: [] })
+  await signedIn(web)
+  const { data } = (await (await client.get(`/inbox?to=${ADA}`, json)).json()) as { data: object[] }
+  const fields = ['id', 'to', 'subject', 'template', 'link', 'code', 'text', 'html', 'created_at']
+  assert.deepEqual(Object.keys(data[0]!).sort(), fields.sort())
+})
+
+test('a mail is shown in a frame that can run and send nothing', async t => {
+  const web = await startWeb(t)
+  await signedIn(web)
+  const [mail] = await web.mails(ADA)
+  const client = createClient(web.url)
+  assert.match(
+    await (await client.get(`/inbox/${mail!.id}`)).text(),
+    /<iframe [^>]*sandbox="allow-popups allow-popups-to-escape-sandbox"/,
+  )
+  const policy = (await client.get(`/inbox/${mail!.id}/html`)).headers.get('content-security-policy')!
+  assert.match(policy, /default-src 'none'/)
+  assert.match(policy, /sandbox allow-popups allow-popups-to-escape-sandbox(;|$)/)
+  assert.doesNotMatch(policy, /script|allow-same-origin/)
+})
+
+test('a hundred keys are leafed through, newest first, each page under 60 KB in all', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  for (let made = 1; made <= 100; made++) {
+    await client.post('/keys', { form_token, name: `Robot ${made}`, access: 'all', expiry: '7' })
+  }
+  const full = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
+  assert.equal(full.status, 409)
+  assert.match(await full.text(), /You have 100 active keys/)
+
+  const assets = await Promise.all(
+    ['style.css', 'script.js'].map(
+      async name => (await (await client.get(`/assets/${name}`)).arrayBuffer()).byteLength,
+    ),
+  )
+  const names: string[] = []
+  let next: string | undefined = '/keys?status=active'
+  while (next) {
+    const text: string = await (await client.get(next)).text()
+    const total = Buffer.byteLength(text) + assets[0]! + assets[1]!
+    assert.ok(total < 60 * 1024, `${next} weighs ${total} bytes`)
+    names.push(...[...text.matchAll(/class="name" href="[^"]+">([^<]+)</g)].map(match => match[1]!))
+    next = /<a href="([^"]+)">Older keys/.exec(text)?.[1]?.replaceAll('&amp;', '&')
+  }
+  assert.deepEqual(
+    names,
+    Array.from({ length: 100 }, (_, index) => `Robot ${100 - index}`),
+  )
+})
+
+test('ending all other sessions signs the other browsers out and keeps this one', async t => {
+  const web = await startWeb(t)
+  const here = await signedIn(web)
+  const there = createClient(web.url)
+  const token = await there.formToken('/sign-in')
+  await there.post('/sign-in', { form_token: token, email: ADA })
+  const { searchParams } = new URL((await web.mails(ADA, 2))[0]!.link!)
+  await there.post('/verify', { form_token: token, token: searchParams.get('token')!, email: ADA })
+  assert.equal((await there.get('/keys')).status, 200)
+
+  const listed = await (await here.get('/sessions')).text()
+  assert.equal(listed.match(/\/sessions\/[0-9a-f-]{36}\/end/g)?.length, 2)
+  const form_token = await here.formToken('/sessions')
+  await here.post('/sessions/end-others', { form_token })
+  assert.equal((await there.get('/keys')).headers.get('location'), '/sign-in?done=ended')
+  assert.equal((await here.get('/keys')).status, 200)
+})
+
+test('an app loses and regains the right to charge, and the profile its name', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/account')
+  await client.post('/account/charging/hub/withdraw', { form_token })
+  assert.match(await (await client.get('/account')).text(), /action="\/account\/charging\/hub\/grant"/)
+  await client.post('/account/charging/hub/grant', { form_token })
+  assert.match(await (await client.get('/account')).text(), /action="\/account\/charging\/hub\/withdraw"/)
+  assert.equal((await client.post('/account/charging/no%00app/grant', { form_token })).status, 404)
+  assert.equal((await client.post('/account/charging/unheard-of/grant', { form_token })).status, 404)
+
+  await client.post('/account/name', { form_token, name: '  Ada\u0000 Lovelace ' })
+  assert.match(await (await client.get('/account')).text(), /value="Ada {2}Lovelace"/)
+})
+
+test('a link asked for in the name of an app leads to the page of that app', async t => {
+  const web = await startWeb(t)
+  const { apps } = web.server.services
+  await apps.register({
+    id: 'shop',
+    name: 'Shop',
+    audience: null,
+    verifyUrl: 'https://shop.example/in?from=mail',
+  })
+  const client = createClient(web.url)
+  const form_token = await client.formToken('/sign-in?app_id=shop')
+  await client.post('/sign-in', { form_token, email: ADA, app_id: 'shop' })
+  const [mail] = await web.mails(ADA)
+  assert.match(
+    mail!.link!,
+    /^https:\/\/shop\.example\/in\?from=mail&token=[\w-]{43}&email=ada%40example\.com&app_id=shop$/,
+  )
+})
