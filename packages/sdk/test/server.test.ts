@@ -5,6 +5,7 @@ import { Agent } from '../src/agent.ts'
 import { Keyway } from '../src/client.ts'
 import type { KeywayError } from '../src/errors.ts'
 import type { WebSocketConstructor } from '../src/hub-connection.ts'
+import type { Json } from '../src/protocol.ts'
 import { verifyAgentToken } from '../src/verify.ts'
 import { platformWebSocket } from './support/agents.ts'
 import { startKeyway } from './support/keyway-server.ts'
@@ -160,6 +161,38 @@ describe('against the real service', () => {
       await Promise.race([back.promise, new Promise(resolve => setTimeout(resolve, 500))])
     }
     assert.ok(waited <= 5_000, `back after 35 s and ${waited / 1000} s`)
+  })
+
+  test('over a line that is cut again and again every message arrives, and in its order', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const line = await startSilentLine(t, url)
+    const { key } = await keyway.apiKeys.create()
+    const receiver = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+    const clock = createManualClock()
+    const sender = new Agent({ url: line.url, apiKey: key, clock, WebSocket: platformWebSocket })
+    t.after(() => {
+      receiver.close()
+      sender.close()
+    })
+    const heard: Json[] = []
+    receiver.on('message', ({ data }) => heard.push(data))
+    const [events, { ready }] = [record(sender), record(receiver)]
+    const [, { connectionId }] = await Promise.all([events.ready.next(), ready.next()])
+    const sending: Promise<unknown>[] = []
+    for (let round = 0; round < 12; round++) {
+      for (let n = 0; n < 10; n++) sending.push(sender.send(connectionId, round * 10 + n))
+      for (let turns = 0; turns < round; turns++) await new Promise(resolve => setImmediate(resolve))
+      line.cut()
+      await events.disconnected.next()
+      clock.advance(clock.next()!)
+      await events.ready.next()
+    }
+    await Promise.all(sending)
+    const firstTimes = [...new Set(heard)]
+    assert.deepEqual(
+      firstTimes,
+      Array.from({ length: 120 }, (_, n) => n),
+    )
   })
 
   test('a full queue of 256 messages is sent whole, in spite of the limits', async t => {

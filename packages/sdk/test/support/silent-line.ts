@@ -9,6 +9,8 @@ export interface SilentLine {
   swallow(): void
   /** New connections pass again. Old ones stay silent for ever: whoever kept them has forgotten them. */
   restore(): void
+  /** Breaks all connections in the middle of whatever they say; new ones pass. */
+  cut(): void
 }
 
 /** A proxy in front of the service at `target` that swallows packets when told to. */
@@ -53,6 +55,9 @@ export async function startSilentLine(
     },
     restore() {
       silent = false
+    },
+    cut() {
+      for (const socket of sockets) socket.resetAndDestroy()
     },
   }
 }
