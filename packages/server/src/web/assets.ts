@@ -18,11 +18,16 @@ export interface Assets {
   mark: Asset
 }
 
+/** In this order: what comes later wins. */
+const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'media'].map(
+  name => `style/${name}.css`,
+)
+
 /** The three files that pages load, read once. */
 export function loadAssets(): Assets {
   return {
-    style: toAsset('/assets/style.css', 'text/css; charset=utf-8', read('./style.css')),
-    script: toAsset('/assets/script.js', 'text/javascript; charset=utf-8', read('./script.js')),
+    style: toAsset('/assets/style.css', 'text/css; charset=utf-8', STYLE_FILES.map(read).join('\n')),
+    script: toAsset('/assets/script.js', 'text/javascript; charset=utf-8', read('script.js')),
     mark: toAsset('/assets/mark.svg', 'image/svg+xml', markFile),
   }
 }
