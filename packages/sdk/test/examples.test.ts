@@ -67,13 +67,15 @@ test('the foreign hub takes its guests and closes them when their key is revoked
   assert.equal((await closed)[0], 4410)
 })
 
-test('a page in a browser connects without holding a key', { timeout: 300_000 }, async t => {
+test('a page in a browser connects without holding a key, outlives a restart, and ends with the key', {
+  timeout: 300_000,
+}, async t => {
   const executablePath = await tool(t, 'chromium')
   const playwright = executablePath && (await tool(t, 'playwright-core'))
   if (!playwright) return
   const port = await freePort()
   const origin = `http://localhost:${port}`
-  const { url, keyway } = await startKeyway(t, { KEYWAY_CORS_ORIGINS: origin })
+  const { url, keyway, restart } = await startKeyway(t, { KEYWAY_CORS_ORIGINS: origin })
   const { key, id } = await keyway.apiKeys.create()
   const env = { KEYWAY_URL: url, KEYWAY_API_KEY: key, PORT: String(port) }
   await start(t, 'browser-page.ts', env, /Open http/)
@@ -86,6 +88,10 @@ test('a page in a browser connects without holding a key', { timeout: 300_000 },
   await page.getByRole('status').filter({ hasText: 'connected as' }).waitFor()
   assert.deepEqual(await keyway.agents.send(id, 'hello page'), { delivered: 1 })
   await page.getByText('"hello page"').waitFor()
+  const before = await page.getByRole('status').textContent()
+  await restart()
+  const again = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(before)}`
+  await page.waitForFunction(`(state => ${again})(document.querySelector('#state'))`)
   await keyway.apiKeys.revoke(id)
   await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
 })
