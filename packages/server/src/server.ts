@@ -13,6 +13,7 @@ import { createHttpServer } from './http/http-server.ts'
 import { createRequestLimits } from './http/request-limits.ts'
 import type { HealthCheck } from './http/services.ts'
 import { createHub, type Hub } from './hub/hub.ts'
+import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
 import { newId } from './ids.ts'
 import { createIntrospection } from './introspection/introspection.ts'
 import { createLog, type Log } from './log.ts'
@@ -30,6 +31,9 @@ export { VERSION }
 /** `last_used_at` is stored within 10 s; this leaves room for a slow commit. */
 const FLUSH_USES_EVERY = 5_000
 const SYNCHRONIZE_CLOCK_EVERY = MINUTE
+/** Mail that a node held when it died goes on this soon after it counts as dead. */
+const RELEASE_MAIL_EVERY = 3_000
+const MAX_DEAD_NODES = 1000
 /** Warnings are counted in days; this is how late one may be. */
 const WARN_OF_EXPIRY_EVERY = 10 * MINUTE
 /** Agents have this long to connect elsewhere before their connections close with 1012. */
@@ -69,9 +73,13 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   if (config.database.engine === 'sqlite') stack.use(lockOf(config.dataDir))
   const services = await openServices(config, log)
   stack.defer(() => services.close())
-  const hub = await startHub(services)
+  // Whoever holds the data folder is alone on it: nodes that a crash left behind are no more.
+  if (config.database.engine === 'sqlite')
+    await services.storage.store.presence.prune(services.clock.now() + 1, MAX_DEAD_NODES)
+  const nodeId = newId(services.clock.now())
+  const hub = await startHub(services, nodeId)
   stack.defer(() => hub.close())
-  const { deliverer } = createMail(services, options.announce ?? (line => console.log(line)))
+  const { deliverer } = createMail(services, options.announce ?? (line => console.log(line)), nodeId)
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)
   const stopping = new AbortController()
   const httpServer = listenFor(services, hub, metrics, stopping.signal)
@@ -83,6 +91,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
     })
   }
   await listen(httpServer, config)
+  await services.storage.store.outbox.releaseAbandoned(services.clock.now() - NODE_TIMEOUT_MS)
   deliverer.start()
   const stopTimers = startTimers(services)
 
@@ -131,7 +140,7 @@ function lockOf(dataDir: string): Disposable {
   return { [Symbol.dispose]: release }
 }
 
-async function startHub(services: Services): Promise<Hub> {
+async function startHub(services: Services, nodeId: string): Promise<Hub> {
   const { config, storage, clock, log, agentTokens, apiKeys } = services
   const hub = createHub({
     clock,
@@ -146,7 +155,7 @@ async function startHub(services: Services): Promise<Hub> {
     publicUrl: config.publicUrl,
     corsOrigins: config.corsOrigins,
     maxConnectionsPerUser: config.hubMaxConnections,
-    nodeId: newId(clock.now()),
+    nodeId,
     version: VERSION,
   })
   await hub.start()
@@ -279,10 +288,18 @@ function startTimers(services: Services): () => void {
     () => clock.synchronize(() => storage.readClock()).catch(warn('the database clock could not be read')),
     SYNCHRONIZE_CLOCK_EVERY,
   )
+  const mail = setInterval(
+    () =>
+      storage.store.outbox
+        .releaseAbandoned(clock.now() - NODE_TIMEOUT_MS)
+        .catch(warn('mail of dead nodes was not freed')),
+    RELEASE_MAIL_EVERY,
+  )
   const stops = [
     services.signingKeys.start(),
     createHousekeeping({ store: storage.store, clock, log }).start(),
     () => clearInterval(uses),
+    () => clearInterval(mail),
     () => clearInterval(expiry),
     () => clearInterval(time),
   ]

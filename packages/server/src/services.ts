@@ -110,7 +110,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
 }
 
 /** The way out for mail. `announce` is told of every sign-in link that stays on this machine. */
-export function createMail(services: Services, announce?: (line: string) => void) {
+export function createMail(services: Services, announce?: (line: string) => void, nodeId?: string) {
   const { config, log } = services
   const mailer = createMailer(config.mail, {
     ...services,
@@ -123,5 +123,5 @@ export function createMail(services: Services, announce?: (line: string) => void
     supportEmail: config.supportEmail,
     publicUrl: config.publicUrl,
   })
-  return { mailer, deliverer: createDeliverer({ ...services, mailer, write, log }) }
+  return { mailer, deliverer: createDeliverer({ ...services, nodeId, mailer, write, log }) }
 }

@@ -48,7 +48,7 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
         askedAgain = false
         const room = CONCURRENT_DELIVERIES - underWay.size
         const now = clock.now()
-        const messages = await storage.store.outbox.lease(now, now + LEASE, room)
+        const messages = await storage.store.outbox.lease(now, now + LEASE, room, deps.nodeId)
         for (const message of messages) start(message)
         if (messages.length === room) askedAgain = true
       }

@@ -20,6 +20,8 @@ export const STORE_PAUSE = SECOND
 export type Schedule = (callback: () => void, delay: number) => () => void
 
 export interface DelivererDeps {
+  /** Whose leases these are; what a dead node held is freed for the others. */
+  nodeId?: string
   storage: Storage
   clock: Clock
   secrets: Secrets

@@ -7,9 +7,11 @@ export interface OutboxStore {
   insert(message: OutboxMessage): Promise<boolean>
   /**
    * Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same.
-   * Counts the attempt.
+   * Counts the attempt. `nodeId` is who holds them; without it they are given back by time alone.
    */
-  lease(now: Instant, leasedUntil: Instant, limit: number): Promise<OutboxMessage[]>
+  lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
+  /** Frees what nodes hold that were not seen since: they died on the way. Returns how many messages. */
+  releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /** Settles what this lease held: state, time, error; the content is erased. Nothing when the lease was lost. */
   settle(
     id: string,

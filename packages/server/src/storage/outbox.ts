@@ -15,7 +15,7 @@ export function createOutboxStore({ db }: Scope): OutboxStore {
         .executeTakeFirst()
       return inserted !== undefined
     },
-    async lease(now, leasedUntil, limit) {
+    async lease(now, leasedUntil, limit, nodeId = null) {
       const due = db
         .selectFrom('messages')
         .select('id')
@@ -28,7 +28,7 @@ export function createOutboxStore({ db }: Scope): OutboxStore {
       // The conditions stand outside too: whoever waited for another node's lease must look again.
       const rows = await db
         .updateTable('messages')
-        .set(eb => ({ leased_until: leasedUntil, attempts: eb('attempts', '+', 1) }))
+        .set(eb => ({ leased_until: leasedUntil, leased_by: nodeId, attempts: eb('attempts', '+', 1) }))
         .where('id', 'in', due)
         .where('state', '=', 'queued')
         .where('next_attempt_at', '<=', now)
@@ -58,6 +58,18 @@ export function createOutboxStore({ db }: Scope): OutboxStore {
         .returning('id')
         .executeTakeFirst()
       return row !== undefined
+    },
+    async releaseAbandoned(nodesSeenSince) {
+      const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
+      const released = await db
+        .updateTable('messages')
+        .set({ leased_until: null, leased_by: null })
+        .where('state', '=', 'queued')
+        .where('leased_until', 'is not', null)
+        .where('leased_by', 'is not', null)
+        .where('leased_by', 'not in', alive)
+        .executeTakeFirst()
+      return Number(released.numUpdatedRows)
     },
     async nextDue() {
       const row = await db
@@ -120,6 +132,7 @@ function toRow(message: OutboxMessage): MessageRow {
     next_attempt_at: message.nextAttemptAt,
     send_before: message.sendBefore,
     leased_until: message.leasedUntil,
+    leased_by: null,
     settled_at: message.settledAt,
     last_error: message.lastError,
   }

@@ -127,6 +127,7 @@ export interface MessageRow {
   next_attempt_at: Instant
   send_before: Instant | null
   leased_until: Instant | null
+  leased_by: string | null
   settled_at: Instant | null
   last_error: string | null
 }

@@ -24,6 +24,24 @@ forEachEngine(engine => {
     assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
   })
 
+  test('what a dead node held is free for the others at once, and what a live one holds is not', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { outbox, presence } = storage.store
+    const [alive, dead] = ['node-alive', 'node-dead']
+    await presence.heartbeat({ id: alive, startedAt: NOW, seenAt: NOW, version: '1' })
+    await presence.heartbeat({ id: dead, startedAt: NOW, seenAt: NOW - 10_001, version: '1' })
+    for (let i = 0; i < 2; i++) await outbox.insert(aMessage())
+    const [held] = await outbox.lease(NOW, NOW + 1000, 1, alive)
+    const [left] = await outbox.lease(NOW, NOW + 1000, 1, dead)
+    assert.equal(await outbox.releaseAbandoned(NOW - 10_000), 1)
+    const freed = await outbox.lease(NOW, NOW + 1000, 10, alive)
+    assert.deepEqual(
+      freed.map(message => message.id),
+      [left!.id],
+    )
+    assert.notEqual(held!.id, left!.id)
+  })
+
   test('settling erases the content, and a lost lease settles nothing', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox } = storage.store

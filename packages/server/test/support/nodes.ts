@@ -84,6 +84,7 @@ export async function call(
   method: string,
   path: string,
   { body, token, headers }: { body?: object; token?: string; headers?: Record<string, string> } = {},
+  patienceMs = 20_000,
 ): Promise<Answered> {
   const response = await fetch(origin + path, {
     method,
@@ -93,7 +94,7 @@ export async function call(
       ...headers,
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(patienceMs),
   })
   const text = await response.text()
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }

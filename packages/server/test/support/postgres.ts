@@ -71,7 +71,7 @@ function quickFolder(): string {
 }
 
 /** PostgreSQL refuses to run as root, so root lends it another user's name. */
-function unprivilegedIdentity(): { uid?: number; gid?: number } {
+export function unprivilegedIdentity(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
     const uid = spawnSync('id', ['-u', name], { encoding: 'utf8' })

@@ -13,6 +13,8 @@ export interface FaultProxy {
   cut(): void
   /** Connections stay, or open, and nothing passes any more, as behind a firewall that drops. */
   blackHole(): void
+  /** Talks nonsense to whoever connects. */
+  garble(): void
   heal(): void
   /** Breaks the connections of the next `count` COMMITs: before PostgreSQL hears of them, or after. */
   cutCommits(count: number, when: 'unheard' | 'unanswered'): void
@@ -27,10 +29,12 @@ export interface FaultProxy {
 /** `Q`, its length, `commit`: how a client of PostgreSQL's protocol commits. */
 const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
 
+const GARBAGE = Buffer.from(Array.from({ length: 4096 }, (_, n) => (n * 151) % 256))
+
 export async function startProxy(target: string, t?: TestContext): Promise<FaultProxy> {
   const { hostname, port: targetPort } = new URL(target)
   const pairs = new Set<{ client: Socket; server: Socket }>()
-  let mode: 'open' | 'cut' | 'hole' = 'open'
+  let mode: 'open' | 'cut' | 'hole' | 'garbage' = 'open'
   let delay = 0
   let commitsToCut = 0
   let cutWhen: 'unheard' | 'unanswered' = 'unheard'
@@ -41,6 +45,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   const listener = createServer(client => {
     client.on('error', () => client.destroy())
     if (mode === 'cut') return void client.resetAndDestroy()
+    if (mode === 'garbage') return void client.end(GARBAGE)
     const server = connect(Number(targetPort), hostname)
     server.on('error', () => server.destroy())
     const pair = { client, server }
@@ -114,6 +119,10 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
     },
     blackHole() {
       mode = 'hole'
+    },
+    garble() {
+      mode = 'garbage'
+      cutAll()
     },
     heal() {
       // Bytes were lost, so the old connections are of no more use.

@@ -1,6 +1,7 @@
 import { first } from './0001-first.ts'
 import { keyNoticesAndSuppressions } from './0002-key-notices-and-suppressions.ts'
+import { leaseOwner } from './0003-lease-owner.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
-export const MIGRATIONS: readonly Migration[] = [first, keyNoticesAndSuppressions]
+export const MIGRATIONS: readonly Migration[] = [first, keyNoticesAndSuppressions, leaseOwner]

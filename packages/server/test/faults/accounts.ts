@@ -1,0 +1,29 @@
+import type { createStorage } from '../../src/storage/database.ts'
+
+/** I-5 to I-8: one account an address, with everything once, and money that adds up. Each query finds breaches. */
+const BREACHES: Record<string, string> = {
+  'I-5: an address has two accounts':
+    'select email from users where email is not null group by email having count(*) > 1',
+  'I-6: an account without exactly one trial credit': `select u.id from users u left join ledger_entries l
+    on l.user_id = u.id and l.kind = 'trial_credit' group by u.id having count(l.id) <> 1`,
+  'I-7: an account without a subscription':
+    'select id from users where id not in (select user_id from subscriptions)',
+  'I-7: an account without exactly two authorisations': `select u.id from users u left join charge_authorizations c
+    on c.user_id = u.id and c.app_id in ('console', 'hub') group by u.id having count(c.app_id) <> 2`,
+  'I-8: a balance that is not the sum of its ledger': `select b.user_id from balances b
+    left join ledger_entries l on l.user_id = b.user_id group by b.user_id, b.balance
+    having b.balance <> coalesce(sum(l.amount), 0)`,
+  'I-8: two entries of one cause': 'select cause from ledger_entries group by cause having count(*) > 1',
+  'a session of nobody': 'select id from sessions where user_id not in (select id from users)',
+  'a used link beside a live one of the same use':
+    'select token_hash from magic_links group by token_hash having count(*) > 1',
+}
+
+export async function checkMoney(storage: Awaited<ReturnType<typeof createStorage>>): Promise<string[]> {
+  const found: string[] = []
+  for (const [breach, query] of Object.entries(BREACHES)) {
+    const { rows } = await storage.engine.connection.execute(query, [])
+    if (rows.length > 0) found.push(`${breach} (${rows.length})`)
+  }
+  return found
+}

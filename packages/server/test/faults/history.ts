@@ -1,0 +1,102 @@
+/** What clients did and were told: the one thing that the checkers believe. */
+
+export type OperationName =
+  | 'send'
+  | 'verify'
+  | 'create'
+  | 'exchange'
+  | 'revoke'
+  | 'refresh'
+  | 'logout'
+  | 'me'
+  | 'stranger'
+
+export interface Operation {
+  op: OperationName
+  /** The link, key, session or address that it was about. */
+  on: string
+  start: number
+  end: number
+  /** `unknown`: no answer, a reset or a 5xx. It may have happened. */
+  outcome: 'ok' | 'fail' | 'unknown'
+  /** The code of a refusal. */
+  code: string | null
+}
+
+export interface History {
+  operations: Operation[]
+  /** What a client could say at once was wrong: a wrong balance, a session that was lost. */
+  violations: string[]
+  /** Every secret that was seen; none of them may be in what the service printed. */
+  secrets: Set<string>
+}
+
+export function createHistory(): History {
+  return { operations: [], violations: [], secrets: new Set() }
+}
+
+/** Every broken invariant of C.4 that shows in what clients were told, as one sentence each. */
+export function check({ operations, violations }: History): string[] {
+  return [
+    ...violations,
+    ...byObject(operations, 'verify').flatMap(([link, all]) => checkSingleUse(link, all)),
+    ...byObject(operations, 'exchange', 'revoke').flatMap(([key, all]) => checkRevocation(key, all)),
+    ...byObject(operations, 'refresh', 'logout').flatMap(([session, all]) => checkSession(session, all)),
+    ...operations
+      .filter(each => each.op === 'stranger' && each.outcome === 'ok')
+      .map(() => 'I-16: a protected call was answered without credentials'),
+  ]
+}
+
+/** I-1: a link is used once. A lost answer may hide that use; nobody is told "used" before it was tried. */
+function checkSingleUse(link: string, all: Operation[]): string[] {
+  const wins = all.filter(each => each.outcome === 'ok')
+  const found: string[] = []
+  if (wins.length > 1) found.push(`I-1: link ${link} signed in ${wins.length} times`)
+  const tried = Math.min(...all.filter(each => each.outcome !== 'fail').map(each => each.start))
+  const early = all.filter(each => each.code === 'magic_link_used' && each.end < tried)
+  if (early.length > 0) found.push(`I-1: link ${link} counted as used before anybody used it`)
+  return found
+}
+
+/** I-2: what starts after the answer to a revocation fails; nothing is revoked before somebody revoked it. */
+function checkRevocation(key: string, all: Operation[]): string[] {
+  const revoked = Math.min(
+    ...all.filter(each => each.op === 'revoke' && each.outcome === 'ok').map(each => each.end),
+  )
+  const asked = Math.min(...all.filter(each => each.op === 'revoke').map(each => each.start))
+  const exchanges = all.filter(each => each.op === 'exchange')
+  const late = exchanges.filter(each => each.outcome === 'ok' && each.start > revoked)
+  const early = exchanges.filter(each => each.code === 'api_key_revoked' && each.end < asked)
+  return [
+    ...late.map(() => `I-2: key ${key} was exchanged after the answer to its revocation`),
+    ...early.map(() => `I-2: key ${key} was revoked before anybody revoked it`),
+  ]
+}
+
+/** I-3: an honest client is never told of reuse, and nothing refreshes after a logout was answered. */
+function checkSession(session: string, all: Operation[]): string[] {
+  const out = Math.min(
+    ...all.filter(each => each.op === 'logout' && each.outcome === 'ok').map(each => each.end),
+  )
+  const refreshes = all.filter(each => each.op === 'refresh')
+  return [
+    ...refreshes
+      .filter(each => each.code === 'refresh_token_reused')
+      .map(() => `I-3: session ${session} of an honest client was ended for reuse`),
+    ...refreshes
+      .filter(each => each.outcome === 'ok' && each.start > out)
+      .map(() => `I-3: session ${session} refreshed after its logout`),
+  ]
+}
+
+function byObject(operations: readonly Operation[], ...names: OperationName[]): [string, Operation[]][] {
+  const groups = new Map<string, Operation[]>()
+  for (const operation of operations) {
+    if (!names.includes(operation.op)) continue
+    const group = groups.get(operation.on)
+    if (group) group.push(operation)
+    else groups.set(operation.on, [operation])
+  }
+  return [...groups]
+}

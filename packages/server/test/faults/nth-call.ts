@@ -1,0 +1,221 @@
+import type { TestContext } from 'node:test'
+import { createCharges } from '../../src/billing/charges.ts'
+import { KeywayError, unavailable } from '../../src/errors.ts'
+import type { DatabaseStorage } from '../../src/storage/database.ts'
+import type { Storage, Transaction } from '../../src/store.ts'
+import { type EngineName, openTestStorage } from '../support/engines.ts'
+import { address, caller, openServices, type Services } from '../support/services.ts'
+import { checkMoney } from './accounts.ts'
+import type { ScenarioResult } from './world.ts'
+
+interface Verb {
+  name: string
+  /** Everything that the verb needs, made without faults; returns the verb. */
+  prepare(services: Services, n: number): Promise<() => Promise<unknown>>
+  /** What a second try may be told where the first had happened and its answer was lost. */
+  lost?: string[]
+}
+
+const verbs: Verb[] = [
+  {
+    name: 'send',
+    prepare:
+      async ({ magicLinks }, n) =>
+      () =>
+        magicLinks.send({ email: address(`send-${n}@example.com`), appId: 'console' }, caller()),
+  },
+  {
+    name: 'verify, new account',
+    lost: ['magic_link_used'],
+    async prepare(services, n) {
+      const email = address(`new-${n}@example.com`)
+      const { token } = await services.sendTo(email)
+      return () => services.magicLinks.verify({ token, email }, 'api', caller())
+    },
+  },
+  {
+    name: 'verify, known account',
+    lost: ['magic_link_used'],
+    async prepare(services, n) {
+      const email = address(`known-${n}@example.com`)
+      await services.signIn(email)
+      const { token } = await services.sendTo(email)
+      return () => services.magicLinks.verify({ token, email }, 'api', caller())
+    },
+  },
+  {
+    name: 'refresh',
+    async prepare(services, n) {
+      const { tokens } = await services.signIn(`refresh-${n}@example.com`)
+      return () => services.sessions.refresh(tokens.refreshToken, `a-retry-key-of-${n}-x`, caller())
+    },
+  },
+  {
+    name: 'reuse',
+    lost: ['refresh_token_reused'],
+    async prepare(services, n) {
+      const { tokens } = await services.signIn(`reuse-${n}@example.com`)
+      await services.sessions.refresh(tokens.refreshToken, null, caller())
+      return () => services.sessions.refresh(tokens.refreshToken, null, caller())
+    },
+  },
+  {
+    name: 'logout',
+    async prepare(services, n) {
+      const { tokens } = await services.signIn(`logout-${n}@example.com`)
+      return () => services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
+    },
+  },
+  {
+    name: 'create a key',
+    async prepare(services, n) {
+      const { user } = await services.signIn(`create-${n}@example.com`)
+      const wanted = { name: null, scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+      return () => services.apiKeys.create(user.id, wanted, caller())
+    },
+  },
+  ...(['exchange', 'revoke', 'rotate', 'revoke by holder'] as const).map(
+    (name): Verb => ({
+      name,
+      lost: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
+      async prepare(services, n) {
+        const { user } = await services.signIn(`${name.replaceAll(' ', '-')}-${n}@example.com`)
+        const wanted = { name: null, scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+        const { apiKey, key } = await services.apiKeys.create(user.id, wanted, caller())
+        return {
+          exchange: () => services.agentTokens.exchange(key, undefined, caller()),
+          revoke: () => services.apiKeys.revoke(user.id, apiKey.id, caller()),
+          rotate: () => services.apiKeys.rotate(user.id, apiKey.id, 0, caller()),
+          'revoke by holder': () => services.apiKeys.revokeByPossession(key, caller()),
+        }[name]
+      },
+    }),
+  ),
+  ...(['suspend', 'activate', 'delete'] as const).map(
+    (name): Verb => ({
+      name,
+      lost: name === 'delete' ? ['not_found'] : [],
+      async prepare(services, n) {
+        const { user } = await services.signIn(`${name}-${n}@example.com`)
+        if (name === 'activate') await services.users.suspend(user.id)
+        return () => services.users[name](user.id)
+      },
+    }),
+  ),
+  {
+    name: 'charge',
+    async prepare(services, n) {
+      const { user } = await services.signIn(`charge-${n}@example.com`)
+      const wanted = { userId: user.id, amount: 100_000, description: 'a test' }
+      const charges = createCharges(services)
+      return () => charges.charge({ id: 'console' }, wanted, `charge-number-${n}`)
+    },
+  },
+  {
+    name: 'withdraw',
+    async prepare(services, n) {
+      const { user } = await services.signIn(`withdraw-${n}@example.com`)
+      return () => services.accounts.withdraw(user.id, 'console', caller())
+    },
+  },
+  { name: 'rotate the signing key', prepare: async services => () => services.signingKeys.rotate() },
+]
+
+/** More store calls than any verb makes. */
+const MOST_CALLS = 80
+
+/**
+ * Lets the first, the second, … call into the store fail for every verb: the caller is told `unavailable`, nothing
+ * is half done, and the same again succeeds.
+ */
+export async function failNthStoreCall(
+  engine: EngineName,
+  _seed: number,
+  scale: number,
+): Promise<ScenarioResult> {
+  const ends: (() => unknown)[] = []
+  const t = { after: (end: () => unknown) => ends.unshift(end) } as unknown as TestContext
+  const violations: string[] = []
+  let faults = 0
+  let operations = 0
+  try {
+    const opened = await openTestStorage(engine, t)
+    const faulty = failing(opened.storage)
+    const services = await openServices(engine, t, { on: { node: faulty.storage, of: opened } })
+    for (const verb of scale < 1 ? verbs.slice(0, 7) : verbs) {
+      for (let n = 1; n <= MOST_CALLS; n++) {
+        const act = await verb.prepare(services, n)
+        faulty.failAt(n)
+        const first = await codeOf(act())
+        const failed = faulty.disarm()
+        operations += 2
+        if (!failed) break
+        faults++
+        const told = first === 'unavailable' || first === 'ok' || verb.lost?.includes(first)
+        if (!told) violations.push(`${verb.name}, call ${n}: told "${first}"`)
+        const second = await codeOf(act())
+        if (second !== 'ok' && !verb.lost?.includes(second))
+          violations.push(`${verb.name}, call ${n}: the second try is told "${second}"`)
+      }
+      violations.push(...(await checkMoney(opened.storage)).map(breach => `${verb.name}: ${breach}`))
+    }
+  } finally {
+    for (const end of ends) await end()
+  }
+  return { faults, operations, violations, notes: [] }
+}
+
+function failing(storage: DatabaseStorage) {
+  let left = 0
+  let failed = false
+  const count = () => {
+    if (left === 0 || --left > 0) return
+    failed = true
+    throw unavailable(new Error('the n-th call of a test'))
+  }
+  const counted = <Ports extends object>(ports: Ports): Ports =>
+    new Proxy(ports, {
+      get(target, name) {
+        const port = Reflect.get(target, name)
+        if (typeof port !== 'object' || port === null) return port
+        return new Proxy(port, {
+          get(of, verb) {
+            const method = Reflect.get(of, verb)
+            if (typeof method !== 'function') return method
+            return async (...values: unknown[]) => {
+              count()
+              return method.apply(of, values)
+            }
+          },
+        })
+      },
+    })
+  const faulty: Storage = {
+    ...storage,
+    store: counted(storage.store),
+    transaction: (work, landed) =>
+      storage.transaction(
+        tx => work(counted(tx as Transaction)),
+        landed && (store => landed(counted(store))),
+      ),
+  }
+  return {
+    storage: faulty,
+    failAt(n: number) {
+      left = n
+      failed = false
+    },
+    /** Whether a call was failed. */
+    disarm(): boolean {
+      left = 0
+      return failed
+    },
+  }
+}
+
+async function codeOf(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    () => 'ok',
+    error => (error instanceof KeywayError ? error.code : `an error of its own: ${error}`),
+  )
+}

@@ -1,0 +1,32 @@
+import { existsSync } from 'node:fs'
+import { postgresMissing } from '../support/engines.ts'
+import { redisMissing } from '../support/redis.ts'
+import { mountSmallDisk } from './disk.ts'
+import { FAKETIME, type Scenario } from './scenarios.ts'
+import type { ScenarioResult } from './world.ts'
+
+/** Why a scenario cannot run on this machine, or false. On CI a missing server is a failure, not a reason. */
+export function missingFor({ needs }: Scenario): string | false {
+  for (const need of needs) {
+    if (need === 'postgres' && postgresMissing()) return 'PostgreSQL is not installed here'
+    if (need === 'redis' && redisMissing()) return 'Redis is not installed here'
+    if (need === 'faketime' && !existsSync(FAKETIME)) return 'libfaketime is not installed here'
+    if (need === 'tmpfs' && !canMount()) return 'no disk can be mounted here'
+  }
+  return false
+}
+
+function canMount(): boolean {
+  const disk = mountSmallDisk()
+  disk?.unmount()
+  return disk !== null
+}
+
+export async function runScenario(scenario: Scenario, seed: number, scale: number): Promise<ScenarioResult> {
+  try {
+    return await scenario.run(seed, scale)
+  } catch (error) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    return { faults: 0, operations: 0, violations: [`the scenario itself broke: ${text}`], notes: [] }
+  }
+}

@@ -1,0 +1,96 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Agent } from '@keyway/sdk'
+import { type Answered, call, createKey, exchange, quantile, verifyLink } from '../support/nodes.ts'
+import { startBalancer } from './balancer.ts'
+import { type ScenarioResult, type World, withWorld } from './world.ts'
+
+const REQUESTS_PER_SECOND = 200
+const AGENT_LOOKS_EVERY_MS = 50
+
+/**
+ * Two nodes behind a balancer, restarted one after the other under load: a client that retries once sees no
+ * failure, and an agent of the SDK is there at every moment.
+ */
+export async function rollingRestart(seed: number, scale: number): Promise<ScenarioResult> {
+  return withWorld(seed, { engine: 'postgres', nodes: 2, people: 2 }, world =>
+    world.live(async () => {
+      const balancer = await startBalancer(world.origins)
+      try {
+        await restartUnderLoad(world, balancer.origin, Math.max(1, Math.round(2 * scale)))
+      } finally {
+        await balancer.close()
+      }
+    }),
+  )
+}
+
+async function restartUnderLoad(world: World, origin: string, rounds: number): Promise<void> {
+  const email = 'rolling@example.com'
+  await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
+  const person = (await verifyLink(origin, email, (await world.town.mail(email, 10_000))!)).body
+  const key = (await createKey(origin, person.access_token)).body
+  const agent = new Agent({ url: origin, apiKey: key.key })
+  await new Promise<void>(resolve => agent.once('ready', () => resolve()))
+
+  let over = false
+  const failed: string[] = []
+  const absent: number[] = []
+  const took: number[] = []
+  let retried = 0
+  const ask = (n: number): Promise<Answered> =>
+    n % 2 === 0
+      ? exchange(origin, key.key)
+      : call(origin, 'GET', '/v1/me', { token: person.access_token }, 5_000)
+  const askTwice = async (n: number) => {
+    const startedAt = performance.now()
+    const isGood = (answer: Answered | null) => answer !== null && answer.status === 200
+    let answer = await ask(n).catch(() => null)
+    if (!isGood(answer)) {
+      retried++
+      answer = await ask(n).catch(() => null)
+    }
+    if (!isGood(answer)) failed.push(`a request failed twice (${answer?.status ?? 'no answer'})`)
+    took.push(performance.now() - startedAt)
+  }
+  const load = (async () => {
+    const asking: Promise<void>[] = []
+    const began = performance.now()
+    for (let n = 0; !over; n++) {
+      asking.push(askTwice(n))
+      await wait(Math.max(0, began + ((n + 1) * 1000) / REQUESTS_PER_SECOND - performance.now()))
+    }
+    await Promise.all(asking)
+  })()
+  const looks = (async () => {
+    while (!over) {
+      const say = () =>
+        call(origin, 'POST', `/v1/agents/${key.id}/messages`, {
+          token: person.access_token,
+          body: { data: 'there?' },
+        }).catch(() => null)
+      let answer = await say()
+      if (!answer || answer.status >= 500) answer = await say()
+      if (answer?.status !== 200 || answer.body.delivered < 1) absent.push(performance.now())
+      await wait(AGENT_LOOKS_EVERY_MS)
+    }
+  })()
+
+  for (let round = 0; round < rounds; round++) {
+    for (const node of [0, 1]) {
+      await wait(1500)
+      const status = await world.processes[node]!.end('SIGTERM')
+      if (status !== 0) world.history.violations.push(`a node ended with ${status} instead of 0`)
+      world.faults++
+      await world.startNode(node)
+    }
+  }
+  await wait(1500)
+  over = true
+  await Promise.all([load, looks])
+  agent.close()
+  world.history.violations.push(...new Set(failed))
+  if (absent.length > 0) world.history.violations.push(`the agent was away at ${absent.length} looks`)
+  world.notes.push(
+    `${took.length} requests, ${retried} retried, p50 ${quantile(took, 0.5).toFixed(1)} ms, p99 ${quantile(took, 0.99).toFixed(1)} ms`,
+  )
+}

@@ -1,0 +1,305 @@
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { call } from '../support/nodes.ts'
+import { withClient } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+import { diskFull } from './disk.ts'
+import { failNthStoreCall } from './nth-call.ts'
+import { rollingRestart } from './rolling-restart.ts'
+import { type ScenarioResult, type World, withWorld } from './world.ts'
+
+export interface Scenario {
+  name: string
+  needs: readonly ('postgres' | 'redis' | 'faketime' | 'tmpfs')[]
+  /** In the one-minute cut too, with this little of it. */
+  short?: number
+  /** @param scale 1 in the full pack */
+  run(seed: number, scale: number): Promise<ScenarioResult>
+}
+
+const SECOND = 1000
+
+async function ready(origin: string, ms: number): Promise<number> {
+  const started = performance.now()
+  while (performance.now() - started < ms) {
+    const answer = await call(origin, 'GET', '/readyz', {}, 2_000).catch(() => null)
+    if (answer?.status === 200) return performance.now() - started
+    await wait(25)
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+/** Kills a node at a random moment, and starts it again, over and over. */
+async function killLoop(world: World, rounds: number): Promise<void> {
+  const startups: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    await wait(100 + world.random.below(700))
+    const node = round % world.origins.length
+    await world.killNode(node)
+    world.faults++
+    startups.push(await world.startNode(node))
+  }
+  world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
+}
+
+/** Ten seconds of a fault with some time to breathe around it. */
+async function during(world: World, scale: number, begin: () => unknown, end: () => unknown): Promise<void> {
+  for (let round = 0; round < Math.max(1, Math.round(2 * scale)); round++) {
+    await wait(500 + world.random.below(500))
+    await begin()
+    world.faults++
+    await wait((2 + world.random.below(3)) * SECOND * Math.max(0.5, scale))
+    await end()
+    const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
+    world.notes.push(`serving ${Math.round(took)} ms after it was over`)
+    if (took > 5 * SECOND) world.history.violations.push(`not serving 5 s after it was over (${took} ms)`)
+    await wait(500)
+  }
+}
+
+export const scenarios: Scenario[] = [
+  {
+    name: 'kill -9 under load, SQLite',
+    needs: [],
+    short: 0.12,
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'sqlite' }, world =>
+        world.live(() => killLoop(world, Math.ceil(30 * scale))),
+      ),
+  },
+  {
+    name: 'kill -9 under load, two nodes',
+    needs: ['postgres'],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres' }, world =>
+        world.live(() => killLoop(world, Math.ceil(30 * scale))),
+      ),
+  },
+  {
+    name: 'PostgreSQL crashes and recovers',
+    needs: ['postgres'],
+    short: 0.4,
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres' }, world =>
+        world.live(() =>
+          during(
+            world,
+            scale,
+            () => world.postgres!.crash(),
+            () => world.postgres!.start(),
+          ),
+        ),
+      ),
+  },
+  {
+    name: 'PostgreSQL falls silent',
+    needs: ['postgres'],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres' }, world =>
+        world.live(() =>
+          during(
+            world,
+            scale,
+            () => world.wires.forEach(wire => void wire.blackHole()),
+            () => world.wires.forEach(wire => void wire.heal()),
+          ),
+        ),
+      ),
+  },
+  {
+    name: 'PostgreSQL far away (60 ms)',
+    needs: ['postgres'],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres' }, world =>
+        world.live(() =>
+          during(
+            world,
+            scale,
+            () => world.wires.forEach(wire => void wire.stretch(60)),
+            () => world.wires.forEach(wire => void wire.heal()),
+          ),
+        ),
+      ),
+  },
+  {
+    name: 'PostgreSQL read-only',
+    needs: ['postgres'],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres' }, world =>
+        world.live(() =>
+          during(
+            world,
+            scale,
+            () => world.postgres!.readOnly(true),
+            () => world.postgres!.readOnly(false),
+          ),
+        ),
+      ),
+  },
+  {
+    name: 'COMMITs cut before and after',
+    needs: ['postgres'],
+    short: 0.2,
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres', people: 6 }, world =>
+        world.live(
+          async () => {
+            for (let round = 0; round < 60 * scale; round++) {
+              const when = world.random.below(2) === 0 ? 'unheard' : 'unanswered'
+              for (const wire of world.wires) wire.cutCommits(1 + world.random.below(2), when)
+              await wait(100 + world.random.below(300))
+            }
+          },
+          async () => {
+            for (const wire of world.wires) wire.cutCommits(0, 'unheard')
+            world.faults = world.wires.reduce((sum, wire) => sum + wire.commitsCut, 0)
+          },
+        ),
+      ),
+  },
+  {
+    name: 'pool exhausted by a held lock',
+    needs: ['postgres'],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres', people: 30 }, world =>
+        world.live(() =>
+          withClient(world.postgres!.url, holder =>
+            during(
+              world,
+              scale,
+              () => holder.query('begin; lock table sessions, api_keys in access exclusive mode'),
+              () => holder.query('rollback'),
+            ),
+          ),
+        ),
+      ),
+  },
+  {
+    name: 'Redis gone and back',
+    needs: ['postgres', 'redis'],
+    run: async (seed, scale) => {
+      const redis = await startRedis()
+      try {
+        const settings = () => ({ KEYWAY_EVENTS_URL: redis.url })
+        return await withWorld(seed, { engine: 'postgres', settings }, world =>
+          world.live(() => during(world, scale, redis.kill, redis.start)),
+        )
+      } finally {
+        await redis.kill()
+      }
+    },
+  },
+  {
+    name: 'nodes that cannot hear each other',
+    needs: ['postgres'],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'postgres' }, world =>
+        world.live(() =>
+          during(
+            world,
+            scale,
+            () => world.eventWires.forEach(wire => void wire.cut()),
+            () => world.eventWires.forEach(wire => void wire.heal()),
+          ),
+        ),
+      ),
+  },
+  {
+    name: 'mail server down, slow, garbage, dying',
+    needs: [],
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'sqlite', people: 6 }, world =>
+        world.live(
+          async () => {
+            const faults = [
+              () => world.mailWire.cut(),
+              () => world.mailWire.stretch(400),
+              () => world.mailWire.garble(),
+              () => world.smtp.behave((_to, attempt) => (attempt % 2 === 1 ? 451 : 'accept')),
+              () => world.smtp.behave((_to, attempt) => (attempt % 2 === 1 ? 'die-after-data' : 'accept')),
+            ]
+            for (const begin of faults) {
+              begin()
+              world.faults++
+              await wait(3 * SECOND * Math.max(0.5, scale))
+              world.mailWire.heal()
+              world.smtp.behave(() => 'accept')
+              await wait(SECOND)
+            }
+          },
+          async () => world.mailWire.heal(),
+        ),
+      ),
+  },
+  {
+    name: 'a node whose clock is two minutes ahead',
+    needs: ['postgres', 'faketime'],
+    run: (seed, scale) =>
+      withWorld(
+        seed,
+        {
+          engine: 'postgres',
+          settings: (node): Record<string, string> =>
+            node === 0
+              ? {}
+              : {
+                  LD_PRELOAD: FAKETIME,
+                  FAKETIME: '+120s',
+                  DONT_FAKE_MONOTONIC: '1',
+                  FAKETIME_DONT_FAKE_MONOTONIC: '1',
+                },
+        },
+        world =>
+          world.live(async () => {
+            world.faults++
+            await wait(8 * SECOND * scale)
+          }),
+      ),
+  },
+  {
+    name: 'slow, silent and flooding clients',
+    needs: [],
+    short: 0.3,
+    run: (seed, scale) =>
+      withWorld(seed, { engine: 'sqlite' }, world =>
+        world.live(async () => {
+          const port = Number(new URL(world.origins[0]!).port)
+          const sockets = Array.from({ length: 300 * scale }, (_, n) => {
+            const socket = connect(port, '127.0.0.1').on('error', () => {})
+            // One in three says nothing, one a piece of a head, one a piece of a body.
+            if (n % 3 === 1) socket.write('GET /livez HTTP/1.1\r\nHost: x\r\nX-')
+            if (n % 3 === 2)
+              socket.write(
+                'POST /auth/refresh HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{',
+              )
+            return socket
+          })
+          world.faults += sockets.length
+          const flood = Array.from({ length: 20 }, async () => {
+            for (let n = 0; n < 100 * scale; n++) {
+              await call(world.origins[0]!, 'POST', '/auth/agent-token', { body: { api_key: 'x' } }).catch(
+                () => {},
+              )
+            }
+          })
+          await Promise.all([...flood, wait(6 * SECOND * scale)])
+          for (const socket of sockets) socket.destroy()
+        }),
+      ),
+  },
+  { name: 'disk full, SQLite', needs: ['tmpfs'], run: diskFull },
+  {
+    name: 'the n-th store call fails, SQLite',
+    needs: [],
+    short: 0.25,
+    run: (seed, scale) => failNthStoreCall('sqlite', seed, scale),
+  },
+  {
+    name: 'the n-th store call fails, PostgreSQL',
+    needs: ['postgres'],
+    run: (seed, scale) => failNthStoreCall('postgres', seed, scale),
+  },
+  { name: 'rolling restart behind a balancer', needs: ['postgres'], run: rollingRestart },
+]
+
+export const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { missingFor, runScenario } from './pack.ts'
+import { scenarios } from './scenarios.ts'
+
+/** Set it to the seed that a failure printed, and the same faults come again. */
+const seed = Number(process.env.KEYWAY_TEST_SEED ?? randomInt(2 ** 31))
+
+describe('a minute of faults (all of them: npm run test:faults)', () => {
+  for (const scenario of scenarios.filter(each => each.short !== undefined)) {
+    test(`nothing is lost or let in: ${scenario.name}`, {
+      skip: missingFor(scenario),
+      timeout: 180_000,
+    }, async t => {
+      t.diagnostic(`KEYWAY_TEST_SEED=${seed}`)
+      const { faults, operations, violations, notes } = await runScenario(scenario, seed, scenario.short!)
+      t.diagnostic([`${faults} faults, ${operations} operations`, ...notes].join('; '))
+      assert.deepEqual(violations, [])
+    })
+  }
+})

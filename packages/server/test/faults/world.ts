@@ -1,0 +1,241 @@
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createLog } from '../../src/log.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { postgresConfig, sqliteConfig } from '../support/engines.ts'
+import { NODE_SETTINGS } from '../support/nodes.ts'
+import { type FaultProxy, startProxy } from '../support/proxy.ts'
+import { freePort, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
+import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
+import { checkMoney } from './accounts.ts'
+import { check, createHistory, type History } from './history.ts'
+import { createCrowd, liveWithoutFault, type Town } from './people.ts'
+import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
+import { createRandom, type Random } from './random.ts'
+
+export interface ScenarioResult {
+  faults: number
+  operations: number
+  violations: string[]
+  /** Figures worth a line. */
+  notes: string[]
+}
+
+export interface WorldOptions {
+  engine: 'sqlite' | 'postgres'
+  nodes?: number
+  people?: number
+  /** More settings, for all nodes or by node. */
+  settings?: (node: number, world: World) => Record<string, string>
+  /** A data folder that is there, such as a small disk. */
+  dataDir?: string
+}
+
+/** A service of real processes with everything around it, all of which can be treated badly. */
+export interface World {
+  random: Random
+  history: History
+  postgres: PostgresServer | null
+  /** Between the service and its database, one wire for each node (PostgreSQL only). */
+  wires: FaultProxy[]
+  /** The same for the events alone. */
+  eventWires: FaultProxy[]
+  /** Between the service and its mail server. */
+  mailWire: FaultProxy
+  smtp: TestSmtpServer
+  origins: string[]
+  processes: ServedProcess[]
+  faults: number
+  notes: string[]
+  town: Town
+  /** Starts a node, again where it ran before; milliseconds until it was ready. */
+  startNode(node: number): Promise<number>
+  killNode(node: number): Promise<void>
+  /** Lets people live while `faults` happens, heals, waits, and looks at everything. */
+  live(faults: () => Promise<void>, heal?: () => Promise<void>): Promise<ScenarioResult>
+  output(): string
+}
+
+/** Registers clean-ups as a test context does, and runs them in the end. */
+interface Ends {
+  after(end: () => unknown): void
+}
+
+export async function withWorld(
+  seed: number,
+  options: WorldOptions,
+  work: (world: World) => Promise<ScenarioResult>,
+): Promise<ScenarioResult> {
+  const ends: (() => unknown)[] = []
+  try {
+    return await work(await openWorld(seed, options, { after: end => ends.unshift(end) }))
+  } finally {
+    for (const end of ends) await end()
+  }
+}
+
+async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promise<World> {
+  const t = ends as unknown as TestContext
+  const { engine, nodes = engine === 'sqlite' ? 1 : 2, people = 4 } = options
+  const folder = temporaryFolder()
+  ends.after(folder.remove)
+  const dataDir = options.dataDir ?? folder.path
+  const smtp = await startSmtpServer(t, { startTls: false })
+  const mailWire = await startProxy(`smtp://127.0.0.1:${smtp.port}`, t)
+  const postgres = engine === 'postgres' ? await startPostgresServer() : null
+  if (postgres) ends.after(() => postgres.remove())
+  const ports = await Promise.all(Array.from({ length: nodes }, freePort))
+  const printed: string[] = []
+  const alive = new Set<number>()
+  const random = createRandom(seed)
+  const history = createHistory()
+
+  const world: World = {
+    random,
+    history,
+    postgres,
+    wires: postgres ? await Promise.all(ports.map(() => startProxy(postgres.url, t))) : [],
+    eventWires: postgres ? await Promise.all(ports.map(() => startProxy(postgres.url, t))) : [],
+    mailWire,
+    smtp,
+    origins: ports.map(port => `http://127.0.0.1:${port}`),
+    processes: [],
+    faults: 0,
+    notes: [],
+    town: {
+      origins: () => (alive.size > 0 ? [...alive].map(node => world.origins[node]!) : world.origins),
+      mail: (email, patience) => readMail(smtp, email, patience),
+    },
+    async startNode(node) {
+      const server = await serve({
+        ...NODE_SETTINGS,
+        KEYWAY_PORT: String(ports[node]),
+        KEYWAY_DATA_DIR: dataDir,
+        ...(postgres ? databaseOf(node, postgres) : {}),
+        KEYWAY_MAIL_URL: `smtp://127.0.0.1:${mailWire.port}`,
+        KEYWAY_SUPPORT_EMAIL: 'support@example.com',
+        KEYWAY_LOG_LEVEL: 'debug',
+        ...options.settings?.(node, world),
+      })
+      world.processes[node] = server
+      alive.add(node)
+      return server.readyAfter
+    },
+    async killNode(node) {
+      alive.delete(node)
+      await world.processes[node]!.end('SIGKILL')
+      printed.push(world.processes[node]!.output())
+    },
+    async live(faults, heal = async () => {}) {
+      const crowd = createCrowd(world.town, history, people, seed)
+      try {
+        await faults()
+      } finally {
+        await heal()
+        await crowd.stop()
+      }
+      return judge(seed)
+    },
+    output: () => [...printed, ...world.processes.map(each => each.output())].join('\n'),
+  }
+  ends.after(() => Promise.all(world.processes.map(each => each.end('SIGKILL'))))
+  for (let node = 0; node < nodes; node++) await world.startNode(node)
+  return world
+
+  function databaseOf(node: number, { url }: PostgresServer): Record<string, string> {
+    return {
+      KEYWAY_DATABASE_URL: world.wires[node]!.through(url),
+      KEYWAY_EVENTS_URL: world.eventWires[node]!.through(url),
+    }
+  }
+
+  /** Everything works again, everybody has what they were promised, and nothing is there twice. */
+  async function judge(seed: number): Promise<ScenarioResult> {
+    const violations: string[] = []
+    for (const [node, origin] of world.origins.entries()) {
+      const here: Town = { ...world.town, origins: () => [origin] }
+      violations.push(...(await liveWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
+    }
+    const config = postgres ? postgresConfig(postgres.url) : sqliteConfig(dataDir)
+    const storage = await createStorage(config, createLog('silent'))
+    try {
+      await untilMailLeft(storage, violations)
+      violations.push(...(await checkMoney(storage)))
+      violations.push(...(await checkMails(storage, smtp, history)))
+    } finally {
+      await storage.close()
+    }
+    violations.push(...check(history), ...leaks(world.output(), history.secrets))
+    return {
+      faults: world.faults,
+      operations: history.operations.length,
+      violations: [...new Set(violations)],
+      notes: world.notes,
+    }
+  }
+}
+
+const TOKEN = /[?&]token=([\w-]{43})/
+const read = new WeakMap<TestSmtpServer, Set<string>>()
+
+async function readMail(smtp: TestSmtpServer, email: string, patience: number): Promise<string | null> {
+  const known = read.get(smtp) ?? new Set()
+  read.set(smtp, known)
+  for (let waited = 0; waited < patience; waited += 25) {
+    for (const mail of smtp.mails) {
+      const token = mail.recipients.includes(email) ? TOKEN.exec(mail.text)?.[1] : undefined
+      if (!token || known.has(token)) continue
+      known.add(token)
+      return token
+    }
+    await wait(25)
+  }
+  return null
+}
+
+type Stored = Awaited<ReturnType<typeof createStorage>>
+
+async function untilMailLeft(storage: Stored, violations: string[]): Promise<void> {
+  for (let waited = 0; waited < 60_000; waited += 100) {
+    const { queued } = await storage.store.outbox.depth(await storage.readClock())
+    if (queued === 0) return
+    await wait(100)
+  }
+  violations.push('I-9: mail was still queued a minute after the fault was over')
+}
+
+/** I-9, I-11: what was promised has left; every account has one welcome, however often it was handed over. */
+async function checkMails(storage: Stored, smtp: TestSmtpServer, history: History): Promise<string[]> {
+  const found: string[] = []
+  const ids = (email: string) =>
+    new Set(
+      smtp.mails
+        .filter(mail => mail.recipients.includes(email) && TOKEN.test(mail.text))
+        .map(mail => mail.headers.get('message-id')?.[0]),
+    )
+  const sends = new Map<string, { ok: number; unknown: number }>()
+  for (const { op, on, outcome } of history.operations) {
+    if (op !== 'send' || outcome === 'fail') continue
+    const counts = sends.get(on) ?? { ok: 0, unknown: 0 }
+    counts[outcome]++
+    sends.set(on, counts)
+  }
+  for (const [email, { ok, unknown }] of sends) {
+    const mails = ids(email).size
+    if (mails < ok) found.push(`I-9: ${email} was promised ${ok} mails and got ${mails}`)
+    if (mails > ok + unknown) found.push(`I-9: ${email} asked ${ok + unknown} times and got ${mails} mails`)
+  }
+  const { rows } = await storage.engine.connection.execute(
+    "select count(*) as accounts, (select count(*) from messages where kind = 'welcome') as welcomes from users",
+    [],
+  )
+  const { accounts, welcomes } = rows[0] as Record<'accounts' | 'welcomes', number>
+  if (Number(accounts) !== Number(welcomes))
+    found.push(`I-11: ${accounts} accounts and ${welcomes} welcome mails`)
+  return found
+}
+
+/** I-13: nothing that opens anything is in what the service printed. */
+function leaks(output: string, secrets: ReadonlySet<string>): string[] {
+  return [...secrets].some(secret => output.includes(secret)) ? ['I-13: a secret was printed'] : []
+}
