@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# From a checkout to a production set-up: settings and secrets in files of their own, a prepared database, a
+# configuration for the TLS proxy, a service. Safe to repeat: a secret that is there is kept.
+#
+#   sudo deploy/production/setup.sh --domain keyway.example.com \
+#     --database-url 'postgres://keyway:PASSWORD@db.example.com/keyway' \
+#     --mail-url 'smtp://USER:PASSWORD@smtp.example.com:587' \
+#     --mail-from 'Example <no-reply@example.com>' --support-email support@example.com
+set -euo pipefail
+umask 077
+root=$(cd "$(dirname "$0")/../.." && pwd)
+
+usage() {
+  sed -n '2,9s/^# \{0,1\}//p' "$0"
+  cat <<'TEXT'
+
+Options:
+  --domain NAME[:PORT]  what the world calls this service; links and tokens begin with https://NAME
+  --database-url URL    PostgreSQL. Where it is not on this machine, end it with ?sslmode=verify-full
+  --mail-url URL        smtp://…, smtps://…, resend://KEY or postmark://TOKEN
+  --mail-from SENDER    'Example <no-reply@example.com>'; the name is the product's
+  --support-email ADDR  named in every mail
+  --port PORT           where the service listens, on loopback (8080)
+  --proxy ADDRESS       where the TLS proxy comes from (127.0.0.1)
+  --etc DIR             where settings and secrets are kept (/etc/keyway)
+  --no-install          the dependencies are here already
+  --no-service          make no user and install no systemd unit
+TEXT
+}
+
+domain='' database_url='' mail_url='' mail_from='' support_email=''
+port=8080 proxy=127.0.0.1 etc=/etc/keyway install=yes service=yes
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --domain) domain=$2; shift ;;
+    --database-url) database_url=$2; shift ;;
+    --mail-url) mail_url=$2; shift ;;
+    --mail-from) mail_from=$2; shift ;;
+    --support-email) support_email=$2; shift ;;
+    --port) port=$2; shift ;;
+    --proxy) proxy=$2; shift ;;
+    --etc) etc=$2; shift ;;
+    --no-install) install=no ;;
+    --no-service) service=no ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "Unknown option $1. See: $0 --help" >&2; exit 64 ;;
+  esac
+  shift
+done
+for name in domain database_url mail_url mail_from support_email; do
+  [ -n "${!name}" ] || { echo "--${name//_/-} is missing. See: $0 --help" >&2; exit 64; }
+done
+
+case "$mail_from$support_email$domain" in *[\'$'\n']*) echo "No value may hold a quote or a line break." >&2; exit 64 ;; esac
+
+say() { printf '%s\n' "$*"; }
+
+say "1. Dependencies, with the right Node"
+if [ "$install" = yes ]; then (umask 022 && cd "$root" && npm ci --omit=dev --no-progress); fi
+node=$root/node_modules/node/bin/node
+keyway() { (set -a && . "$etc/keyway.env" && set +a && "$node" "$root/packages/server/bin/keyway.js" "$@"); }
+
+say "2. Settings and secrets in $etc"
+mkdir -p "$etc"
+[ -s "$etc/secret" ] || openssl rand -base64 32 >"$etc/secret"
+printf '%s\n' "$database_url" >"$etc/database-url"
+printf '%s\n' "$mail_url" >"$etc/mail-url"
+cat >"$etc/keyway.env" <<ENV
+KEYWAY_PUBLIC_URL='https://$domain'
+KEYWAY_HOST='127.0.0.1'
+KEYWAY_PORT='$port'
+KEYWAY_TRUSTED_PROXIES='$proxy'
+KEYWAY_DATABASE_URL_FILE='$etc/database-url'
+KEYWAY_SECRET_FILE='$etc/secret'
+KEYWAY_MAIL_URL_FILE='$etc/mail-url'
+KEYWAY_MAIL_FROM='$mail_from'
+KEYWAY_SUPPORT_EMAIL='$support_email'
+ENV
+keyway check-config
+
+say "3. The database"
+keyway migrate
+
+say "4. The TLS proxy"
+for template in nginx.conf Caddyfile; do
+  sed -e "s/@DOMAIN@/${domain%%:*}/g" -e "s/@PORT@/$port/g" "$root/deploy/production/$template" >"$etc/$template"
+done
+say "   nginx: link $etc/nginx.conf into /etc/nginx/conf.d/, with a certificate for ${domain%%:*}"
+say "   Caddy: import $etc/Caddyfile; it fetches the certificate by itself"
+
+say "5. The service"
+if [ "$service" = yes ]; then
+  id keyway >/dev/null 2>&1 || useradd --system --home-dir /var/lib/keyway --shell /usr/sbin/nologin keyway
+  chown -R root:keyway "$etc" && chmod 750 "$etc" && chmod 640 "$etc"/*
+  sed -e "s#@ROOT@#$root#g" -e "s#@ETC@#$etc#g" "$root/deploy/systemd/keyway.service" \
+    >/etc/systemd/system/keyway.service
+  chmod 644 /etc/systemd/system/keyway.service
+  systemctl daemon-reload
+  systemctl enable --now keyway
+  say "   journalctl -u keyway shows its log"
+else
+  say "   Run: set -a; . $etc/keyway.env; set +a; $node $root/packages/server/bin/keyway.js serve"
+fi
+say "Done. Once the proxy stands, ask from here what the world sees: keyway doctor"

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { WebSocket } from 'ws'
+import { postgresMissing } from '../support/engines.ts'
+import { createEmptyDatabase } from '../support/postgres.ts'
+import { environment, freePort, temporaryFolder } from '../support/serve.ts'
+import { startSmtpServer } from '../support/smtp.ts'
+import { startTlsProxy } from './tls-proxy.ts'
+
+const ROOT = join(import.meta.dirname, '../../../..')
+const SETUP = join(ROOT, 'deploy/production/setup.sh')
+const LAUNCHER = join(ROOT, 'packages/server/bin/keyway.js')
+const TEN_MINUTES = 10 * 60 * 1000
+const run = promisify(execFile)
+
+/** A certificate for `localhost`, as a certificate authority would give one for a domain. */
+async function makeCertificate(folder: string): Promise<{ key: string; cert: string; file: string }> {
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
+  const wanted = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+  await run('openssl', ['req', '-x509', ...wanted, ...subject, '-keyout', key, '-out', cert])
+  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8'), file: cert }
+}
+
+async function setUp(t: TestContext) {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const etc = join(folder.path, 'etc')
+  const smtp = await startSmtpServer(t, {
+    startTls: false,
+    auth: { user: 'keyway', password: 'mail pass/word' },
+  })
+  const database = await createEmptyDatabase()
+  t.after(database.drop)
+  const certificate = await makeCertificate(folder.path)
+  const port = await freePort()
+  const proxy = await startTlsProxy(t, certificate, () => port)
+  const options = {
+    domain: `localhost:${proxy.port}`,
+    'database-url': database.url,
+    'mail-url': `smtp://keyway:${encodeURIComponent('mail pass/word')}@127.0.0.1:${smtp.port}`,
+    'mail-from': 'The Example <no-reply@example.com>',
+    'support-email': 'support@example.com',
+    port: String(port),
+    etc,
+  }
+  const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
+  const setup = (...more: string[]) =>
+    run(SETUP, [...words, '--no-install', '--no-service', ...more], { env: environment({}) })
+  /** The settings as the service manager reads them. */
+  const settings = () => {
+    const lines = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
+    return Object.fromEntries(lines.map(line => /^(\w+)='(.*)'$/.exec(line)!.slice(1, 3) as [string, string]))
+  }
+  const trusting = { NODE_EXTRA_CA_CERTS: certificate.file }
+  return { etc, smtp, certificate, url: `https://localhost:${proxy.port}`, setup, settings, trusting }
+}
+
+test('the production setup, as the document says, stands behind TLS with PostgreSQL and SMTP in under ten minutes', {
+  skip: postgresMissing(),
+}, async t => {
+  const started = performance.now()
+  const { etc, smtp, certificate, url, setup, settings, trusting } = await setUp(t)
+  const { stdout } = await setup()
+  assert.match(stdout, /Done/)
+  assert.doesNotMatch(stdout, /mail pass|mail%20pass/)
+
+  const env = environment({ ...settings(), ...trusting })
+  const service = spawn(process.execPath, [LAUNCHER, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => service.kill('SIGKILL'))
+  await once(service.stdout, 'data')
+
+  const agent = new Agent({ ca: certificate.cert })
+  const call = async (method: string, path: string, body?: object, bearer?: string) => {
+    const headers = {
+      ...(body && { 'content-type': 'application/json' }),
+      ...(bearer && { authorization: `Bearer ${bearer}` }),
+    }
+    const outgoing = request(url + path, { method, agent, headers })
+    outgoing.end(body && JSON.stringify(body))
+    const [answer] = await once(outgoing, 'response')
+    let text = ''
+    for await (const chunk of answer) text += chunk
+    assert.match(String(answer.headers['strict-transport-security']), /max-age/)
+    return { status: answer.statusCode, body: text.startsWith('{') ? JSON.parse(text) : text }
+  }
+
+  const email = 'ada@example.com'
+  await call('POST', '/auth/send-magic-link', { email })
+  await smtp.received(1)
+  const [, link = ''] = /(https:\/\/localhost:\d+\/verify\?\S+)/.exec(smtp.mails[0]!.text)!
+  assert.ok(link.startsWith(url))
+  const token = new URL(link).searchParams.get('token')
+  const { body: session } = await call('POST', '/auth/verify-magic-link', { email, token })
+  const { body: key } = await call('POST', '/v1/api-keys', { name: 'first' }, session.access_token)
+  const { body: agentToken } = await call('POST', '/auth/agent-token', { api_key: key.key })
+  const socket = new WebSocket(`${url.replace('https', 'wss')}/hub`, 'keyway.hub.v1', {
+    ca: certificate.cert,
+    headers: { authorization: `Bearer ${agentToken.token}` },
+  })
+  const [ready] = await once(socket, 'message')
+  assert.equal(JSON.parse(String(ready)).type, 'ready')
+  const closed = once(socket, 'close')
+  await call('DELETE', `/v1/api-keys/${key.id}`, undefined, session.access_token)
+  assert.equal((await closed)[0], 4410)
+
+  const doctor = await run(process.execPath, [LAUNCHER, 'doctor'], { env })
+  assert.doesNotMatch(doctor.stdout, /LOOK/)
+  assert.match(doctor.stdout, /ok {4}public URL: https:\/\/localhost/)
+  const { body: ready2 } = await call('GET', '/readyz')
+  assert.equal(ready2.status, 'ready')
+  assert.equal((await call('GET', '/metrics')).status, 404, 'metrics are not for the world')
+
+  const exited = once(service, 'exit')
+  service.kill('SIGTERM')
+  assert.equal((await exited)[0], 0)
+  assert.ok(performance.now() - started < TEN_MINUTES)
+
+  for (const file of readdirSync(etc)) assert.equal(statSync(join(etc, file)).mode & 0o077, 0, file)
+  assert.match(readFileSync(join(etc, 'nginx.conf'), 'utf8'), /server_name localhost;/)
+  const secret = readFileSync(join(etc, 'secret'), 'utf8')
+  await setup()
+  assert.equal(readFileSync(join(etc, 'secret'), 'utf8'), secret, 'a secret that is there is kept')
+})
+
+test('a wrong setting stops the setup with the sentence that mends it, before anything is touched', {
+  skip: postgresMissing(),
+}, async t => {
+  const { setup } = await setUp(t)
+  const failed = await setup('--mail-url', 'ftp://example.com').catch(error => error)
+  assert.equal(failed.code, 78)
+  assert.match(failed.stderr, /KEYWAY_MAIL_URL must be/)
+  const unknown = await setup('--wrong').catch(error => error)
+  assert.equal(unknown.code, 64)
+})
+
+test('the systemd unit is well formed, and keeps the service without privileges', {
+  skip: existsSync('/usr/bin/systemd-analyze') ? false : 'systemd-analyze is not installed here',
+}, async t => {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const unit = readFileSync(join(ROOT, 'deploy/systemd/keyway.service'), 'utf8')
+    .replaceAll('@ROOT@', ROOT)
+    .replaceAll('@ETC@', folder.path)
+  const file = join(folder.path, 'keyway.service')
+  writeFileSync(file, unit)
+  const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', file]).catch(error => error)
+  const complaints = (stdout + stderr).split('\n').filter((line: string) => line.includes('keyway.service'))
+  assert.deepEqual(complaints, [])
+})
