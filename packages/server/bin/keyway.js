@@ -10,7 +10,7 @@ const NEEDED = 24
 
 if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
   // A rejected import ends the process with its stack and status 1, which is what a broken checkout deserves.
-  import('../src/cli.ts').then(cli => cli.main(process.argv.slice(2)))
+  import('./light-start.js').then(() => import('../src/cli.ts')).then(cli => cli.main(process.argv.slice(2)))
 } else {
   startWith(bundledNode())
 }
