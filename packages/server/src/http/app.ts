@@ -24,6 +24,7 @@ import { notFound, paramNames, type Route, type RouteInput, readIdempotencyKey, 
 import { createRoutes } from './routes/routes.ts'
 import type { HttpServices } from './services.ts'
 import { validate } from './validation.ts'
+import { createWorkLimit } from './work-limit.ts'
 
 export interface AppOptions {
   services: HttpServices
@@ -54,6 +55,8 @@ export interface AppOptions {
     milliseconds: number
     code: string | null
   }) => void
+  /** Calls worked on at once; see work-limit.ts. */
+  maxWorkedOn?: number
   /** What `GET /metrics` answers; without it there is no such path. */
   metrics?: { render(): Promise<{ type: string; body: string }> }
 }
@@ -83,6 +86,7 @@ export interface HttpApp {
 /** The whole HTTP edge: one pass over a request, from socket to answer, without middleware. */
 export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
+  const workLimit = createWorkLimit(options.maxWorkedOn)
   const cors = createCors(options.corsOrigins)
   const limits = options.limits ?? createRequestLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
@@ -174,21 +178,18 @@ export function createApp(options: AppOptions): HttpApp {
   ): Promise<Answer> {
     const { incoming, caller, requestId } = request
     const rawQuery = readQuery(incoming.url ?? '')
-    const principal = await authenticate(declared.access, incoming, caller)
+    const principal = await working(declared, () => authenticate(declared.access, incoming, caller))
     const params = readParams()
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
     const query = declared.query && validate(declared.query, rawQuery)
     const body = declared.body && validate(declared.body, (await readJson(incoming)) ?? {})
-    return await declared.handle({
-      principal,
-      body,
-      query,
-      params,
-      idempotencyKey,
-      caller,
-      requestId,
-      incoming,
-    })
+    const input = { principal, body, query, params, idempotencyKey, caller, requestId, incoming }
+    return working(declared, () => declared.handle(input))
+  }
+
+  /** A busy node is alive: killing it for its load would pass the load on to the next, so probes always pass. */
+  async function working<Outcome>({ path }: Route, work: () => Outcome | Promise<Outcome>): Promise<Outcome> {
+    return path === '/livez' || path === '/readyz' ? work() : workLimit.during(work)
   }
 
   function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
@@ -244,7 +245,7 @@ export function createApp(options: AppOptions): HttpApp {
   async function servePage(context: HttpContext, requestId: string): Promise<Response> {
     const elsewhere = loopbackRedirect(context)
     if (elsewhere) return redirect(elsewhere, requestId)
-    const response = await pages!.fetch(context.req.raw, context.env)
+    const response = await workLimit.during(() => pages!.fetch(context.req.raw, context.env))
     const isUnknown =
       response.status === 404 && response.headers.get('content-type')?.startsWith('text/plain')
     // Whoever is not signed in goes on from there to /sign-in.

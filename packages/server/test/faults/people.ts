@@ -116,7 +116,7 @@ async function useLink(life: Life, token: string): Promise<Session | null> {
     operate(life, 'verify', token.slice(0, 8), 'POST', '/auth/verify-magic-link', { body: { email, token } })
   const answers: (Answered | null)[] =
     life.random.below(3) === 0 ? await Promise.all([verify(), verify()]) : [await verify()]
-  for (let attempt = 0; attempt < 40 && answers.every(each => each === null); attempt++) {
+  for (let attempt = 0; attempt < 40 && !answers.some(each => each !== null); attempt++) {
     await wait(RETRY_MS)
     answers.push(await verify())
   }

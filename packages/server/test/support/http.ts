@@ -16,6 +16,7 @@ export interface ServerOverrides extends ServiceOverrides {
   timeouts?: Partial<HttpTimeouts>
   pages?: AppOptions['pages']
   publicUrl?: string
+  maxWorkedOn?: number
 }
 
 export interface CallOptions {
@@ -54,6 +55,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     hasInbox: true,
     metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,
+    maxWorkedOn: overrides.maxWorkedOn,
   })
   const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }
   const server = createHttpServer(app, { publicUrl, clock, log, timeouts })
