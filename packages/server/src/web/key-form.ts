@@ -5,6 +5,7 @@ import type { NewApiKey } from '../api-keys/new-api-key.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'
+import { randomToken } from '../secrets.ts'
 import { formToken, type Html } from './layout.ts'
 import { words } from './words.ts'
 
@@ -18,6 +19,7 @@ export function createForm(token: string, typed = new URLSearchParams()): Html {
   const rare = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
 ${formToken(token)}
+<input type="hidden" name="once" value="${randomToken(16)}">
 <div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
 <fieldset><legend>${keys.scopes}</legend>
 ${choice('access', 'all', keys.accessAll, keys.accessAllLead, !some)}

@@ -90,10 +90,13 @@ async function change(
 async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const form = await kit.forms.read(c)
+  const once = form.get('once') ?? ''
+  if (kit.cookies.wasSent(c, once)) return c.redirect('/keys?done=made_before', 303)
   const wanted = readWanted(form, kit.clock.now())
   if (typeof wanted === 'string') return renderNew(kit, c, { typed: form, problem: wanted }, 400)
   try {
     const made = await kit.apiKeys.create(user.id, wanted, kit.callerOf(c.req.raw, c.env))
+    kit.cookies.rememberSent(c, once)
     return await renderCreated(kit, c, made, null)
   } catch (error) {
     return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, 409)

@@ -6,8 +6,11 @@ import type { Log } from '../log.ts'
 
 /** How often a stream looks again; what it shows is at most this old, whichever node it happened on. */
 const LOOK_AGAIN_MS = SECOND
-/** A stream ends by itself and the browser opens a new one, so that none is held open by a forgotten peer. */
-const ROUNDS = 60
+/**
+ * A stream ends by itself and the browser opens a new one: before the minute after which proxies cut silent answers,
+ * and so that none is held open by a forgotten peer.
+ */
+const ROUNDS = 50
 /** Streams that one session may hold; a browser opens no more than six connections to a server anyway. */
 export const MAX_STREAMS_PER_OWNER = 6
 

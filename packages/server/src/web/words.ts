@@ -27,6 +27,7 @@ export const words = {
     signed_out: 'You are signed out.',
     resent: 'A new mail is on its way. Earlier ones still work too.',
     welcome: `Welcome. Your account is ready, with ${CREDIT} to try things out.`,
+    made_before: 'That key was made already, and it is shown only once. If you did not keep it, rotate it.',
     renamed: 'The name was changed.',
     revoked: 'The key was revoked. It opens nothing any more, and its agents were disconnected.',
     disconnected: 'Disconnected. An agent whose key still stands may come back.',

@@ -63,6 +63,7 @@ export interface Page {
   addInitScript(script: { content: string }): Promise<void>
   emulateMedia(options: { media?: 'print' | 'screen'; colorScheme?: 'light' | 'dark' }): Promise<void>
   setViewportSize(size: { width: number; height: number }): Promise<void>
+  clock: { install(): Promise<void>; runFor(milliseconds: number): Promise<void> }
   keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void
   on(event: 'pageerror', listener: (error: Error) => void): void

@@ -125,6 +125,34 @@ test('a key is named, narrowed, given an end, renamed and rotated', async t => {
   assert.equal(await page.locator('tr.key').count(), 0)
 })
 
+test('reloading the page of a new key makes no second one', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, 'ada@example.com')
+  const key = await createKey(page, 'only once')
+  await page.reload()
+  await page.getByText('That key was made already').waitFor()
+  assert.equal(await page.locator('tr.key').count(), 1)
+  assert.ok(!(await page.content()).includes(key))
+})
+
+test('another mail can be asked for once the pause is over, and the page counts it down', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await page.clock.install()
+  await askForLink(page, web, 'ada@example.com')
+  assert.ok(await page.getByRole('button', { name: 'Send again' }).isDisabled())
+  assert.match((await page.locator('.countdown').textContent())!, /You can send again in 0:1\d\./)
+  await page.clock.runFor(16_000)
+  await page.getByRole('button', { name: 'Send again' }).click()
+  await page.getByText('A new mail is on its way.').waitFor()
+  await web.mails('ada@example.com', 2)
+})
+
 test('a printed page shows no key, and no script can read a token later', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
