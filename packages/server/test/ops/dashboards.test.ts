@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { startKeyway } from './running.ts'
+
+const docs = join(import.meta.dirname, '../../../../docs')
+const read = (file: string) => readFileSync(join(docs, file), 'utf8')
+const NAME = /\b(?:keyway|nodejs|process)_[a-z0-9_]+\b/g
+
+test('dashboard, alerts and the table of series name what /metrics has, and nothing that it has not', async t => {
+  const { url } = await startKeyway(t)
+  await fetch(`${url}/nowhere`)
+  await fetch(`${url}/v1/me`)
+  const text = await (await fetch(`${url}/metrics`)).text()
+  const served = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))
+  const plain = (name: string) => name.replace(/_(bucket|count|sum)$/, '')
+  for (const file of ['grafana-dashboard.json', 'alerts.yaml']) {
+    const named = new Set([...read(file).matchAll(NAME)].map(([name]) => name))
+    assert.ok(named.size >= 8, file)
+    for (const name of named) assert.ok(served.has(name) || served.has(plain(name)), `${file}: ${name}`)
+  }
+  const own = [...served].filter(name => name.startsWith('keyway_') && name !== 'keyway_info')
+  for (const name of own) assert.ok(read('operations.md').includes(`\`${name}\``), name)
+})
+
+test('every alert leads to a chapter that says what to do', () => {
+  const chapters = [...read('operations.md').matchAll(/^### (.+)$/gm)].map(([, title]) =>
+    title!
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+  const runbooks = [...read('alerts.yaml').matchAll(/runbook: docs\/operations\.md#(\S+)/g)]
+  assert.ok(runbooks.length >= 8)
+  for (const [, anchor] of runbooks) assert.ok(chapters.includes(anchor!), anchor)
+  assert.equal(runbooks.length, [...read('alerts.yaml').matchAll(/- alert:/g)].length)
+})
+
+test('the dashboard is one that Grafana can import: panels with queries, none over another', () => {
+  const { panels, uid } = JSON.parse(read('grafana-dashboard.json'))
+  assert.equal(uid, 'keyway')
+  const places = new Set()
+  for (const { title, targets, gridPos, type } of panels) {
+    assert.ok(title && type && targets.length > 0)
+    for (const { expr } of targets) assert.equal(expr.split('(').length, expr.split(')').length, expr)
+    places.add(`${gridPos.x},${gridPos.y}`)
+  }
+  assert.equal(places.size, panels.length)
+})
