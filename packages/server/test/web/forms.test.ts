@@ -203,3 +203,37 @@ test('one person never sees or touches the keys and sessions of another', async 
   }
   assert.match(await (await ada.get(`/keys/${id}`)).text(), /class="tag active"/)
 })
+
+test('nothing that is typed or sent into a page is answered with 5xx', async t => {
+  const web = await startWeb(t, { KEYWAY_FAILURE_LIMITS: '100000/minute' })
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+  const gets = ['/keys?cursor=%00&status=%00', '/account?cursor=zzz', '/keys/%00', '/keys/%ff', '/inbox/%00']
+  for (const path of [...gets, '/inbox?to=%00', '/verify?token=%00&email=a%40b.c', '/keys/..%2f', '/%00']) {
+    assert.ok((await client.get(path)).status < 500, path)
+  }
+  const ofKey = ['rename', 'rotate', 'revoke'].map(verb => `/keys/${id}/${verb}`)
+  const ofAgent = ['/agents/%00/disconnect', `/agents/${id}/test`]
+  const rest = ['/sessions/x/end', `/sessions/${id}/end`, '/account/name', '/account/charging/%00/grant']
+  const fields = [
+    'email',
+    'app_id',
+    'token',
+    'code',
+    'login_id',
+    'name',
+    'access',
+    'scope',
+    'expiry',
+    'again',
+  ]
+  const rareFields = ['expiry_date', 'own_scopes', 'networks', 'overlap', 'once']
+  for (const value of ['\0', '\ud800', 'x'.repeat(300), '’"<', '-1', '1e9', '9999-99-99', 'date', '::/0']) {
+    const junk = Object.fromEntries([...fields, ...rareFields].map(name => [name, value]))
+    for (const path of ['/sign-in', '/check-mail', '/verify', '/keys', ...ofKey, ...ofAgent, ...rest]) {
+      const answer = await client.post(path, { ...junk, form_token })
+      assert.ok(answer.status < 500, `${path} ${JSON.stringify(value)}: ${answer.status}`)
+    }
+  }
+})
