@@ -7,37 +7,55 @@ export interface Balancer {
   close(): Promise<void>
 }
 
-/** Gives each request to the next node in turn, as the simplest load balancer does: no health checks, no retries. */
+/** A node that refused a connection is left out for so long, as `fail_timeout` of nginx does. */
+const LEFT_OUT_MS = 500
+
+interface Node {
+  hostname: string
+  port: string
+  leftOutUntil: number
+}
+
+/** Gives each request to the next node in turn. It retries nothing: a node that refuses costs its caller a 502. */
 export async function startBalancer(origins: readonly string[]): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true })
+  const nodes: Node[] = origins.map(origin => {
+    const { hostname, port } = new URL(origin)
+    return { hostname, port, leftOutUntil: 0 }
+  })
   let turn = 0
-  const next = () => new URL(origins[turn++ % origins.length]!)
+
   const server = createServer((incoming, outgoing) => {
-    const { hostname, port } = next()
-    const options = { hostname, port, agent, method: incoming.method, path: incoming.url }
-    const passed = request({ ...options, headers: incoming.headers }, answer => {
+    const node = next()
+    const { hostname, port } = node
+    const { method, url: path, headers } = incoming
+    const passed = request({ hostname, port, agent, method, path, headers }, answer => {
       outgoing.writeHead(answer.statusCode!, answer.headers)
       answer.pipe(outgoing)
       answer.on('error', () => outgoing.destroy())
     })
-    passed.on('error', () => {
-      if (outgoing.headersSent) return void outgoing.destroy()
-      outgoing.writeHead(502).end()
+    passed.on('error', error => {
+      leaveOut(node, error)
+      if (outgoing.headersSent) outgoing.destroy()
+      else outgoing.writeHead(502).end()
     })
     incoming.pipe(passed)
   })
   server.on('upgrade', (incoming, socket, head) => {
-    const { hostname, port } = next()
-    const node = connect(Number(port), hostname, () => {
+    const node = next()
+    const wire = connect(Number(node.port), node.hostname, () => {
       const headers: string[] = []
       for (let n = 0; n < incoming.rawHeaders.length; n += 2)
         headers.push(`${incoming.rawHeaders[n]}: ${incoming.rawHeaders[n + 1]}`)
-      node.write(`${incoming.method} ${incoming.url} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
-      node.write(head)
-      node.pipe(socket).pipe(node)
+      wire.write(`${incoming.method} ${incoming.url} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
+      wire.write(head)
+      wire.pipe(socket).pipe(wire)
     })
-    node.on('error', () => socket.destroy())
-    socket.on('error', () => node.destroy())
+    wire.on('error', error => {
+      leaveOut(node, error)
+      socket.destroy()
+    })
+    socket.on('error', () => wire.destroy())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -48,5 +66,15 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
       server.closeAllConnections()
       await new Promise(resolve => server.close(resolve))
     },
+  }
+
+  function next(): Node {
+    const up = nodes.filter(node => node.leftOutUntil <= performance.now())
+    const choice = up.length > 0 ? up : nodes
+    return choice[turn++ % choice.length]!
+  }
+
+  function leaveOut(node: Node, error: NodeJS.ErrnoException): void {
+    if (error.code === 'ECONNREFUSED') node.leftOutUntil = performance.now() + LEFT_OUT_MS
   }
 }

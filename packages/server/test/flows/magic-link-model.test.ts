@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { MAGIC_LINK_LIFETIME, MAX_CODE_TRIES } from '../../src/magic-links/magic-link.ts'
+import { forEachEngine } from '../support/engines.ts'
+import {
+  address,
+  caller,
+  type MailedLink,
+  openServices,
+  refusedWith,
+  type Services,
+} from '../support/services.ts'
+
+/** What the links of one address are, as simply as can be. */
+interface Link {
+  mailed: MailedLink
+  sentAt: number
+  used: boolean
+  codeTries: number
+}
+
+interface Model {
+  links: Link[]
+  signIns: number
+}
+
+interface Real {
+  services: Services
+  email: string
+}
+
+type Command = fc.AsyncCommand<Model, Real>
+
+const send: Command = {
+  check: model => model.links.length < 4,
+  async run(model, { services, email }) {
+    const sentAt = services.clock.now()
+    model.links.push({ mailed: await services.sendTo(email), sentAt, used: false, codeTries: 0 })
+  },
+  toString: () => 'send',
+}
+
+const wait = (ms: number): Command => ({
+  check: () => true,
+  run: async (_, { services }) => services.clock.advance(ms),
+  toString: () => `wait ${ms} ms`,
+})
+
+const useToken = (which: number, rightAddress: boolean): Command => ({
+  check: model => which < model.links.length,
+  async run(model, { services, email }) {
+    const link = model.links[which]!
+    const claimed = address(rightAddress ? email : 'somebody-else@example.com')
+    const proof = { token: link.mailed.token, email: claimed }
+    const expected = rightAddress ? outcomeOf(model, link, services.clock.now()) : 'magic_link_invalid'
+    assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
+  },
+  toString: () => `use link ${which}${rightAddress ? '' : ' for another address'}`,
+})
+
+const useCode = (which: number, rightCode: boolean): Command => ({
+  check: model => which < model.links.length,
+  async run(model, { services, email }) {
+    const link = model.links[which]!
+    const { code, loginId } = link.mailed
+    const given = rightCode ? code : code.replace(/.$/, digit => String((Number(digit) + 1) % 10))
+    const proof = { loginId, code: given, email: address(email) }
+    const isHeard = link.codeTries < MAX_CODE_TRIES && rightCode
+    link.codeTries = Math.min(MAX_CODE_TRIES, link.codeTries + 1)
+    const expected = isHeard ? outcomeOf(model, link, services.clock.now()) : 'magic_link_invalid'
+    assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
+  },
+  toString: () => `type ${rightCode ? 'the' : 'a wrong'} code of link ${which}`,
+})
+
+/** What the right proof of a link brings now, and what that does to the links of the address. */
+function outcomeOf(model: Model, link: Link, now: number): string {
+  const isLive = (each: Link) => !each.used && now < each.sentAt + MAGIC_LINK_LIFETIME
+  if (link.used) return 'magic_link_used'
+  if (!isLive(link)) return 'magic_link_expired'
+  for (const each of model.links) if (isLive(each)) each.used = true
+  model.signIns++
+  return 'none'
+}
+
+const commands = [
+  fc.constant(send),
+  fc.constantFrom(1, 30_000, 150_000, MAGIC_LINK_LIFETIME - 1, MAGIC_LINK_LIFETIME).map(wait),
+  fc.tuple(fc.nat(3), fc.integer({ min: 0, max: 3 })).map(([which, luck]) => useToken(which, luck > 0)),
+  fc.tuple(fc.nat(3), fc.boolean()).map(([which, right]) => useCode(which, right)),
+]
+
+forEachEngine(engine => {
+  test('whatever people and guessers do with the links of one address, each signs in once and in its time', async t => {
+    const services = await openServices(engine, t)
+    let addresses = 0
+    await fc.assert(
+      fc.asyncProperty(fc.commands(commands, { maxCommands: 20 }), async planned => {
+        const email = `model-${addresses++}@example.com`
+        const model: Model = { links: [], signIns: 0 }
+        await fc.asyncModelRun(() => ({ model, real: { services, email } }), planned)
+        const user = await services.store.users.findByEmail(address(email))
+        assert.equal(user !== null, model.signIns > 0)
+        if (user) assert.equal(await services.store.billing.balance(user.id), 2_000_000)
+      }),
+      { numRuns: 40, endOnFailure: true },
+    )
+  })
+})

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { KeywayError } from '../../src/errors.ts'
+import { WINDOW_LENGTHS } from '../../src/magic-links/send-limits.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, type Services } from '../support/services.ts'
+
+const LIMITS = [
+  { window: 'minute', limit: 2 },
+  { window: 'hour', limit: 4 },
+  { window: 'day', limit: 6 },
+] as const
+
+/** When accepted sends happened; that is all there is to a sliding window. */
+interface Model {
+  accepted: number[]
+}
+
+interface Real {
+  services: Services
+  email: string
+}
+
+const send: fc.AsyncCommand<Model, Real> = {
+  check: () => true,
+  async run(model, { services, email }) {
+    const now = services.clock.now()
+    // A clock that was set back: what lies ahead counts as of now, so that no window lasts longer than itself.
+    model.accepted = model.accepted.map(at => Math.min(at, now))
+    const waits = LIMITS.flatMap(({ window, limit }) => {
+      const length = WINDOW_LENGTHS[window]
+      const inside = model.accepted.filter(at => at > now - length).sort((a, b) => a - b)
+      return inside.length < limit ? [] : [inside.at(-limit)! + length - now]
+    })
+    const refusal = await services.magicLinks
+      .send({ email: address(email), appId: 'console' }, caller())
+      .then(
+        () => null,
+        (error: unknown) => error,
+      )
+    if (waits.length === 0) {
+      assert.equal(refusal, null)
+      model.accepted.push(now)
+      return
+    }
+    assert.ok(refusal instanceof KeywayError && refusal.code === 'rate_limited')
+    assert.equal(refusal.extras.retryAfter, Math.ceil(Math.max(...waits) / 1000))
+  },
+  toString: () => 'send',
+}
+
+const wait = (ms: number): fc.AsyncCommand<Model, Real> => ({
+  check: () => true,
+  run: async (_, { services }) => services.clock.set(services.clock.now() + ms),
+  toString: () => `${ms < 0 ? 'the clock steps back' : 'wait'} ${Math.abs(ms)} ms`,
+})
+
+const command = fc.oneof(
+  { weight: 5, arbitrary: fc.constant(send) },
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom(1, 999, 29_999, 59_999, 60_000, 1_800_000, 3_600_000, 43_200_000).map(wait),
+  },
+  { weight: 1, arbitrary: fc.constantFrom(-1, -30_000, -7_200_000).map(wait) },
+)
+
+forEachEngine(engine => {
+  test('whenever somebody asks, a send is let through exactly when all windows have room, and told the true wait', async t => {
+    const services = await openServices(engine, t, { limits: [...LIMITS] })
+    let addresses = 0
+    await fc.assert(
+      fc.asyncProperty(fc.commands([command], { maxCommands: 30 }), async planned => {
+        const email = `window-${addresses++}@example.com`
+        await fc.asyncModelRun(() => ({ model: { accepted: [] }, real: { services, email } }), planned)
+      }),
+      { numRuns: 40, endOnFailure: true },
+    )
+  })
+})
