@@ -7,9 +7,10 @@ export const commands: Command[] = [
     name: 'keys reseal',
     args: [],
     summary: 'Rewrap everything that is sealed under the first secret.',
-    help: `For changing KEYWAY_SECRET while serving: put the new secret first and keep the old one behind it, restart the nodes,
-run this, and take the old one away five minutes later, when no link that it vouched for is alive. Signing keys,
-session secrets, queued mail and the local inbox are rewrapped in small steps. Harmless to repeat.`,
+    help: `For changing KEYWAY_SECRET while serving: list the new secret behind the old one on all nodes, then put it first on all,
+run this, and take the old one away five minutes later, when no link that it vouched for is alive. (A single node
+needs no first step.) Signing keys, session secrets, queued mail and the local inbox are rewrapped in small steps.
+Harmless to repeat.`,
     async run(context) {
       const { storage, secrets } = await context.services()
       const { resealed, unopened } = await resealAll(createSealedStore(storage.engine), secrets)

@@ -33,7 +33,7 @@ test('every alert leads to a chapter that says what to do', () => {
   )
   const runbooks = [...read('alerts.yaml').matchAll(/runbook: docs\/operations\.md#(\S+)/g)]
   assert.ok(runbooks.length >= 8)
-  for (const [, anchor] of runbooks) assert.ok(chapters.includes(anchor!), anchor)
+  for (const [, anchor] of runbooks) assert.ok(chapters.includes(anchor!), `no chapter ${anchor}`)
   assert.equal(runbooks.length, [...read('alerts.yaml').matchAll(/- alert:/g)].length)
 })
 
