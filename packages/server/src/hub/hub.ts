@@ -1,28 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { HUB_MAX_FRAME_BYTES, HUB_PROTOCOL, type Json } from '@keyway/sdk/protocol'
-import { WebSocketServer } from 'ws'
+import type { Json } from '@keyway/sdk/protocol'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Event, Events } from '../events.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
-import { HubSocket } from './agent-connection.ts'
 import { createConnections } from './connections.ts'
+import { createDoor } from './door.ts'
 import { encodeMessage } from './frames.ts'
-import {
-  badToken,
-  originProblem,
-  type Refusal,
-  readCredential,
-  refusal,
-  refuse,
-  upgradeProblem,
-} from './handshake.ts'
-import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './handshake-limits.ts'
-import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+import type { HubQuestions } from './hub-questions.ts'
 import { createPresence } from './presence.ts'
 import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
 import { Registry } from './registry.ts'
@@ -32,9 +21,6 @@ import { createSweep } from './sweep.ts'
 
 const TICK_MS = 500
 const SWEEP_MS = SECOND
-/** How long a peer may take to answer a close frame before its socket is cut. */
-const CLOSE_TIMEOUT_MS = 3 * SECOND
-const MAX_FRAGMENTS = 1024
 /** Of a drain, kept for the closing handshakes. */
 const CLOSING_MS = SECOND
 
@@ -95,42 +81,20 @@ export interface Hub {
 }
 
 export function createHub(deps: HubDeps): Hub {
-  const { clock, questions, events, log, publicUrl, nodeId } = deps
-  const origins = new Set([new URL(publicUrl).origin, ...deps.corsOrigins])
+  const { clock, questions, events, log, nodeId } = deps
   const registry = new Registry()
-  const limits = new HandshakeLimits()
   const standings = createStandingQuestions(questions)
   const presence = createPresence({ ...deps, registry })
   const relay = createRelay({ events, presence, log, nodeId, carryOut })
   const sweeper = createSweep({ questions, clock, registry, recheck: keyIds => agents.recheck(keyIds) })
   const agents = createConnections({ ...deps, registry, standings, presence, relay, sweep: sweeper })
-  // Named first: the types of ws do not know closeTimeout yet.
-  const options = {
-    noServer: true,
-    WebSocket: HubSocket,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: HUB_MAX_FRAME_BYTES,
-    maxFragments: MAX_FRAGMENTS,
-    closeTimeout: CLOSE_TIMEOUT_MS,
-    handleProtocols: (offered: Set<string>) => (offered.has(HUB_PROTOCOL) ? HUB_PROTOCOL : false),
-  }
-  const server = new WebSocketServer<typeof HubSocket>(options)
-  server.on('wsClientError', (error, socket) =>
-    answer(socket, refusal(400, 'invalid_request', `${error.message}.`)),
-  )
+  const door = createDoor({ ...deps, isDraining: () => draining, take: agents.take })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
   let draining = false
 
   return {
-    handleUpgrade(request, socket, head, caller) {
-      socket.on('error', destroySocket)
-      connect(request, socket, head, caller).catch(error => {
-        log.error({ err: error }, 'a handshake failed')
-        socket.destroy()
-      })
-    },
+    handleUpgrade: door.open,
     connections: userId => presence.list(userId),
     async sendTo(userId, to, data) {
       const frame = encodeMessage({ id: newId(clock.now()), from: 'api', from_key_id: null, data })
@@ -205,63 +169,6 @@ export function createHub(deps: HubDeps): Hub {
     if (order.op === 'deliver') return agents.write(order.userId, order.to, Buffer.from(order.frame), null)
     return 0
   }
-
-  function answer(socket: Duplex, refused: Refusal): void {
-    refuse(socket, refused, publicUrl, newId(clock.now()))
-  }
-
-  async function connect(
-    request: IncomingMessage,
-    socket: Duplex,
-    head: Buffer,
-    caller: Caller,
-  ): Promise<void> {
-    const credential =
-      upgradeProblem(request) ??
-      originProblem(request, origins) ??
-      capacityProblem(caller) ??
-      readCredential(request)
-    if ('status' in credential) {
-      answer(socket, credential)
-      return
-    }
-    const claims = await verify(credential.token)
-    if (claims) limits.giveBack(caller.network)
-    if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
-    else if (!claims && credential.way === 'header') answer(socket, badToken())
-    else server.handleUpgrade(request, socket, head, accepted => agents.take(accepted, claims, caller))
-  }
-
-  function capacityProblem(caller: Caller): Refusal | null {
-    if (draining) return unavailable('This node is shutting down; connect again.')
-    if (limits.pending >= MAX_PENDING_HANDSHAKES)
-      return unavailable('Too many handshakes at once; try again.')
-    if (limits.take(caller.network, clock.now())) return null
-    return refusal(429, 'rate_limited', 'Too many failed handshakes from this network; wait a second.', {
-      'Retry-After': '1',
-    })
-  }
-
-  async function verify(token: string): Promise<TokenClaims | null | 'unknown'> {
-    limits.pending++
-    try {
-      const claims = await questions.verifyToken(token)
-      return claims && claims.expiresAt > clock.now() ? claims : null
-    } catch (error) {
-      log.warn({ err: error }, 'an agent token could not be checked')
-      return 'unknown'
-    } finally {
-      limits.pending--
-    }
-  }
-}
-
-function destroySocket(this: Duplex): void {
-  this.destroy()
-}
-
-function unavailable(detail: string): Refusal {
-  return refusal(503, 'unavailable', detail, { 'Retry-After': '1' })
 }
 
 async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {
