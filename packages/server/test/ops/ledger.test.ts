@@ -49,9 +49,7 @@ forEachEngine(engine => {
         for (let at = next++; at < queue.length; at = next++) {
           const number = queue[at]!
           const { app, charge, key } = wanted[number]!
-          const answer = await nodes[(caller + at) % 2]!.charge(app, charge, key).catch(
-            (error: { code: string }) => error.code,
-          )
+          const answer = await untilAnswered(nodes[(caller + at) % 2]!, app, charge, key)
           answers[number]!.push(answer)
         }
       }),
