@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
+import { startKeyway } from './running.ts'
+
+/** What scanners ask for, and what a careless set-up would give. */
+const CURIOUS = [
+  '/.env',
+  '/.git/config',
+  '/.git/HEAD',
+  '/package.json',
+  '/package-lock.json',
+  '/data/keyway.db',
+  '/data/secret',
+  '/keyway.db',
+  '/server.ts',
+  '/src/server.ts',
+  '/packages/server/src/server.ts',
+  '/node_modules/hono/package.json',
+  '/script.js.map',
+  '/debug',
+  '/debug/pprof',
+  '/health',
+  '/status',
+  '/admin',
+  '/server-status',
+  '/actuator/env',
+  '/.well-known/openid-configuration',
+  '/..%2f..%2fetc%2fpasswd',
+  '/%2e%2e/%2e%2e/etc/passwd',
+  '//etc/passwd',
+]
+
+test('LOG-04: nothing is served that is not documented, whatever is asked for', async t => {
+  const { url } = await startKeyway(t)
+  for (const path of CURIOUS) {
+    const answer = await fetch(url + path, { redirect: 'manual' })
+    assert.equal(answer.status, 404, path)
+    assert.doesNotMatch(await answer.text(), /node_modules|\.ts\b|Error:|root:/, path)
+  }
+})
+
+test('LOG-04: health tells no version and no address, and no answer names what it is made with', async t => {
+  const { url } = await startKeyway(t)
+  for (const path of ['/livez', '/readyz', '/v1/me', '/sign-in', '/nowhere']) {
+    const answer = await fetch(url + path)
+    for (const name of ['server', 'x-powered-by', 'via']) assert.equal(answer.headers.get(name), null, path)
+    if (!path.endsWith('z')) continue
+    assert.doesNotMatch(await answer.text(), /\d+\.\d+\.\d+|sqlite|postgres:|node/i)
+  }
+})
+
+/** The headers that docs and SECURITY.md promise for each kind of answer. */
+test('every kind of answer has the headers that keep browsers from misusing it', async t => {
+  const { url } = await startKeyway(t)
+  for (const path of [
+    '/',
+    '/v1/me',
+    '/livez',
+    '/openapi.json',
+    '/docs',
+    '/errors/not_found',
+    '/sign-in',
+    '/nowhere',
+    '/inbox',
+  ]) {
+    const { headers } = await fetch(url + path, {
+      headers: { Accept: path === '/' ? '*/*' : 'text/html,*/*' },
+    })
+    const policy = headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'|default-src 'self'/, path)
+    assert.match(policy, /frame-ancestors 'none'/, path)
+    assert.doesNotMatch(policy, /unsafe-inline|unsafe-eval|\*/, path)
+    assert.equal(headers.get('x-content-type-options'), 'nosniff', path)
+    assert.match(headers.get('referrer-policy') ?? '', /^(no-referrer|same-origin|strict-origin)/, path)
+    assert.ok(headers.get('cache-control'), path)
+    assert.ok(headers.get('x-request-id'), path)
+  }
+})
+
+async function started(t: TestContext, settings: Record<string, string>) {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  return { KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0', ...settings }
+}
+
+test('LOG-05: no header, variable or fixed credential makes production easier to enter', async t => {
+  const settings = await started(t, { NODE_ENV: 'test', AUTH_TEST: '1', TEST_OTP: '00000000', DEBUG: '*' })
+  const server = await serve(settings)
+  t.after(() => server.end('SIGKILL'))
+  const post = (path: string, body: object, headers: Record<string, string> = {}) =>
+    fetch(server.url + path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    })
+  const sent = await post('/auth/send-magic-link', { email: 'ada@example.com' })
+  const { login_id: loginId } = (await sent.json()) as { login_id: string }
+  for (const code of ['00000000', '12345678', '11111111', '99999999'])
+    assert.equal(
+      (await post('/auth/verify-magic-link', { email: 'ada@example.com', login_id: loginId, code })).status,
+      400,
+    )
+  const clocks = {
+    'X-Test-Clock': '2000-01-01T00:00:00Z',
+    'X-Forwarded-User': 'admin',
+    'X-Test-User': 'admin',
+  }
+  const me = await fetch(`${server.url}/v1/me`, { headers: clocks })
+  assert.equal(me.status, 401)
+
+  const unknown = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
+    env: environment({ ...settings, KEYWAY_TEST_MODE: 'true' }),
+  }).catch(error => error as { code: number; stderr: string })
+  assert.equal(
+    (unknown as { code: number }).code,
+    78,
+    'a setting that does not exist is refused, not ignored',
+  )
+})
+
+test('LOG-06: a run of refused, broken and odd requests ends no process and leaves it answering', async t => {
+  const server = await serve(await started(t, { KEYWAY_LOG_LEVEL: 'warn' }))
+  t.after(() => server.end('SIGKILL'))
+  const odd = ['{', '[]', 'null', '"x"', '{"api_key":{}}', '\u0000', '{"__proto__":{"admin":true}}']
+  for (const path of [
+    '/auth/agent-token',
+    '/auth/refresh',
+    '/auth/verify-magic-link',
+    '/auth/logout',
+    '/auth/revoke',
+    '/hooks/mail/resend',
+  ])
+    for (const body of odd) {
+      const answer = await fetch(server.url + path, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body,
+      })
+      assert.ok(answer.status < 500, `${path} ${body}`)
+    }
+  assert.equal((await fetch(`${server.url}/livez`)).status, 200)
+  assert.doesNotMatch(server.output(), /unhandled|uncaught|request failed/i)
+  assert.equal(await server.end('SIGTERM'), 0)
+})
