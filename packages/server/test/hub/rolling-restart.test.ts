@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Agent, type AgentDisconnected, type Json } from '@keyway/sdk'
+import { postgresMissing } from '../support/engines.ts'
+import { createKey, createPrintedLinks, freshPostgres, signIn, startNode } from '../support/nodes.ts'
+
+const AGENTS = 20
+
+/** In front of the nodes: each connection goes to the next of them. */
+async function startBalancer(t: TestContext, nodes: { port: number }[]): Promise<string> {
+  let turn = 0
+  const balancer = createServer(client => {
+    const node = connect(nodes[turn++ % nodes.length]!.port, '127.0.0.1')
+    client.on('error', () => node.destroy()).pipe(node)
+    node.on('error', () => client.destroy()).pipe(client)
+  })
+  balancer.listen(0, '127.0.0.1')
+  await once(balancer, 'listening')
+  t.after(() => balancer.close())
+  return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
+}
+
+test('nodes are replaced one after the other, and no agent is gone for a moment or misses a message', {
+  skip: postgresMissing(),
+  timeout: 120_000,
+}, async t => {
+  const settings = { KEYWAY_DATABASE_URL: await freshPostgres(t) }
+  const links = createPrintedLinks()
+  const nodes = [await startNode(t, settings, links), await startNode(t, settings, links)]
+  const url = await startBalancer(t, nodes)
+  const person = await signIn(nodes[0]!.origin, links, 'rolling@example.com')
+  const apiKey: string = (await createKey(nodes[0]!.origin, person.access_token)).body.key
+
+  const gone: AgentDisconnected[] = []
+  const heard = Array.from({ length: AGENTS }, (): Json[] => [])
+  const agents = heard.map(messages => {
+    const agent = new Agent({ url, apiKey })
+    t.after(() => agent.close())
+    return agent
+      .on('disconnected', event => gone.push(event))
+      .on('message', ({ data }) => messages.push(data))
+  })
+  await Promise.all(agents.map(agent => new Promise(resolve => agent.once('ready', resolve))))
+  const sender = agents[0]!
+
+  let sent = 0
+  let replacing = true
+  const talking = (async () => {
+    const sending: Promise<unknown>[] = []
+    for (; replacing; sent++) {
+      sending.push(sender.send('all', sent))
+      await wait(50)
+    }
+    await Promise.all(sending)
+  })()
+  for (const old of [...nodes]) {
+    nodes.splice(nodes.indexOf(old), 1, await startNode(t, settings, links))
+    await old.close()
+  }
+  replacing = false
+  await talking
+
+  assert.deepEqual(gone, [])
+  const all = Array.from({ length: sent }, (_, n) => n)
+  for (const messages of heard.slice(1)) {
+    for (let look = 0; messages.length < sent && look < 100; look++) await wait(20)
+    assert.deepEqual(messages, all)
+  }
+  t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, nobody disconnected`)
+})
