@@ -8,6 +8,8 @@ const SHUTDOWN_DEADLINE_MS = 9_000
 
 /** Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained. */
 export async function serve(config: Config): Promise<number> {
+  // A terminal or a log reader that went away is no reason to end.
+  process.stdout.on('error', () => {})
   for (const warning of configWarnings(config)) console.warn(`Warning: ${warning}`)
   const stop = untilSignal()
   const server = await startServer(config)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
@@ -145,3 +145,34 @@ test('LOG-06: a run of refused, broken and odd requests ends no process and leav
   assert.doesNotMatch(server.output(), /unhandled|uncaught|request failed/i)
   assert.equal(await server.end('SIGTERM'), 0)
 })
+
+test('a log reader that goes away ends nothing', async t => {
+  const env = environment(await started(t, {}))
+  const child = spawn(process.execPath, [launcher, 'serve'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  t.after(() => child.kill('SIGKILL'))
+  let url = ''
+  for await (const chunk of child.stdout) {
+    url = /ready on (\S+)/.exec(String(chunk))?.[1] ?? url
+    if (url) break
+  }
+  child.stdout.destroy()
+  for (const email of ['a@example.com', 'b@example.com']) {
+    const body = JSON.stringify({ email })
+    const headers = { 'Content-Type': 'application/json' }
+    const sent = await fetch(`${url}/auth/send-magic-link`, { method: 'POST', headers, body })
+    assert.equal(sent.status, 200)
+    await inboxOf(url, email)
+  }
+  assert.equal((await fetch(`${url}/livez`)).status, 200)
+  assert.equal(child.exitCode, null)
+})
+
+/** Waits until the mail has come, and with it the line that prints its link. */
+async function inboxOf(url: string, email: string): Promise<void> {
+  for (let look = 0; look < 200; look++) {
+    const answer = await fetch(`${url}/inbox?to=${email}`, { headers: { Accept: 'application/json' } })
+    if (((await answer.json()) as { data: unknown[] }).data.length > 0) return
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  throw new Error(`no mail for ${email} came within 4 s`)
+}

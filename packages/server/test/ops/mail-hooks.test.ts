@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DAY, MINUTE } from '../../src/clock.ts'
+import { readResend } from '../../src/mail/hooks/resend.ts'
 import { createDeliverer } from '../../src/outbox/deliverer.ts'
 import type { Mail } from '../../src/outbox/outbox.ts'
 import { hmac } from '../../src/secrets.ts'
@@ -145,6 +146,22 @@ forEachEngine(engine => {
     assert.equal((await resend('[1]')).status, 400)
     assert.equal((await resend('{')).status, 400)
     assert.equal((await post('/hooks/mail/elsewhere', event)).status, 404)
+  })
+
+  test('a secret that is none of Resend’s proves nothing of Resend’s, not even by an empty key', () => {
+    const now = Date.UTC(2026, 10, 20)
+    const body = Buffer.from(JSON.stringify(bounced('victim@example.com')))
+    const time = String(now / 1000)
+    for (const secret of ['!!!!!!!!!!!!!!!!!!!!', '$%&/()=?$%&/()=?', 'a postmark password']) {
+      const key = Buffer.from(secret, 'base64')
+      const signature = `v1,${hmac(key, Buffer.concat([Buffer.from(`id.${time}.`), body])).toString('base64')}`
+      const headers: Record<string, string> = {
+        'svix-id': 'id',
+        'svix-timestamp': time,
+        'svix-signature': signature,
+      }
+      assert.equal(readResend({ header: name => headers[name], body }, secret, now), 'forged')
+    }
   })
 
   test('a second report prolongs, and the operator lifts', async t => {
