@@ -13,7 +13,9 @@ type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
 /** The hot path: what every exchange asks. */
 const BY_HASH: LookUp = {
-  select: `select k.*, u.status as owner_status, k.key_hash as look_up_key
+  select: `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
+      k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice, u.status as owner_status,
+      k.key_hash as look_up_key
     from api_keys k join users u on u.id = k.user_id`,
   column: 'k.key_hash',
 }

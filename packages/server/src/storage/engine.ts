@@ -24,7 +24,10 @@ export interface Connection {
 
 /** A read of one row by one unique column, asked so often that an engine may prepare and gather it. */
 export interface LookUp {
-  /** Select and from, without where. The column's own name is returned as `look_up_key`. */
+  /**
+   * Select and from, without where. The column's own name is returned as `look_up_key`. Columns are named, never
+   * `*`: a statement is prepared once, and the next version may add columns while this one serves.
+   */
   select: string
   column: string
 }

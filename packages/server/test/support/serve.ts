@@ -34,7 +34,7 @@ export async function serve(settings: Record<string, string> = {}): Promise<Serv
     readyAfter: performance.now() - started,
     output: () => output,
     async end(signal) {
-      if (child.exitCode !== null) return child.exitCode
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? child.signalCode!
       const exited = once(child, 'exit')
       child.kill(signal)
       const [code, by] = await exited

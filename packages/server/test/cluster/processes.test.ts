@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { postgresMissing } from '../support/engines.ts'
+import {
+  call,
+  connectHub,
+  createKey,
+  createPrintedLinks,
+  exchange,
+  freshPostgres,
+  NODE_SETTINGS,
+  type PrintedLinks,
+  revokeKey,
+  signIn,
+} from '../support/nodes.ts'
+import { freePort, type ServedProcess, serve } from '../support/serve.ts'
+
+interface Process {
+  origin: string
+  served: ServedProcess
+}
+
+async function startProcess(
+  t: TestContext,
+  url: string,
+  links: PrintedLinks,
+  port?: number,
+): Promise<Process> {
+  const at = port ?? (await freePort())
+  const served = await serve({ ...NODE_SETTINGS, KEYWAY_PORT: String(at), KEYWAY_DATABASE_URL: url })
+  t.after(() => served.end('SIGKILL').catch(() => {}))
+  let read = 0
+  const reading = setInterval(() => {
+    const lines = served.output().slice(read).split('\n')
+    read = served.output().length - lines.pop()!.length
+    for (const line of lines) if (line.startsWith('Sign-in link')) links.announce(line)
+  }, 20)
+  t.after(() => clearInterval(reading))
+  return { origin: `http://127.0.0.1:${at}`, served }
+}
+
+describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
+  test('what starts after the answer to a revocation fails on both', async t => {
+    const url = await freshPostgres(t)
+    const links = createPrintedLinks()
+    const [a, b] = await Promise.all([startProcess(t, url, links), startProcess(t, url, links)])
+    const person = await signIn(a.origin, links, 'two-processes@example.com')
+    for (let round = 0; round < 100; round++) {
+      const { id, key } = (await createKey(a.origin, person.access_token)).body
+      let answeredAt = Number.POSITIVE_INFINITY
+      let late = 0
+      const worker = async (n: number): Promise<void> => {
+        const startedAt = performance.now()
+        const { status } = await exchange(n % 2 ? a.origin : b.origin, key)
+        if (status === 200 && startedAt > answeredAt) late++
+        if (startedAt < answeredAt) await worker(n)
+      }
+      const working = Array.from({ length: 8 }, (_, n) => worker(n))
+      await revokeKey(a.origin, person.access_token, id)
+      answeredAt = performance.now()
+      await Promise.all(working)
+      assert.equal(late, 0, `round ${round}`)
+    }
+  })
+
+  test('a node that is killed is gone from the list in time, its mail goes on, and it comes back by itself', async t => {
+    const url = await freshPostgres(t)
+    const links = createPrintedLinks()
+    const a = await startProcess(t, url, links)
+    const port = await freePort()
+    const b = await startProcess(t, url, links, port)
+    const person = await signIn(a.origin, links, 'killed@example.com')
+    const { key } = (await createKey(a.origin, person.access_token)).body
+    const token = (await exchange(a.origin, key)).body.token
+    const [here, there] = [await connectHub(a.origin, token), await connectHub(b.origin, token)]
+    const listed = async () => {
+      const { body } = await call(a.origin, 'GET', '/v1/agents', { token: person.access_token })
+      return body.data.map((agent: { connection_id: string }) => agent.connection_id)
+    }
+    const untilListed = async (ids: string[], ms: number) => {
+      const started = performance.now()
+      while (`${(await listed()).sort()}` !== `${[...ids].sort()}`) {
+        if (performance.now() - started > ms) assert.deepEqual((await listed()).sort(), [...ids].sort())
+        await wait(50)
+      }
+      return performance.now() - started
+    }
+    await untilListed([here.id, there.id], 5_000)
+    here.send({ type: 'send', id: '1', to: 'all', data: 'hello' })
+    assert.equal((await there.next(frame => frame.type === 'message')).data, 'hello')
+    assert.equal((await here.next(frame => frame.type === 'sent')).delivered, 1)
+
+    await b.served.end('SIGKILL')
+    const seen = await untilListed([here.id], 15_000)
+    t.diagnostic(`its death was seen after ${Math.round(seen)} ms`)
+    here.send({ type: 'send', id: '2', to: 'all', data: 'anybody?' })
+    assert.equal((await here.next(frame => frame.type === 'sent' && frame.id === '2')).delivered, 0)
+
+    const again = await startProcess(t, url, links, port)
+    t.diagnostic(`ready again after ${Math.round(again.served.readyAfter)} ms`)
+    const back = await connectHub(again.origin, token)
+    await untilListed([here.id, back.id], 5_000)
+    await signIn(again.origin, links, 'mail-after-the-kill@example.com')
+  })
+})
