@@ -7,6 +7,8 @@ import type { Deliverer } from './outbox.ts'
 export const CONCURRENT_DELIVERIES = 8
 /** The timer never sleeps longer, should an event be lost. */
 const LONGEST_SLEEP = 5 * SECOND
+/** For so long after the answer to a lease was lost, what it leased may still come to light. */
+const SUSPICION = 30 * SECOND
 /** What `stop` keeps back for giving leases back. */
 const HAND_BACK = 500
 
@@ -18,6 +20,8 @@ const HAND_BACK = 500
 export function createDeliverer(deps: DelivererDeps): Deliverer {
   const { storage, clock, log, schedule = scheduleTimer } = deps
   const underWay = new Map<Promise<void>, AbortController>()
+  const heldIds = new Set<string>()
+  let suspiciousUntil = Number.NEGATIVE_INFINITY
   const watchers = new Set<() => void>()
   let running = false
   let stopping = false
@@ -48,6 +52,7 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
         askedAgain = false
         const room = CONCURRENT_DELIVERIES - underWay.size
         const now = clock.now()
+        await releaseUnknown(now)
         const messages = await storage.store.outbox.lease(now, now + LEASE, room, deps.nodeId)
         for (const message of messages) start(message)
         if (messages.length === room) askedAgain = true
@@ -56,13 +61,21 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
       return true
     } catch (error) {
       askedAgain = false
+      suspiciousUntil = clock.now() + SUSPICION
       log.warn({ reason: describeError(error) }, 'The outbox cannot be read; trying again.')
       sleep(STORE_PAUSE)
       return false
     }
   }
 
+  /** A lease whose answer was lost is held by nobody who knows of it; without this it would wait for its time. */
+  async function releaseUnknown(now: number): Promise<void> {
+    if (now >= suspiciousUntil || !deps.nodeId) return
+    await storage.store.outbox.releaseUnknown(deps.nodeId, [...heldIds])
+  }
+
   function start(message: OutboxMessage): void {
+    heldIds.add(message.id)
     const abort = new AbortController()
     const delivery = deliver(deps, message, abort, () => sent++)
       .catch(error =>
@@ -70,6 +83,7 @@ export function createDeliverer(deps: DelivererDeps): Deliverer {
       )
       .then(() => {
         underWay.delete(delivery)
+        heldIds.delete(message.id)
         for (const watcher of watchers) watcher()
         if (running) void pump()
       })

@@ -12,6 +12,8 @@ export interface OutboxStore {
   lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
   /** Frees what nodes hold that were not seen since: they died on the way. Returns how many messages. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
+  /** Frees what this node holds in the books and does not know of: the answer to a lease was lost. */
+  releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /** Settles what this lease held: state, time, error; the content is erased. Nothing when the lease was lost. */
   settle(
     id: string,

@@ -71,6 +71,16 @@ export function createOutboxStore({ db }: Scope): OutboxStore {
         .executeTakeFirst()
       return Number(released.numUpdatedRows)
     },
+    async releaseUnknown(nodeId, knownIds) {
+      const released = await db
+        .updateTable('messages')
+        .set({ leased_until: null, leased_by: null })
+        .where('state', '=', 'queued')
+        .where('leased_by', '=', nodeId)
+        .$if(knownIds.length > 0, query => query.where('id', 'not in', [...knownIds]))
+        .executeTakeFirst()
+      return Number(released.numUpdatedRows)
+    },
     async nextDue() {
       const row = await db
         .selectFrom('messages')

@@ -24,7 +24,7 @@ forEachEngine(engine => {
     assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
   })
 
-  test('what a dead node held is free for the others at once, and what a live one holds is not', async t => {
+  test('what a dead node held is free for the others at once, and so is what a live one does not know of', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox, presence } = storage.store
     const [alive, dead] = ['node-alive', 'node-dead']
@@ -40,6 +40,8 @@ forEachEngine(engine => {
       [left!.id],
     )
     assert.notEqual(held!.id, left!.id)
+    assert.equal(await outbox.releaseUnknown(alive, [held!.id]), 1)
+    assert.equal(await outbox.releaseUnknown(alive, [held!.id]), 0)
   })
 
   test('settling erases the content, and a lost lease settles nothing', async t => {
