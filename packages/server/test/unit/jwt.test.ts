@@ -3,7 +3,14 @@ import { createHmac, createPublicKey } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose'
-import { keyPairOf, sign, signWithNode, toPublicKey } from '../../src/signing-keys/ed25519.ts'
+import {
+  keyPairOf,
+  sign,
+  signWithNode,
+  toPublicKey,
+  verify,
+  verifyWithNode,
+} from '../../src/signing-keys/ed25519.ts'
 import { createJwt, type Jwt, MAX_JWT_LENGTH } from '../../src/signing-keys/jwt.ts'
 import type { PublicJwk, SigningKeys } from '../../src/signing-keys/signing-keys.ts'
 import { createTestClock } from '../support/clock.ts'
@@ -98,6 +105,20 @@ describe('signing', () => {
         assert.deepEqual(sign(message, pair.secretKey), signWithNode(message, pair.secretKey))
       }),
     )
+  })
+
+  test('libsodium and Node accept the same signature, and refuse the same changed ones', () => {
+    const { publicKey, secretKey } = keyPairOf(randomBytes(32))
+    const message = randomBytes(100)
+    const signature = sign(message, secretKey)
+    const changed = Buffer.from(signature)
+    changed[40]! ^= 1
+    for (const verifies of [verify, verifyWithNode]) {
+      assert.equal(verifies(message, signature, publicKey), true)
+      assert.equal(verifies(message, changed, publicKey), false)
+      assert.equal(verifies(randomBytes(100), signature, publicKey), false)
+      assert.equal(verifies(message, signature, keyPairOf(randomBytes(32)).publicKey), false)
+    }
   })
 
   test('RFC 8032 section 7.1, test 1: the key pair and signature of a known seed', () => {
