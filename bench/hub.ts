@@ -1,0 +1,205 @@
+import { once } from 'node:events'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { benchKey, sqliteDatabase } from './support/databases.ts'
+import type { AgentsOrder, AgentsResult } from './support/hub-agents.ts'
+import { cpuSeconds, LOAD_CORE, pinBench, residentBytes, spawnPinned } from './support/machine.ts'
+import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/** Live connections: what one costs, how quickly they come, renew, hear each other and go; against bare `ws`. */
+
+const KEYS = 1000
+/** The file limit of a process here is 20,000. */
+const IDLE = QUICK ? 5000 : 15_000
+const OF_ONE_KEY = QUICK ? 5000 : 10_000
+const ROUNDS = 3
+const CONNECTS_A_ROUND = QUICK ? 1000 : 3000
+const WARM_UP = 300
+const AT_ONCE = 64
+const RENEW_MS = QUICK ? 1000 : 3000
+const RECEIVERS = 999
+/** So long after the last connection until memory is looked at: what connecting left behind is collected by then. */
+const SETTLE_MS = QUICK ? 5000 : 12_000
+
+pinBench()
+await using database = await sqliteDatabase(KEYS)
+await using agents = await startAgents()
+
+const table: Row[] = []
+const keyway = await measure('keyway', async () => {
+  const server = await startKeyway({ ...database.settings, KEYWAY_HUB_MAX_CONNECTIONS: '20000' })
+  const tokens: string[] = []
+  for (let n = 0; n < KEYS; n++) tokens.push(await exchange(server, benchKey(n)))
+  return { server, tokens }
+})
+const bare = await measure('bare ws', async () => ({
+  server: await startProgram('./bare-ws.ts'),
+  tokens: ['none'],
+}))
+const connectRatio = keyway.connects.map((rate, round) => rate / bare.connects[round]!)
+const targets: Target[] = [
+  {
+    what: 'memory of an idle connection',
+    wanted: '≤ 12 KB',
+    measured: `${keyway.kilobytes.toFixed(1)} KB (bare ws ${bare.kilobytes.toFixed(1)} KB)`,
+    reached: keyway.kilobytes <= 12,
+  },
+  {
+    what: 'connects, of bare ws',
+    wanted: '≥ 0.40',
+    measured: spread(connectRatio),
+    reached: median(connectRatio) >= 0.4,
+  },
+  {
+    what: `${OF_ONE_KEY} connections of a revoked key closed`,
+    wanted: '≤ 500 ms',
+    measured: `${spread(keyway.closing, 0)} ms (bare ws, closing all: ${spread(bare.closing, 0)} ms)`,
+    reached: median(keyway.closing) <= 500,
+  },
+]
+report('hub', { [`Hub, ${IDLE} idle connections`]: table }, targets)
+
+interface Figures {
+  kilobytes: number
+  connects: number[]
+  /** Milliseconds. */
+  closing: number[]
+}
+
+async function measure(
+  name: string,
+  start: () => Promise<{ server: RunningProcess; tokens: string[] }>,
+): Promise<Figures> {
+  const { server, tokens } = await start()
+  await using _ = server
+  const { port, pid } = server
+  const connect = (count: number, of = tokens) =>
+    agents.obey({ do: 'connect', port, tokens: of, count, atOnce: AT_ONCE })
+  // First of all, while nothing that earlier connections left behind could be taken for memory that is free.
+  await connect(WARM_UP)
+  await agents.obey({ do: 'disconnect' })
+  await wait(SETTLE_MS / 2)
+  const empty = residentBytes(pid)
+  await connect(IDLE)
+  await wait(SETTLE_MS)
+  const kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE
+  const busyBefore = cpuSeconds(pid)
+  await wait(2000)
+  const idleCpu = ((cpuSeconds(pid) - busyBefore) / 2) * 100
+  const frames = tokens.map(token => JSON.stringify({ type: 'token', token }))
+  const renewed = await agents.obey({
+    do: 'ask',
+    frames,
+    answer: 'token_accepted',
+    atOnce: AT_ONCE,
+    durationMs: RENEW_MS,
+  })
+  await agents.obey({ do: 'disconnect' })
+  await wait(1000)
+
+  const connects: number[] = []
+  const cpu: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = cpuSeconds(pid)
+    const { count, seconds } = await connect(CONNECTS_A_ROUND)
+    connects.push(count / seconds)
+    cpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
+    await agents.obey({ do: 'disconnect' })
+    await wait(500)
+  }
+
+  const fanOuts: number[] = []
+  await connect(RECEIVERS + 1, [tokens[0]!])
+  for (let round = 0; round < ROUNDS; round++) {
+    const text = JSON.stringify({ type: 'send', id: `fan-${round}`, to: 'all', data: `round ${round}` })
+    const { seconds } = await agents.obey({
+      do: 'fan-out',
+      frame: text,
+      answer: `round ${round}`,
+      receivers: RECEIVERS,
+    })
+    fanOuts.push(seconds * 1000)
+  }
+  await agents.obey({ do: 'disconnect' })
+
+  const closing: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    await wait(1000)
+    closing.push(name === 'keyway' ? await revoke(server, round) : await closeAll(server))
+  }
+  table.push({
+    '': name,
+    'KB each': kilobytes,
+    'CPU % while idle': idleCpu,
+    'connects/s': Math.round(median(connects)),
+    'CPU µs of a connect': median(cpu),
+    'renewals/s': Math.round(renewed.count / renewed.seconds),
+    [`fan-out to ${RECEIVERS}, ms`]: spread(fanOuts, 0),
+    [`closing ${OF_ONE_KEY}, ms`]: spread(closing, 0),
+  })
+  return { kilobytes, connects, closing }
+}
+
+/** From the request that ends the key until the last of its connections has its close frame. */
+async function revoke(server: RunningProcess, round: number): Promise<number> {
+  const key = benchKey(500 + round)
+  const token = await exchange(server, key)
+  await agents.obey({ do: 'connect', port: server.port, tokens: [token], count: OF_ONE_KEY, atOnce: AT_ONCE })
+  const closed = agents.obey({ do: 'await-close' })
+  const began = performance.now()
+  await post(server, '/auth/revoke', { token: key })
+  const { closes } = await closed
+  if (closes['4410'] !== OF_ONE_KEY) throw new Error(`other closes: ${JSON.stringify(closes)}`)
+  return performance.now() - began
+}
+
+async function closeAll(server: RunningProcess): Promise<number> {
+  await agents.obey({
+    do: 'connect',
+    port: server.port,
+    tokens: ['none'],
+    count: OF_ONE_KEY,
+    atOnce: AT_ONCE,
+  })
+  const closed = agents.obey({ do: 'await-close' })
+  const began = performance.now()
+  await agents.tell({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
+  await closed
+  return performance.now() - began
+}
+
+async function exchange(server: RunningProcess, key: string): Promise<string> {
+  const answer = await post(server, '/auth/agent-token', { api_key: key })
+  return ((await answer.json()) as { token: string }).token
+}
+
+async function post({ port }: RunningProcess, path: string, body: unknown): Promise<Response> {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!answer.ok) throw new Error(await answer.text())
+  return answer
+}
+
+async function startAgents() {
+  const program = fileURLToPath(new URL('./support/hub-agents.ts', import.meta.url))
+  const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  await once(child, 'spawn')
+  return {
+    async obey(order: AgentsOrder): Promise<AgentsResult> {
+      child.send(order)
+      const [result] = await once(child, 'message')
+      return result as AgentsResult
+    },
+    async tell(order: AgentsOrder): Promise<void> {
+      child.send(order)
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill()
+    },
+  }
+}

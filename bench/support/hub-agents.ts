@@ -1,0 +1,243 @@
+import { randomBytes } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+
+/*
+ * Very many agents in one process, as little as can be called one: bare sockets that speak just enough WebSocket
+ * (RFC 6455) to connect, answer pings and recognise text and close frames.
+ */
+
+export type AgentsOrder =
+  | { do: 'connect'; port: number; tokens: string[]; count: number; atOnce: number }
+  /** Every connection sends its frame and waits for the answer, `atOnce` of them at a time, for so long. */
+  | { do: 'ask'; frames: string[]; answer: string; atOnce: number; durationMs: number }
+  /** The first connection sends one frame; over when so many of the others have one that holds `answer`. */
+  | { do: 'fan-out'; frame: string; answer: string; receivers: number }
+  /** Over when all connections got a close frame. */
+  | { do: 'await-close' }
+  | { do: 'disconnect' }
+
+export interface AgentsResult {
+  count: number
+  seconds: number
+  /** Close codes that were seen, with how often. */
+  closes: Record<string, number>
+}
+
+interface Agent {
+  socket: Socket
+  open: boolean
+  onText: ((text: string) => void) | null
+}
+
+let agents: Agent[] = []
+let closes: Record<string, number> = {}
+let onClosed = () => {}
+
+process.on('message', (order: AgentsOrder) => {
+  void obey(order).then(result => process.send!(result))
+})
+process.on('disconnect', () => process.exit())
+
+async function obey(order: AgentsOrder): Promise<AgentsResult> {
+  closes = {}
+  const began = performance.now()
+  const count = await work(order)
+  return { count, seconds: (performance.now() - began) / 1000, closes }
+}
+
+function work(order: AgentsOrder): Promise<number> {
+  switch (order.do) {
+    case 'connect':
+      return connectAll(order)
+    case 'ask':
+      return askAll(order)
+    case 'fan-out':
+      return fanOut(order)
+    case 'await-close':
+      return awaitClose()
+    case 'disconnect':
+      return disconnect()
+  }
+}
+
+async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsOrder, { do: 'connect' }>) {
+  let started = 0
+  const one = async () => {
+    while (started < count) {
+      // In the order of the tokens: a renewal must name the owner that connected.
+      const index = started++
+      agents[index] = await open(port, tokens[index % tokens.length]!)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, one))
+  return count
+}
+
+/** Resolves with the first text frame: `ready`. */
+function open(port: number, token: string): Promise<Agent> {
+  return new Promise((resolve, reject) => {
+    let upgraded = false
+    let rest: Buffer = EMPTY
+    const socket = connect({
+      port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        // One buffer for all: what is not used up at once is copied.
+        buffer: shared,
+        callback: (length: number) => {
+          let bytes = Buffer.concat([rest, shared.subarray(0, length)])
+          if (!upgraded) {
+            const end = bytes.indexOf('\r\n\r\n')
+            if (end < 0) {
+              rest = bytes
+              return true
+            }
+            if (!bytes.subarray(0, 12).equals(SWITCHING)) reject(new Error(bytes.toString('latin1', 0, 2000)))
+            upgraded = true
+            bytes = bytes.subarray(end + 4)
+          }
+          rest = readFrames(agent, bytes)
+          return true
+        },
+      },
+    })
+    const agent: Agent = { socket, open: true, onText: null }
+    agent.onText = () => {
+      agent.onText = null
+      resolve(agent)
+    }
+    socket.once('error', reject)
+    socket.once('close', () => ended(agent, 'cut'))
+    socket.write(handshake(token))
+  })
+}
+
+const EMPTY = Buffer.alloc(0)
+const shared = Buffer.alloc(64 * 1024)
+const SWITCHING = Buffer.from('HTTP/1.1 101')
+
+function handshake(token: string): string {
+  return [
+    'GET /hub HTTP/1.1',
+    'Host: localhost',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}`,
+    'Sec-WebSocket-Protocol: keyway.hub.v1',
+    `Authorization: Bearer ${token}`,
+    '\r\n',
+  ].join('\r\n')
+}
+
+/** What is left over: the start of a frame whose end has not come. */
+function readFrames(agent: Agent, bytes: Buffer): Buffer {
+  let at = 0
+  while (bytes.length - at >= 2) {
+    const short = bytes[at + 1]! & 127
+    const head = short < 126 ? 2 : short === 126 ? 4 : 10
+    if (bytes.length - at < head) break
+    const length =
+      short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2) : bytes.readUInt32BE(at + 6)
+    if (bytes.length - at < head + length) break
+    const payload = bytes.subarray(at + head, at + head + length)
+    onFrame(agent, bytes[at]! & 15, payload)
+    at += head + length
+  }
+  return at === bytes.length ? EMPTY : Buffer.from(bytes.subarray(at))
+}
+
+const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]
+
+function onFrame(agent: Agent, opcode: number, payload: Buffer): void {
+  if (opcode === TEXT) agent.onText?.(payload.toString())
+  else if (opcode === PING) agent.socket.write(frame(PONG, payload))
+  else if (opcode === CLOSE) {
+    ended(agent, String(payload.readUInt16BE(0)))
+    agent.socket.write(frame(CLOSE, payload.subarray(0, 2)))
+  }
+}
+
+function ended(agent: Agent, code: string): void {
+  if (!agent.open) return
+  agent.open = false
+  closes[code] = (closes[code] ?? 0) + 1
+  onClosed()
+}
+
+/** Masked with zeros, which is allowed and costs nothing. */
+function frame(opcode: number, payload: Buffer): Buffer {
+  const long = payload.length > 125
+  const head = Buffer.alloc(long ? 8 : 6)
+  head[0] = 128 | opcode
+  head[1] = 128 | (long ? 126 : payload.length)
+  if (long) head.writeUInt16BE(payload.length, 2)
+  return Buffer.concat([head, payload])
+}
+
+async function askAll({ frames, answer, atOnce, durationMs }: Extract<AgentsOrder, { do: 'ask' }>) {
+  const bytes = frames.map(text => frame(TEXT, Buffer.from(text)))
+  const until = performance.now() + durationMs
+  let next = 0
+  let answered = 0
+  const one = async () => {
+    while (performance.now() < until) {
+      const index = next++ % agents.length
+      await ask(agents[index]!, bytes[index % bytes.length]!, answer)
+      answered++
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, agents.length) }, one))
+  return answered
+}
+
+function ask(agent: Agent, bytes: Buffer, answer: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    agent.onText = text => {
+      agent.onText = null
+      if (text.includes(answer)) resolve()
+      else reject(new Error(text))
+    }
+    agent.socket.write(bytes)
+  })
+}
+
+function fanOut({
+  frame: text,
+  answer,
+  receivers,
+}: Extract<AgentsOrder, { do: 'fan-out' }>): Promise<number> {
+  return new Promise(resolve => {
+    let received = 0
+    for (const agent of agents.slice(1)) {
+      agent.onText = message => {
+        if (message.includes(answer) && ++received === receivers) resolve(received)
+      }
+    }
+    agents[0]!.socket.write(frame(TEXT, Buffer.from(text)))
+  })
+}
+
+function awaitClose(): Promise<number> {
+  const count = agents.length
+  let left = count
+  return new Promise(resolve => {
+    onClosed = () => {
+      if (--left > 0) return
+      for (const agent of agents) agent.socket.destroy()
+      agents = []
+      resolve(count)
+    }
+  })
+}
+
+async function disconnect(): Promise<number> {
+  const count = agents.length
+  for (const agent of agents) {
+    agent.open = false
+    agent.socket.destroy()
+  }
+  agents = []
+  return count
+}
