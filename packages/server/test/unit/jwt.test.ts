@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHmac, createPublicKey } from 'node:crypto'
+import { createHmac, createPublicKey, randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose'
