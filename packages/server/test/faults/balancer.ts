@@ -7,7 +7,7 @@ export interface Balancer {
   close(): Promise<void>
 }
 
-/** A node that refused a connection is left out for so long, as `fail_timeout` of nginx does. */
+/** A node that refused or broke a connection is left out for so long, as `fail_timeout` of nginx does. */
 const LEFT_OUT_MS = 500
 
 interface Node {
@@ -34,8 +34,8 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
       answer.pipe(outgoing)
       answer.on('error', () => outgoing.destroy())
     })
-    passed.on('error', error => {
-      leaveOut(node, error)
+    passed.on('error', () => {
+      leaveOut(node)
       if (outgoing.headersSent) outgoing.destroy()
       else outgoing.writeHead(502).end()
     })
@@ -51,8 +51,8 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
       wire.write(head)
       wire.pipe(socket).pipe(wire)
     })
-    wire.on('error', error => {
-      leaveOut(node, error)
+    wire.on('error', () => {
+      leaveOut(node)
       socket.destroy()
     })
     socket.on('error', () => wire.destroy())
@@ -74,7 +74,7 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     return choice[turn++ % choice.length]!
   }
 
-  function leaveOut(node: Node, error: NodeJS.ErrnoException): void {
-    if (error.code === 'ECONNREFUSED') node.leftOutUntil = performance.now() + LEFT_OUT_MS
+  function leaveOut(node: Node): void {
+    node.leftOutUntil = performance.now() + LEFT_OUT_MS
   }
 }
