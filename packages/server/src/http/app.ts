@@ -177,7 +177,7 @@ export function createApp(options: AppOptions): HttpApp {
     readParams: () => Record<string, string>,
   ): Promise<Answer> {
     const { incoming, caller, requestId } = request
-    const rawQuery = readQuery(incoming.url ?? '')
+    const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
     const principal = await working(declared, () => authenticate(declared.access, incoming, caller))
     const params = readParams()
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)

@@ -7,6 +7,9 @@ const MAX_CLIENT_LENGTH = 200
 /** What a peer without an address (a Unix socket) counts as: limits hold for it too. */
 const NO_ADDRESS = '0.0.0.0'
 const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
+/** By which proxies and tunnels show themselves, also where they name no client. */
+const PROXY_HEADER =
+  /^(?:x-forwarded|x-original-|forwarded$|via$|x-real-ip$|cf-|true-client-ip$|x-client-ip$|fastly-)/
 
 export interface Callers {
   /** Who asks: the socket's peer, or whom a trusted proxy names. */
@@ -43,7 +46,7 @@ export function createCallers({
     },
     isLocal(incoming) {
       const name = URL.parse(`http://${incoming.headers.host ?? ''}`)?.hostname ?? ''
-      const isForwarded = FORWARDING_HEADERS.some(header => incoming.headers[header] !== undefined)
+      const isForwarded = Object.keys(incoming.headers).some(header => PROXY_HEADER.test(header))
       return (
         !isForwarded &&
         isLoopbackName(host) &&

@@ -186,7 +186,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
     type: `${context.publicUrl}/errors/${error.code}`,
     title,
     status,
-    detail: error.message,
+    detail: status === 404 ? withDocs(error.message) : error.message,
     code: error.code,
     request_id: context.requestId,
   }
@@ -201,6 +201,10 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   if (status === 413) headers.Connection = 'close'
   if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
   return { status, type: 'application/problem+json', body, headers }
+}
+
+function withDocs(detail: string): string {
+  return detail.includes('/docs') ? detail : `${detail} /docs lists what there is.`
 }
 
 /** Whether a refusal concerns the credential itself, and how to ask for a better one. */

@@ -117,21 +117,22 @@ const CREDENTIAL_NAMES = new Set(['access_token', 'api_key', 'token', 'refresh_t
  *
  * @throws KeywayError `invalid_request`
  */
-export function readQuery(url: string): Record<string, string> {
+export function readQuery(
+  url: string,
+  refuseCredential: (field: string) => KeywayError = credentialInUrl,
+): Record<string, string> {
   const query: Record<string, string> = Object.create(null)
   const start = url.indexOf('?')
   if (start < 0) return query
   for (const [name, value] of new URLSearchParams(url.slice(start))) {
-    if (CREDENTIAL_NAMES.has(name)) {
-      throw invalidRequest([
-        {
-          field: name,
-          message: 'is never accepted in a URL; send it in the body or the Authorization header',
-        },
-      ])
-    }
+    if (CREDENTIAL_NAMES.has(name)) throw refuseCredential(name)
     if (name in query) throw invalidRequest([{ field: name.slice(0, 64), message: 'must be given once' }])
     query[name] = value
   }
   return query
+}
+
+function credentialInUrl(field: string): KeywayError {
+  const message = 'is never accepted in a URL; send it in the body or the Authorization header'
+  return invalidRequest([{ field, message }])
 }

@@ -50,6 +50,8 @@ interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.
   /** An example body that works, given what a signed-in person has. */
   example?: unknown
   idempotencyKey?: 'optional' | 'required'
+  /** How a credential in the URL is refused, where 400 does not say it. */
+  credentialInUrl?: () => KeywayError
   /** Its failures count against the caller's network; see request-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]

@@ -8,6 +8,7 @@ import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { HubSocket } from './agent-connection.ts'
 import {
+  badHeader,
   badToken,
   originProblem,
   type Refusal,
@@ -52,7 +53,7 @@ export function createDoor({
   const limits = new HandshakeLimits()
   const server = createWebSocketServer()
   server.on('wsClientError', (error, socket) =>
-    answer(socket, refusal(400, 'invalid_request', `${error.message}.`)),
+    answer(socket, badHeader(/Sec-WebSocket-\w+/.exec(error.message)?.[0] ?? 'Upgrade', `${error.message}.`)),
   )
 
   return {

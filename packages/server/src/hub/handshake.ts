@@ -1,12 +1,31 @@
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type ErrorCode, HUB_BEARER_PREFIX, HUB_PROTOCOL, type Problem } from '@keyway/sdk/protocol'
+import {
+  type ErrorCode,
+  type FieldError,
+  HUB_BEARER_PREFIX,
+  HUB_PROTOCOL,
+  type Problem,
+} from '@keyway/sdk/protocol'
 import { MAX_TOKEN_LENGTH } from './frames.ts'
+
+type RefusalCode = Extract<
+  ErrorCode,
+  | 'invalid_request'
+  | 'authentication_required'
+  | 'invalid_token'
+  | 'forbidden'
+  | 'not_found'
+  | 'upgrade_required'
+  | 'rate_limited'
+  | 'unavailable'
+>
 
 export interface Refusal {
   status: 400 | 401 | 403 | 404 | 426 | 429 | 503
-  code: ErrorCode
+  code: RefusalCode
   detail: string
+  errors?: FieldError[]
   headers?: Record<string, string>
 }
 
@@ -20,12 +39,14 @@ const HUB_PATH = '/hub'
 const TWO_WAYS = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
 const CREDENTIAL_PARAMETERS =
   /(?:^|[?&])(?:[a-z_-]*token|api[_-]?key|key|bearer|jwt|auth(?:orization)?)=|svc_[0-9A-Za-z]{32}|eyJ[\w-]+\.eyJ/i
+/** Why no credential is read from a URL, and where it belongs. */
+export const CREDENTIAL_IN_URL = `A URL is written into logs, so no credential is taken from it. ${TWO_WAYS}`
 const BEARER = /^bearer +([^\s,]+) *$/i
 
 /** RFC 6455 section 4.2.1, as far as it is asked before any credential is looked at. */
 export function upgradeProblem(request: IncomingMessage): Refusal | null {
   if (request.url?.split('?')[0] !== HUB_PATH) {
-    return refusal(404, 'not_found', `The hub is at ${HUB_PATH}.`)
+    return refusal(404, 'not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
   }
   if (request.headers.upgrade?.toLowerCase() !== 'websocket' || request.method !== 'GET') {
     return refusal(426, 'upgrade_required', 'Connect with a WebSocket client.', { Upgrade: 'websocket' })
@@ -43,18 +64,15 @@ export function readCredential(request: IncomingMessage): Credential | Refusal {
   const { authorization } = request.headers
   const query = request.url?.split('?')[1] ?? ''
   if (CREDENTIAL_PARAMETERS.test(query)) {
-    return unauthorized(
-      'invalid_token',
-      `A URL is written into logs, so no credential is taken from it. ${TWO_WAYS}`,
-    )
+    return unauthorized('invalid_token', CREDENTIAL_IN_URL)
   }
   const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map(name => name.trim())
   const bearers = offered.filter(name => name.startsWith(HUB_BEARER_PREFIX))
   if (request.headers['sec-websocket-protocol'] !== undefined && !offered.includes(HUB_PROTOCOL)) {
-    return refusal(400, 'invalid_request', `Offer the subprotocol ${HUB_PROTOCOL}, or none. ${TWO_WAYS}`)
+    return badHeader('Sec-WebSocket-Protocol', `Offer the subprotocol ${HUB_PROTOCOL}, or none. ${TWO_WAYS}`)
   }
   if (bearers.length + (authorization === undefined ? 0 : 1) > 1) {
-    return refusal(400, 'invalid_request', `Two credentials came at once. ${TWO_WAYS}`)
+    return badHeader('Authorization', `Two credentials came at once. ${TWO_WAYS}`)
   }
   const credential = bearers[0]
     ? { token: bearers[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
@@ -79,28 +97,35 @@ export function originProblem(request: IncomingMessage, allowed: ReadonlySet<str
   return refusal(403, 'forbidden', 'Pages of this origin may not open the hub; see KEYWAY_CORS_ORIGINS.')
 }
 
-function unauthorized(code: ErrorCode, detail: string): Refusal {
+/** 400: a header of the handshake that cannot be. */
+export function badHeader(field: string, message: string): Refusal {
+  return { ...refusal(400, 'invalid_request', message), errors: [{ field, message }] }
+}
+
+function unauthorized(code: 'authentication_required' | 'invalid_token', detail: string): Refusal {
   const challenge = code === 'invalid_token' ? 'Bearer error="invalid_token"' : 'Bearer'
   return refusal(401, code, detail, { 'WWW-Authenticate': challenge })
 }
 
 export function refusal(
   status: Refusal['status'],
-  code: ErrorCode,
+  code: RefusalCode,
   detail: string,
   headers: Record<string, string> = {},
 ): Refusal {
   return { status, code, detail, headers }
 }
 
-const STATUS_TEXT: Record<Refusal['status'], string> = {
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  426: 'Upgrade Required',
-  429: 'Too Many Requests',
-  503: 'Service Unavailable',
+/** A code has one title, wherever it is answered (RFC 9457 section 3.1.4): the API's own. */
+const TITLES: Record<RefusalCode, string> = {
+  invalid_request: 'The request is not valid',
+  authentication_required: 'Authentication is required',
+  invalid_token: 'The token is not valid',
+  forbidden: 'This is not allowed',
+  not_found: 'There is nothing here',
+  upgrade_required: 'This address speaks WebSocket',
+  rate_limited: 'Too many requests',
+  unavailable: 'The service is not available',
 }
 
 /** Answers a handshake over HTTP and ends the socket. */
@@ -108,11 +133,12 @@ export function refuse(socket: Duplex, refused: Refusal, publicUrl: string, requ
   const retryAfter = refused.headers?.['Retry-After']
   const problem: Problem = {
     type: `${publicUrl}/errors/${refused.code}`,
-    title: STATUS_TEXT[refused.status],
+    title: TITLES[refused.code],
     status: refused.status,
     detail: refused.detail,
     code: refused.code,
     request_id: requestId,
+    ...(refused.errors && { errors: refused.errors }),
     ...(retryAfter ? { retry_after: Number(retryAfter) } : {}),
   }
   const body = JSON.stringify(problem)
@@ -120,11 +146,12 @@ export function refuse(socket: Duplex, refused: Refusal, publicUrl: string, requ
     'Content-Type': 'application/problem+json',
     'Content-Length': String(Buffer.byteLength(body)),
     'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': requestId,
     Connection: 'close',
     ...refused.headers,
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.once('finish', () => socket.destroy())
-  socket.end(`HTTP/1.1 ${refused.status} ${STATUS_TEXT[refused.status]}\r\n${lines.join('')}\r\n${body}`)
+  socket.end(`HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\n${lines.join('')}\r\n${body}`)
 }

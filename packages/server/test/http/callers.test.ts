@@ -67,6 +67,20 @@ test('only this machine, under its own name and without a proxy, is local', () =
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'evil.test' })), false)
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', 'x-forwarded-for': '1.1.1.1' })), false)
   assert.equal(callers.isLocal(from('192.0.2.1', { host: 'localhost' })), false)
+  // Every header by which a proxy or a tunnel shows itself, whatever it says.
+  for (const header of [
+    'x-forwarded-host',
+    'x-forwarded-proto',
+    'x-forwarded-port',
+    'forwarded',
+    'via',
+    'x-real-ip',
+    'cf-connecting-ip',
+    'true-client-ip',
+    'x-original-host',
+  ]) {
+    assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', [header]: 'x' })), false, header)
+  }
   assert.equal(
     createCallers({ trustedProxies: [], host: '0.0.0.0', log }).isLocal(
       from('127.0.0.1', { host: 'localhost' }),

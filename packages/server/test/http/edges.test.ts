@@ -113,6 +113,24 @@ test('the exchange takes POST and JSON only, and names what a path answers', asy
   assert.match((await server.get('/nowhere')).body.detail, /\/docs/)
 })
 
+test('a 404 points to /docs, whatever was not found', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const headers = { authorization: `Bearer ${tokens.accessToken}` }
+  const unknown = '01a1fb64-1e3f-739c-883b-779f886a550f'
+  for (const [method, path] of [
+    ['GET', `/v1/api-keys/${unknown}`],
+    ['DELETE', `/v1/sessions/${unknown}`],
+    ['DELETE', `/v1/agents/${unknown}`],
+    ['PUT', '/v1/me/charge-authorizations/nobody'],
+    ['DELETE', '/v1/me/charge-authorizations/nobody'],
+  ] as const) {
+    const { status, body } = await server.call(method, path, { headers })
+    assert.equal(status, 404, path)
+    assert.match(body.detail, /\/docs/, path)
+  }
+})
+
 test('HEAD answers as GET does, without the body', async t => {
   const server = await openServer('sqlite', t)
   const head = await server.call('HEAD', '/.well-known/jwks.json')
@@ -136,6 +154,16 @@ test('a plain request to the hub is told to upgrade', async t => {
   const server = await openServer('sqlite', t)
   const { status, headers, body } = await server.get('/hub')
   assert.deepEqual([status, body.code, headers.get('upgrade')], [426, 'upgrade_required', 'websocket'])
+})
+
+test('a token in the query of the hub is 401 with the two right ways, also where nothing was upgraded', async t => {
+  const server = await openServer('sqlite', t)
+  for (const name of ['token', 'access_token', 'api_key']) {
+    const { status, headers, body } = await server.get(`/hub?${name}=x`)
+    assert.deepEqual([status, body.code], [401, 'invalid_token'])
+    assert.match(body.detail, /Authorization: Bearer.*bearer\.<token>/)
+    assert.equal(headers.get('www-authenticate'), 'Bearer error="invalid_token"')
+  }
 })
 
 test('programs get addresses at the root, browsers a page, and pages nothing of the API', async t => {

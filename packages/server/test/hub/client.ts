@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { HUB_PROTOCOL, type Json, type ServerFrame } from '@keyway/sdk/protocol'
 import WebSocket from 'ws'
 
@@ -8,12 +9,19 @@ export interface ConnectOptions {
   path?: string
 }
 
+/** How a handshake was refused. */
+export interface Refused {
+  status: number
+  problem: { code: string; detail: string; title?: string; errors?: { field: string; message: string }[] }
+  headers: IncomingHttpHeaders
+}
+
 /** A `ws` client that keeps what it heard until it is asked for. */
 export class Client {
   readonly socket: WebSocket
   readonly heard: ServerFrame[] = []
   closed: { code: number; reason: string } | null = null
-  refused: { status: number; problem: { code: string; detail: string } } | null = null
+  refused: Refused | null = null
   #wake: (() => void)[] = []
 
   constructor(url: string, token: string | null, options: ConnectOptions = {}) {
@@ -40,7 +48,11 @@ export class Client {
       })
       response.on('end', () =>
         this.#note(() => {
-          this.refused = { status: response.statusCode ?? 0, problem: parse(body) }
+          this.refused = {
+            status: response.statusCode ?? 0,
+            problem: parse(body),
+            headers: response.headers,
+          }
           this.socket.terminate()
         }),
       )
@@ -65,7 +77,7 @@ export class Client {
     return `${code} ${reason}`.trim()
   }
 
-  async refusal(): Promise<{ status: number; problem: { code: string; detail: string } }> {
+  async refusal(): Promise<Refused> {
     return this.until(() => {
       if (this.socket.readyState === WebSocket.OPEN) throw new Error('the handshake was accepted')
       return this.refused ?? undefined
@@ -97,7 +109,7 @@ export class Client {
 }
 
 /** Other people's hubs may answer anything. */
-function parse(body: string): { code: string; detail: string } {
+function parse(body: string): Refused['problem'] {
   try {
     return JSON.parse(body)
   } catch {

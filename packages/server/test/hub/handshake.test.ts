@@ -3,6 +3,7 @@ import { connect as dial } from 'node:net'
 import { describe, test } from 'node:test'
 import { HUB_PROTOCOL } from '@keyway/sdk/protocol'
 import { toRfc3339 } from '../../src/clock.ts'
+import { ERROR_KINDS } from '../../src/http/errors.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
@@ -71,6 +72,33 @@ describe('the handshake', DEADLINE, () => {
     assert.equal((await new Client(url, token, { protocols: ['chat'] }).refusal()).status, 400)
     const lonely = { protocols: [`bearer.${token}`] }
     assert.equal((await new Client(url, null, lonely).refusal()).status, 400)
+  })
+
+  test('a refused handshake says the same as the API does for its code, and which header was wrong', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const refusals = {
+      authentication_required: new Client(url, null),
+      invalid_token: new Client(url, 'garbage'),
+      forbidden: new Client(url, token, { headers: { origin: 'https://evil.test' } }),
+      not_found: new Client(url, token, { path: 'x' }),
+      invalid_request: new Client(url, token, { protocols: ['chat'] }),
+    }
+    for (const [code, client] of Object.entries(refusals)) {
+      const { problem, headers } = await client.refusal()
+      assert.equal(problem.code, code)
+      assert.equal(problem.title, ERROR_KINDS[problem.code as keyof typeof ERROR_KINDS].title)
+      assert.equal(headers['x-content-type-options'], 'nosniff')
+      if (code === 'not_found') assert.match(problem.detail, /\/docs/)
+    }
+    const both = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
+    for (const [client, field] of [
+      [refusals.invalid_request, 'Sec-WebSocket-Protocol'],
+      [new Client(url, token, both), 'Authorization'],
+    ] as const) {
+      const { problem } = await client.refusal()
+      assert.equal(problem.errors?.[0]?.field, field)
+    }
   })
 
   test('browsers may come from our own origin and listed ones only', async t => {

@@ -4,6 +4,7 @@ import { packSdk } from '@keyway/sdk/pack'
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { KeywayError } from '../../errors.ts'
+import { CREDENTIAL_IN_URL } from '../../hub/handshake.ts'
 import { type Answer, ok } from '../answer.ts'
 import { DOCS_CONTENT_SECURITY_POLICY } from '../docs-page.ts'
 import { ERROR_KINDS } from '../errors.ts'
@@ -270,8 +271,9 @@ export function systemRoutes(options: SystemOptions): Route[] {
       description:
         'Upgrade to WebSocket with `Authorization: Bearer <agent token>` and the subprotocol `keyway.hub.v1`. A plain request is answered 426.',
       access: 'public',
+      credentialInUrl: () => new KeywayError('invalid_token', CREDENTIAL_IN_URL),
       answers: [],
-      errors: ['upgrade_required'],
+      errors: ['invalid_token', 'upgrade_required'],
       handle() {
         throw new KeywayError('upgrade_required', `Connect a WebSocket client to ${addresses().hub_url}.`)
       },
