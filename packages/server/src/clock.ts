@@ -59,6 +59,10 @@ export function toRfc3339(instant: Instant): string {
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
 
+/** RFC 3339 writes years in four digits. */
+const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00.000Z')
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
+
 /**
  * The instant that an RFC 3339 text with zone names, or null. `Date.parse` alone rolls 30 February over to
  * March, so the calendar fields are compared with what they became.
@@ -80,5 +84,6 @@ export function parseRfc3339(text: string): Instant | null {
   if (!sign) return date.getTime()
   if (Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return null
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * MINUTE
-  return date.getTime() - (sign === '-' ? -offset : offset)
+  const instant = date.getTime() - (sign === '-' ? -offset : offset)
+  return instant >= FIRST_INSTANT && instant <= LAST_INSTANT ? instant : null
 }

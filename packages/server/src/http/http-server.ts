@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import type { Clock } from '../clock.ts'
@@ -52,21 +52,28 @@ export function createHttpServer(
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
-      requireHostHeader: true,
+      // Refused below, in the same words and with the same headers as all else.
+      requireHostHeader: false,
       // Clients that offer HTTP/2 on the side (`Upgrade: h2c`) are served as if they had not.
       shouldUpgradeCallback: request =>
         server.listenerCount('upgrade') > 0 && request.headers.upgrade?.toLowerCase() === 'websocket',
     },
-    (incoming, outgoing) => {
-      if (hostsOf(incoming) > 1 || !app.serveDirectly(incoming, outgoing)) void listener(incoming, outgoing)
-    },
+    onRequest,
   )
   server.maxHeadersCount = MAX_HEADERS
+  // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
+  server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
   return server
 
+  function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    if (!namesOneHost(incoming) || !app.serveDirectly(incoming, outgoing)) void listener(incoming, outgoing)
+  }
+
   function serve(request: Request, env: HttpBindings): Response | Promise<Response> {
-    return hostsOf(env.incoming) > 1 ? refuse(new RequestError('two Host headers')) : app.fetch(request, env)
+    return namesOneHost(env.incoming)
+      ? app.fetch(request, env)
+      : refuse(new RequestError('not one Host header'))
   }
 
   /** What the adapter could not make a request of: an unreadable target or Host. */
@@ -110,14 +117,17 @@ export function createHttpServer(
   }
 }
 
-/** Two of them are how a request means one thing to a proxy and another here (RFC 9112 section 3.2); Node keeps the first. */
-function hostsOf({ rawHeaders }: IncomingMessage): number {
+/**
+ * Two Host headers are how a request means one thing to a proxy and another here (RFC 9112 section 3.2); Node keeps
+ * the first. HTTP/1.0 has none.
+ */
+function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
   }
-  return hosts
+  return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
 }
 
 const MALFORMED = { status: 400, title: 'Bad Request', detail: 'This is not a well-formed HTTP request.' }

@@ -82,10 +82,15 @@ export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-0
 
 const CONTROL_CHARACTERS = /\p{Cc}/u
 
-/** An empty name is none. */
-export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH })
-  .refine(value => !CONTROL_CHARACTERS.test(value), { error: 'must not contain control characters' })
-  .transform(value => value || null)
+export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refine(
+  value => !CONTROL_CHARACTERS.test(value),
+  { error: 'must not contain control characters' },
+)
+
+/** An empty name is none; one that was left out says nothing. */
+export function nameOrNone(sent: string | undefined): string | null | undefined {
+  return sent === '' ? null : sent
+}
 
 const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
   const problem = scopeProblem(value)

@@ -14,7 +14,7 @@ import { createVerify } from './verify.ts'
 
 export type MagicLinkProof =
   | { token: string; email: EmailAddress; appId?: string }
-  | { loginId: string; code: string; email: EmailAddress }
+  | { loginId: string; code: string; email: EmailAddress; appId?: string }
 
 /** What can be said of a link to whoever holds its token, without spending it: for the page that shows one button. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'

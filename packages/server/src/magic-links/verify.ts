@@ -93,8 +93,7 @@ async function findLink(tx: Transaction, proof: MagicLinkProof): Promise<MagicLi
 }
 
 function matches(link: MagicLink, proof: MagicLinkProof): boolean {
-  const appId = 'token' in proof ? proof.appId : undefined
-  return link.email === proof.email && (appId === undefined || appId === link.appId)
+  return link.email === proof.email && (proof.appId === undefined || proof.appId === link.appId)
 }
 
 /** The account as it stands until this transaction ends: nobody suspends it between the look and the session. */

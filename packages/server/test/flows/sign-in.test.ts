@@ -231,6 +231,23 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyToken(services, a.token, 'a@example.com')), 'magic_link_used')
   })
 
+  test('a code is refused under an app that is not its own, without a try being spent', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('a@example.com', 'other')
+    const { loginId, code } = sent
+    const proof = { loginId, code, email: address('a@example.com') }
+    for (let attempt = 0; attempt < 6; attempt++) {
+      assert.equal(
+        await refusedWith(services.magicLinks.verify({ ...proof, appId: 'console' }, 'api', caller())),
+        'magic_link_invalid',
+      )
+    }
+    assert.equal(
+      await refusedWith(services.magicLinks.verify({ ...proof, appId: 'other' }, 'api', caller())),
+      'none',
+    )
+  })
+
   test('the fifth try of a code may still be right', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('a@example.com')

@@ -64,6 +64,23 @@ forEachEngine(engine => {
   })
 })
 
+test('an empty name removes the name of a key and of a person; null and nothing leave it', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const { id } = (await server.post('/v1/api-keys', { name: 'Laptop' }, { token })).body
+  const nameOf = ({ body }: { body: { name?: unknown; user?: { name: unknown } } }) =>
+    body.user ? body.user.name : body.name
+  for (const path of [`/v1/api-keys/${id}`, '/v1/me']) {
+    const patch = async (body: object) => nameOf(await server.call('PATCH', path, { token, body }))
+    assert.equal(await patch({ name: 'Ada' }), 'Ada')
+    assert.equal(await patch({ name: null }), 'Ada')
+    assert.equal(await patch({}), 'Ada')
+    assert.equal(await patch({ name: '' }), null)
+  }
+  assert.equal((await server.post('/v1/api-keys', { name: '' }, { token })).body.name, null)
+})
+
 test('near misses of a key are all refused in the same words', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
@@ -160,6 +177,7 @@ test('bad expiries, scopes, names and networks are refused with an example', asy
     { expires_at: '2020-01-01T00:00:00Z' },
     { expires_at: '2030-02-30T00:00:00Z' },
     { expires_at: '+275760-09-13T00:00:00Z' },
+    { expires_at: '9999-12-31T23:59:59-12:00' },
     { expires_at: '2030-01-01T00:00:00' },
     { expires_at: 1900000000 },
     { scopes: null },

@@ -72,6 +72,21 @@ test('17 KB of headers are refused with 431 and a problem', async t => {
   assert.match(answer, /"request_id"/)
 })
 
+test('a missing Host and an expectation of no meaning are answered as every request is', async t => {
+  const server = await openServer('sqlite', t)
+  const noHost = await server.raw('GET /livez HTTP/1.1\r\n\r\n')
+  assert.match(noHost, /^HTTP\/1\.1 400 /)
+  assert.match(noHost, /application\/problem\+json/)
+  const expecting = await server.raw(
+    'GET /livez HTTP/1.1\r\nHost: x\r\nExpect: the-best\r\nConnection: close\r\n\r\n',
+  )
+  assert.match(expecting, /^HTTP\/1\.1 200 /)
+  for (const answer of [noHost, expecting]) {
+    assert.match(answer, /^X-Request-Id: /im)
+    assert.match(answer, /^Cache-Control: no-store/im)
+  }
+})
+
 test('300 headers and an 8 KB cookie break nothing', async t => {
   const server = await openServer('sqlite', t)
   const many = Array.from({ length: 300 }, (_, index) => `A${index}: b\r\n`).join('')

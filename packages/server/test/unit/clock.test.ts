@@ -40,6 +40,13 @@ test('KEY-12: a day that does not exist is refused, and one that exists is not',
   assert.equal(parseRfc3339('2000-02-29T00:00:00Z'), Date.UTC(2000, 1, 29))
 })
 
+test('an instant that could not be written back in four digits of a year is refused', () => {
+  assert.equal(parseRfc3339('9999-12-31T23:59:59.999Z'), Date.UTC(10_000, 0) - 1)
+  assert.equal(parseRfc3339('9999-12-31T23:59:59-00:01'), null)
+  assert.equal(parseRfc3339('9999-12-31T23:59:59-12:00'), null)
+  assert.equal(parseRfc3339('0000-01-01T00:00:00+00:01'), null)
+})
+
 test('fields out of range, missing zones and other formats are refused', () => {
   for (const text of [
     '',

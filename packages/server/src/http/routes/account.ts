@@ -10,7 +10,7 @@ import {
   securityEventObject,
 } from '../objects.ts'
 import { notFound, type Route, route } from '../route.ts'
-import { name, optional, pageQuery } from '../schemas.ts'
+import { name, nameOrNone, optional, pageQuery } from '../schemas.ts'
 import type { HttpServices } from '../services.ts'
 
 const profileChange = z.object({
@@ -52,7 +52,8 @@ export function accountRoutes({ users, accounts, securityEvents }: Needs): Route
       answers: [{ status: 200, description: 'The account.', ...theAccount }],
       errors: [],
       async handle({ principal, body }) {
-        if (body.name !== undefined) await users.rename(principal.userId, body.name)
+        const name = nameOrNone(body.name)
+        if (name !== undefined) await users.rename(principal.userId, name)
         return ok(await read(principal.userId))
       },
     }),

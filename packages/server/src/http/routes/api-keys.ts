@@ -12,6 +12,7 @@ import {
   appId,
   instant,
   name,
+  nameOrNone,
   optional,
   pageQuery,
   scopes,
@@ -67,7 +68,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       errors: ['key_limit_reached'],
       async handle({ principal, body, caller }) {
         const wanted = {
-          name: body.name ?? null,
+          name: nameOrNone(body.name) ?? null,
           scopes: body.scopes ?? [],
           expiresAt: inFuture(body.expires_at, clock.now()),
           appId: body.app_id ?? DEFAULT_KEY_APP_ID,
@@ -129,7 +130,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: [],
       async handle({ principal, params, body }) {
-        const change = { name: body.name, allowedNetworks: body.allowed_networks }
+        const change = { name: nameOrNone(body.name), allowedNetworks: body.allowed_networks }
         return ok(apiKeyObject(await apiKeys.update(principal.userId, params.key_id!, change), clock.now()))
       },
     }),

@@ -36,7 +36,8 @@ const verifyBody = z
     code: optional(code),
   })
   .meta({
-    description: 'Either `token` and `email` (and `app_id`), or `login_id`, `code` and `email`.',
+    description:
+      'Either `token` and `email`, or `login_id`, `code` and `email`; with `app_id`, which must then be that of the link.',
   })
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
@@ -145,7 +146,7 @@ export function signInRoutes({
 function toProof(body: z.output<typeof verifyBody>): MagicLinkProof {
   const { email, token, app_id: appId, login_id: loginId, code } = body
   if (token !== undefined) return { token, email, appId }
-  if (loginId !== undefined && code !== undefined) return { loginId, code, email }
+  if (loginId !== undefined && code !== undefined) return { loginId, code, email, appId }
   const field = code !== undefined ? 'login_id' : loginId !== undefined ? 'code' : 'token'
   throw invalidRequest([{ field, message: 'is required: send token and email, or login_id, code and email' }])
 }
