@@ -9,6 +9,7 @@ import { createMail } from './mail.ts'
 const MAX_SKEW_MS = 1000
 /** A mail that waits longer than this does not leave. Milliseconds. */
 const MAIL_LATE_MS = 60_000
+const NO_STANDBYS = { synchronous: 0, asynchronous: 0 }
 
 export const commands: Command[] = [
   {
@@ -34,6 +35,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
     ...configWarnings(config).map(detail => ({ check: 'settings', ok: false, detail })),
     ...(await lookAtDataDir(config)),
     await look('database', () => lookAtDatabase(services)),
+    await look('standbys', () => lookAtStandbys(services)),
     await look('clock', async () => lookAtClock(services)),
     await look('secrets', () => lookAtSecrets(services)),
     await look('signing keys', () => lookAtSigningKeys(services)),
@@ -47,6 +49,15 @@ async function lookAtDatabase({ storage, config }: Services): Promise<string> {
   const started = performance.now()
   await storage.readClock()
   return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
+}
+
+async function lookAtStandbys({ storage }: Services): Promise<string> {
+  const { synchronous, asynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
+  if (asynchronous > 0 && synchronous === 0)
+    throw new Error(
+      'the standby follows asynchronously: a failover may lose the last moments, revocations among them. Set synchronous_standby_names, or keep KEYWAY_JOURNAL_DIR on another machine',
+    )
+  return synchronous > 0 ? 'one follows synchronously' : 'none that this user can see'
 }
 
 function lookAtClock({ clock }: Services): string {

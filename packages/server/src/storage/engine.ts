@@ -71,6 +71,8 @@ export interface Engine {
   appendOnly(table: string): string[]
   readClock(): Promise<Instant>
   load?(): EngineLoad
+  /** Copies that follow this database, as far as its user may know of them. */
+  standbys?(): Promise<{ synchronous: number; asynchronous: number }>
   close(): Promise<void>
 }
 

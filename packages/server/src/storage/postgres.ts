@@ -95,6 +95,16 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
       const { rows } = await retrying(true, read)
       return (rows[0] as { now: number }).now
     },
+    async standbys() {
+      const { rows } = await retrying(true, () =>
+        execute(
+          `select count(*) filter (where sync_state in ('sync', 'quorum')) as synchronous,
+            count(*) filter (where sync_state = 'async') as asynchronous from pg_stat_replication`,
+          [],
+        ),
+      )
+      return rows[0] as { synchronous: number; asynchronous: number }
+    },
     load: () => ({ connections: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       await events.stop()

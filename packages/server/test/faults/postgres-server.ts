@@ -13,22 +13,23 @@ export interface PostgresServer {
   /** As a crash: no goodbye, recovery from the log at the next start. */
   crash(): Promise<void>
   start(): Promise<void>
+  /** A copy that follows; with `synchronous` nothing is acknowledged before it has it. */
+  startStandby(synchronous: boolean): Promise<PostgresServer>
+  /** Makes a standby the primary. */
+  promote(): Promise<void>
   /** Refuses writes, as a standby does, until called with false. */
   readOnly(on: boolean): Promise<void>
   remove(): Promise<void>
 }
 
 export async function startPostgresServer(): Promise<PostgresServer> {
-  const binaries = findPostgresBinaries()
-  if (!binaries) throw new Error('PostgreSQL is not installed')
-  const identity = unprivilegedIdentity()
-  const folder = mkdtempSync(join(tmpdir(), 'keyway-faults-'))
-  if (identity.uid !== undefined) chownSync(folder, identity.uid, identity.gid!)
+  const folder = makeFolder()
   const data = join(folder, 'data')
-  const options = ['-D', data, '-U', 'keyway', '-A', 'trust', '-E', 'UTF8', '--locale=C']
-  const made = spawnSync(join(binaries, 'initdb'), options, { ...identity, cwd: folder })
-  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
-  const port = await freePort()
+  runTool('initdb', ['-D', data, '-U', 'keyway', '-A', 'trust', '-E', 'UTF8', '--locale=C'], folder)
+  return startOn(folder, data, await freePort())
+}
+
+async function startOn(folder: string, data: string, port: number): Promise<PostgresServer> {
   const url = `postgres://keyway@127.0.0.1:${port}/postgres`
   let server: ChildProcess | null = null
 
@@ -42,34 +43,37 @@ export async function startPostgresServer(): Promise<PostgresServer> {
         'max_connections=200',
         'log_min_messages=fatal',
       ].flatMap(setting => ['-c', setting])
-      server = spawn(join(binaries, 'postgres'), ['-D', data, ...settings], {
-        ...identity,
+      server = spawn(tool('postgres'), ['-D', data, ...settings], {
+        ...unprivilegedIdentity(),
         cwd: '/',
         stdio: 'ignore',
       })
       for (let attempt = 0; attempt < 400; attempt++) {
-        const ready = await withClient(url, client => client.query('select 1')).then(
-          () => true,
-          () => false,
-        )
-        if (ready) return
+        if (await answers(url)) return
         await wait(25)
       }
       throw new Error('PostgreSQL does not start')
     },
     async crash() {
-      if (!server || server.exitCode !== null) return
+      if (!server || server.exitCode !== null || server.signalCode !== null) return
       const exited = once(server, 'exit')
       server.kill('SIGQUIT')
       await exited
     },
-    async readOnly(on) {
-      await withClient(url, async client => {
-        await client.query('set default_transaction_read_only = off')
-        await client.query(`alter system set default_transaction_read_only = ${on ? 'on' : 'off'}`)
-        await client.query('select pg_reload_conf()')
-      })
+    async startStandby(synchronous) {
+      const standbyFolder = makeFolder()
+      const standbyData = join(standbyFolder, 'data')
+      const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'keyway']
+      runTool('pg_basebackup', [...from, '-D', standbyData, '-R', '--checkpoint=fast'], standbyFolder)
+      const standby = await startOn(standbyFolder, standbyData, await freePort())
+      if (synchronous) await configure(`alter system set synchronous_standby_names = '*'`)
+      await untilFollowed(synchronous)
+      return standby
     },
+    async promote() {
+      await withClient(url, client => client.query('select pg_promote(true)'))
+    },
+    readOnly: on => configure(`alter system set default_transaction_read_only = ${on ? 'on' : 'off'}`),
     async remove() {
       await postgres.crash()
       rmSync(folder, { recursive: true, force: true })
@@ -77,4 +81,49 @@ export async function startPostgresServer(): Promise<PostgresServer> {
   }
   await postgres.start()
   return postgres
+
+  async function configure(change: string): Promise<void> {
+    await withClient(url, async client => {
+      await client.query('set default_transaction_read_only = off')
+      await client.query(change)
+      await client.query('select pg_reload_conf()')
+    })
+  }
+
+  async function untilFollowed(synchronous: boolean): Promise<void> {
+    const state = synchronous ? 'sync' : 'async'
+    for (let attempt = 0; attempt < 400; attempt++) {
+      const { rows } = await withClient(url, client =>
+        client.query("select sync_state from pg_stat_replication where state = 'streaming'"),
+      )
+      if (rows.some(row => row.sync_state === state)) return
+      await wait(25)
+    }
+    throw new Error('the standby does not follow')
+  }
+}
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-faults-'))
+  const { uid, gid } = unprivilegedIdentity()
+  if (uid !== undefined) chownSync(folder, uid, gid!)
+  return folder
+}
+
+function tool(name: string): string {
+  const binaries = findPostgresBinaries()
+  if (!binaries) throw new Error('PostgreSQL is not installed')
+  return join(binaries, name)
+}
+
+function runTool(name: string, values: string[], cwd: string): void {
+  const ran = spawnSync(tool(name), values, { ...unprivilegedIdentity(), cwd, encoding: 'utf8' })
+  if (ran.status !== 0) throw new Error(`${name} failed: ${ran.stderr}`)
+}
+
+async function answers(url: string): Promise<boolean> {
+  return withClient(url, client => client.query('select 1')).then(
+    () => true,
+    () => false,
+  )
 }

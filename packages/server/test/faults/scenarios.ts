@@ -91,6 +91,7 @@ export const scenarios: Scenario[] = [
         ),
       ),
   },
+  { name: 'PostgreSQL dies, its synchronous standby takes over', needs: ['postgres'], run: failOver },
   {
     name: 'PostgreSQL falls silent',
     needs: ['postgres'],
@@ -301,5 +302,30 @@ export const scenarios: Scenario[] = [
   },
   { name: 'rolling restart behind a balancer', needs: ['postgres'], run: rollingRestart },
 ]
+
+/** The primary is gone for good; every acknowledged write is on the standby. */
+function failOver(seed: number, scale: number): Promise<ScenarioResult> {
+  return withWorld(seed, { engine: 'postgres' }, async world => {
+    const old = world.postgres!
+    const standby = await old.startStandby(true)
+    try {
+      return await world.live(async () => {
+        await wait(4 * SECOND * Math.max(0.3, scale))
+        await old.crash()
+        world.faults++
+        await standby.promote()
+        world.postgres = standby
+        for (const wire of [...world.wires, ...world.eventWires]) wire.leadTo(standby.url)
+        const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
+        world.notes.push(`serving ${Math.round(took)} ms after the standby took over`)
+        if (took > 5 * SECOND)
+          world.history.violations.push(`not serving 5 s after the failover (${took} ms)`)
+        await wait(3 * SECOND * Math.max(0.3, scale))
+      })
+    } finally {
+      await standby.remove()
+    }
+  })
+}
 
 export const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'

@@ -156,7 +156,8 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       const here: Town = { ...world.town, origins: () => [origin] }
       violations.push(...(await liveWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
     }
-    const config = postgres ? postgresConfig(postgres.url) : sqliteConfig(dataDir)
+    // Another one, where it failed over.
+    const config = world.postgres ? postgresConfig(world.postgres.url) : sqliteConfig(dataDir)
     const storage = await createStorage(config, createLog('silent'))
     try {
       await untilMailLeft(storage, violations)

@@ -5,6 +5,8 @@ import type { TestContext } from 'node:test'
 /** A wire between the service and what it needs, which a test can stretch, cut, stop or read. */
 export interface FaultProxy {
   port: number
+  /** From now on it leads elsewhere. */
+  leadTo(url: string): void
   /** The same address by way of this wire. */
   through(url: string): string
   /** Delays every chunk, both ways, by so many milliseconds. */
@@ -32,7 +34,7 @@ const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
 const GARBAGE = Buffer.from(Array.from({ length: 4096 }, (_, n) => (n * 151) % 256))
 
 export async function startProxy(target: string, t?: TestContext): Promise<FaultProxy> {
-  const { hostname, port: targetPort } = new URL(target)
+  let end = new URL(target)
   const pairs = new Set<{ client: Socket; server: Socket }>()
   let mode: 'open' | 'cut' | 'hole' | 'garbage' = 'open'
   let delay = 0
@@ -46,7 +48,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
     client.on('error', () => client.destroy())
     if (mode === 'cut') return void client.resetAndDestroy()
     if (mode === 'garbage') return void client.end(GARBAGE)
-    const server = connect(Number(targetPort), hostname)
+    const server = connect(Number(end.port), end.hostname)
     server.on('error', () => server.destroy())
     const pair = { client, server }
     pairs.add(pair)
@@ -109,6 +111,10 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       via.hostname = '127.0.0.1'
       via.port = String(port)
       return via.href
+    },
+    leadTo(url) {
+      end = new URL(url)
+      cutAll()
     },
     stretch(ms) {
       delay = ms

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, test } from 'node:test'
+import { startPostgresServer } from '../faults/postgres-server.ts'
+import { postgresMissing } from '../support/engines.ts'
+import { NODE_SETTINGS } from '../support/nodes.ts'
+import { environment, launcher } from '../support/serve.ts'
+
+describe('a standby', { skip: postgresMissing(), timeout: 60_000 }, () => {
+  for (const synchronous of [true, false]) {
+    const title = synchronous
+      ? 'that follows synchronously is as it should be'
+      : 'that follows asynchronously may lose revocations, and doctor says so'
+    test(title, async t => {
+      const primary = await startPostgresServer()
+      t.after(() => primary.remove())
+      const standby = await primary.startStandby(synchronous)
+      t.after(() => standby.remove())
+      const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: primary.url }
+      const doctor = spawn(process.execPath, [launcher, 'doctor', '--json'], { env: environment(settings) })
+      let output = ''
+      doctor.stdout.on('data', chunk => {
+        output += chunk
+      })
+      await once(doctor, 'close')
+      const { findings } = JSON.parse(output) as { findings: { check: string; ok: boolean }[] }
+      assert.equal(findings.find(each => each.check === 'standbys')?.ok, synchronous)
+      if (synchronous) await standby.promote()
+    })
+  }
+})
