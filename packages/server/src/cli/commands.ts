@@ -23,7 +23,6 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   inbox: () => import('./inbox.ts'),
   'mail test': () => import('./mail-test.ts'),
   'mail unsuppress': () => import('./mail-unsuppress.ts'),
-  'mail unsuppress': () => import('./mail-unsuppress.ts'),
   doctor: () => import('./doctor.ts'),
 }
 
