@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Hono } from 'hono'
+import { newId } from '../../src/ids.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
 
@@ -267,4 +268,39 @@ forEachEngine(engine => {
     assert.ok(feed.body.data.some((entry: { subject_id: string }) => entry.subject_id === id))
     assert.equal((await server.get('/v1/revocations?cursor=x', { headers })).status, 400)
   })
+})
+
+test('live connections come in pages, newest first, each once', async t => {
+  const server = await openServer('sqlite', t)
+  const { user, tokens } = await server.signIn('ada@example.com')
+  const now = server.clock.now()
+  const nodeId = newId(now)
+  await server.store.presence.heartbeat({ id: nodeId, startedAt: now, seenAt: now, version: '0.0.0' })
+  const rows = Array.from({ length: 5 }, (_, index) => ({
+    connectionId: newId(now),
+    nodeId,
+    userId: user.id,
+    keyId: newId(now),
+    keyName: null,
+    address: '192.0.2.1',
+    client: null,
+    // Two of one millisecond: the id decides.
+    connectedAt: now - Math.floor(index / 2) * 1000,
+  }))
+  await server.store.presence.record(rows, [])
+  const list = (query: string) => server.get(`/v1/agents${query}`, { token: tokens.accessToken })
+  const whole = await list('')
+  assert.deepEqual([whole.body.data.length, whole.body.has_more, whole.body.next_cursor], [5, false, null])
+  const seen: unknown[] = []
+  let query = '?limit=2'
+  for (const expected of [2, 2, 1]) {
+    const { body } = await list(query)
+    assert.equal(body.data.length, expected)
+    assert.equal(body.has_more, expected === 2)
+    seen.push(...body.data)
+    query = `?limit=2&cursor=${body.next_cursor}`
+  }
+  assert.deepEqual(seen, whole.body.data)
+  assert.equal((await list('?limit=0')).status, 400)
+  assert.equal((await list('?cursor=x')).status, 400)
 })

@@ -1,10 +1,12 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import type { PresenceRow } from '../../hub/presence-store.ts'
+import { type Position, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
 import * as answers from '../answer-schemas.ts'
-import { connectionObject } from '../objects.ts'
+import { connectionObject, page } from '../objects.ts'
 import { notFound, type Route, route } from '../route.ts'
-import { json } from '../schemas.ts'
+import { json, pageQuery } from '../schemas.ts'
 import type { HttpServices } from '../services.ts'
 
 const TAG = 'Agents'
@@ -17,20 +19,21 @@ export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
       operation: 'listAgents',
       tag: TAG,
       summary: 'List your live connections',
-      description: 'On all nodes, newest first, in one page.',
+      description: 'On all nodes, newest first.',
       access: 'agents:read',
+      query: pageQuery,
       answers: [
         {
           status: 200,
-          description: 'The connections.',
+          description: 'One page of connections.',
           schema: answers.listOf(answers.connection),
           example: answers.listExample(answers.connectionExample),
         },
       ],
       errors: [],
-      async handle({ principal }) {
-        const rows = await hub.connections(principal.userId)
-        return ok({ data: rows.map(connectionObject), has_more: false, next_cursor: null })
+      async handle({ principal, query: { limit, cursor } }) {
+        const rows = (await hub.connections(principal.userId)).filter(row => isAfter(row, cursor ?? null))
+        return ok(page(toSlice(rows.slice(0, limit + 1), limit, positionOf), connectionObject))
       },
     }),
     route({
@@ -75,4 +78,13 @@ export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
       },
     }),
   ]
+}
+
+function positionOf({ connectedAt, connectionId }: PresenceRow): Position {
+  return { at: connectedAt, id: connectionId }
+}
+
+function isAfter({ connectedAt, connectionId }: PresenceRow, after: Position | null): boolean {
+  if (!after || connectedAt < after.at) return true
+  return connectedAt === after.at && connectionId < after.id
 }
