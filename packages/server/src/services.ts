@@ -14,6 +14,7 @@ import { createDeliverer } from './outbox/deliverer.ts'
 import { createOutbox } from './outbox/outbox.ts'
 import { createSuppressions } from './outbox/suppressions.ts'
 import { createSecrets, SealError, type Secrets } from './secrets.ts'
+import { withSecurityLog } from './security-events/security-log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
@@ -35,7 +36,11 @@ export async function openServices(config: Config, log: Log = createLog(config.l
     const clock = createClock()
     await clock.synchronize(() => storage.readClock())
     const secrets = createSecrets(config.secrets)
-    const services = compose(config, log, { storage: await withJournal(storage), clock, secrets })
+    const services = compose(config, log, {
+      storage: withSecurityLog(await withJournal(storage), log),
+      clock,
+      secrets,
+    })
     await services.signingKeys.load()
     return services
 

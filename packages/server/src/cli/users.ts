@@ -60,9 +60,9 @@ export const commands: Command[] = [
   },
   {
     name: 'users clear-limits',
-    args: ['ADDRESS'],
+    args: ['WHO'],
     summary: 'Let an address ask for sign-in mail again at once.',
-    help: 'Forgets how many sign-in mails the address was sent. It need not have an account yet.',
+    help: `Forgets how many sign-in mails the address was sent. ${WHO} An address need not have an account yet.`,
     async run(context) {
       const { storage, users } = await context.services()
       const who = context.args[0]!

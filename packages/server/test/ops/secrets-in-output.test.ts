@@ -9,9 +9,11 @@ import { WebSocket } from 'ws'
 import { createLog } from '../../src/log.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
+import { createJourney } from '../support/journey.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { environment, freePort, launcher, serve, temporaryFolder } from '../support/serve.ts'
 import { type ReceivedMail, startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
+import { startKeyway } from './running.ts'
 import { createFormBrowser } from './web-browser.ts'
 
 const ADA = 'ada.lovelace@example.com'
@@ -292,4 +294,48 @@ test('LOG-03: refused credentials, rights and limits stand in the log with time,
   )
   for (let guess = 0; guess < 200; guess++) await server.get('/v1/me', { token: 'x' })
   assert.ok(lines.length < 60, 'a flood is counted, not written')
+})
+
+test('LOG-03: security events are told to the log once they are durable: at debug, and reuse as a warning', async t => {
+  const lines: string[] = []
+  const log = createLog('debug', { write: line => void lines.push(line) })
+  const { url, services } = await startKeyway(t, {}, { log })
+  const journey = createJourney(url)
+  const signIn = async () => {
+    await journey.sendLink(ADA)
+    return journey.verify(ADA, await journey.readToken(ADA))
+  }
+  const { user, access_token: access, refresh_token: token } = await signIn()
+  const { id } = await journey.createKey(access, 'one')
+  await journey.revoke(access, id)
+  const refresh = () =>
+    fetch(`${url}/auth/refresh`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ refresh_token: token }),
+    })
+  await refresh()
+  assert.equal((await refresh()).status, 401)
+  await services.users.suspend(user.id)
+  const told = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'security event')
+  const types = told.map(({ type }) => type)
+  for (const type of [
+    'account_created',
+    'sign_in',
+    'api_key_created',
+    'api_key_revoked',
+    'account_suspended',
+  ])
+    assert.ok(types.includes(type), type)
+  assert.deepEqual(
+    told.filter(({ level }) => level === 'warn').map(({ type }) => type),
+    ['refresh_token_reused'],
+  )
+  for (const event of told) {
+    assert.equal(event.user_id, user.id)
+    assert.ok(!Number.isNaN(Date.parse(event.time)))
+  }
+  assert.equal(told.find(({ type }) => type === 'api_key_revoked').key_id, id)
+  const { rows } = await services.storage.store.securityEvents.list(user.id, { limit: 100, after: null })
+  assert.deepEqual(rows.map(({ type }) => type).sort(), types.sort(), 'told as stored')
 })
