@@ -33,9 +33,20 @@ test('doctor finds nothing on a healthy service, and says what it looked at', as
   const { status, findings, wrong, text } = await examine(t)
   assert.deepEqual(wrong, [])
   assert.equal(status, 0)
+  const looked = findings.map(({ check }) => check)
+  const wanted = [
+    'data directory',
+    'database',
+    'clock',
+    'secrets',
+    'signing keys',
+    'mail',
+    'public URL',
+    'proxies',
+  ]
   assert.deepEqual(
-    findings.map(({ check }) => check),
-    ['data directory', 'database', 'clock', 'secrets', 'signing keys', 'mail', 'public URL', 'proxies'],
+    wanted.filter(check => !looked.includes(check)),
+    [],
   )
   assert.match(text, /^ok {4}data directory: /)
 })
