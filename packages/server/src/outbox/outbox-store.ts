@@ -25,7 +25,7 @@ export interface OutboxStore {
   /** When the next message is due (leases included), or null. */
   nextDue(): Promise<Instant | null>
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
-  /** Queued messages, and how old the oldest due one is. */
+  /** Queued messages, and since when the oldest waits that is due or was tried in vain: a later try makes it no younger. */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
   prune(settledBefore: Instant, batch: number): Promise<number>
 }

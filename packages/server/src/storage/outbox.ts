@@ -116,7 +116,12 @@ export function createOutboxStore({ db }: Scope): OutboxStore {
         .selectFrom('messages')
         .select(eb => [
           eb.fn.countAll<number>().as('queued'),
-          eb.fn.min<Instant | null>('next_attempt_at').filterWhere('next_attempt_at', '<=', now).as('oldest'),
+          eb.fn
+            .min<Instant | null>('created_at')
+            .filterWhere(message =>
+              message.or([message('next_attempt_at', '<=', now), message('attempts', '>', 0)]),
+            )
+            .as('oldest'),
         ])
         .where('state', '=', 'queued')
         .executeTakeFirstOrThrow()

@@ -71,7 +71,7 @@ forEachEngine(engine => {
     assert.equal(await outbox.nextDue(), NOW + 100)
     assert.equal(await outbox.retryLater(message.id, NOW + 100, NOW + 50, 'later'), true)
     assert.equal(await outbox.nextDue(), NOW + 50)
-    assert.deepEqual(await outbox.depth(NOW), { queued: 1, oldestDueAt: null })
+    assert.deepEqual(await outbox.depth(NOW), { queued: 1, oldestDueAt: NOW }, 'it waits since NOW')
     assert.equal((await outbox.lease(NOW + 49, NOW + 99, 1)).length, 0)
     assert.equal((await outbox.lease(NOW + 50, NOW + 99, 1))[0]!.attempts, 2)
   })

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MINUTE } from '../../src/clock.ts'
+import { aMessage } from '../contract/fixtures.ts'
+import { startKeyway } from './running.ts'
+
+async function mailCheck(url: string) {
+  const answer = await fetch(`${url}/readyz`)
+  const { checks } = (await answer.json()) as { checks: { name: string; ok: boolean; detail?: string }[] }
+  return { status: answer.status, ...checks.find(({ name }) => name === 'mail')! }
+}
+
+test('mail that was tried in vain is named as late, however far ahead the next try lies, and stays 200', async t => {
+  const { url, services } = await startKeyway(t)
+  const { storage, clock } = services
+  const now = clock.now()
+  const queued = (message: object) => storage.transaction(tx => tx.outbox.insert(aMessage(message)))
+  const waiting = { nextAttemptAt: now + 10 * MINUTE, attempts: 4, lastError: 'connect ECONNREFUSED' }
+  await queued({ ...waiting, createdAt: now - MINUTE / 2 })
+  assert.deepEqual(await mailCheck(url), { status: 200, name: 'mail', ok: true })
+  await queued({ ...waiting, createdAt: now - 2 * MINUTE })
+  const late = await mailCheck(url)
+  assert.deepEqual([late.status, late.ok], [200, false])
+  assert.match(late.detail!, /waited for 1\d\d s/)
+})
