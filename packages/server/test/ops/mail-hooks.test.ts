@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { DAY, MINUTE } from '../../src/clock.ts'
+import { loadConfig } from '../../src/config.ts'
 import { readResend } from '../../src/mail/hooks/resend.ts'
 import { createDeliverer } from '../../src/outbox/deliverer.ts'
 import type { Mail } from '../../src/outbox/outbox.ts'
@@ -9,6 +10,7 @@ import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
 import { address } from '../support/services.ts'
+import { startKeyway } from './running.ts'
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
@@ -174,4 +176,29 @@ forEachEngine(engine => {
     assert.equal(await store.suppressions.lift(address('gone@example.com')), false)
     assert.equal(await suppressed('gone@example.com'), null)
   })
+})
+
+test('reports are taken where a secret is set, and without one there is nothing to call', async t => {
+  const report = JSON.stringify({ RecordType: 'Bounce', Type: 'HardBounce', Email: 'gone@example.com' })
+  const post = (url: string, secret: string) =>
+    fetch(`${url}/hooks/mail/postmark`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...basic('keyway', secret) },
+      body: report,
+    })
+  const secret = 'a-random-text-of-ours-0123456789'
+  const open = await startKeyway(t, { KEYWAY_MAIL_HOOK_SECRET: secret })
+  assert.equal((await post(open.url, secret)).status, 204)
+  assert.ok(await open.services.suppressions.find(address('gone@example.com')))
+  assert.equal((await post(open.url, `${secret}x`)).status, 401)
+  const closed = await startKeyway(t)
+  assert.equal((await post(closed.url, secret)).status, 404)
+  assert.equal((await post(closed.url, '')).status, 404)
+})
+
+test('a hook secret is long enough to be one', () => {
+  for (const text of ['short', 'with a space in it', 'whsec_c2hvcnQ='])
+    assert.throws(() => loadConfig({ KEYWAY_MAIL_HOOK_SECRET: text }), /KEYWAY_MAIL_HOOK_SECRET must be/)
+  const config = loadConfig({ KEYWAY_MAIL_HOOK_SECRET: MAIL_HOOK_SECRET })
+  assert.equal(config.mailHookSecret, MAIL_HOOK_SECRET)
 })
