@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { isLoopbackHost } from '../network.ts'
 import { accountPages } from './account.ts'
 import { agentPages } from './agents.ts'
 import { type Assets, loadAssets, serveAssets } from './assets.ts'
@@ -38,14 +39,28 @@ const PAGE_HEADERS: [string, string][] = [
   ['X-Robots-Tag', 'noindex'],
 ]
 
+/**
+ * Two years of https only, for browsers that came by https once. Not on loopback, where it would take plain http from
+ * every other program of the machine.
+ */
+const STRICT_TRANSPORT: [string, string] = ['Strict-Transport-Security', 'max-age=63072000']
+
+function pageHeaders(publicUrl: string): [string, string][] {
+  const { protocol, hostname } = new URL(publicUrl)
+  return protocol === 'https:' && !isLoopbackHost(hostname)
+    ? [...PAGE_HEADERS, STRICT_TRANSPORT]
+    : PAGE_HEADERS
+}
+
 /** The web pages: a client of the same verbs as the API, with a session cookie of their own. */
 export function createPages(services: PageServices & RequestFacts): Hono<PageVariables> {
   const assets = loadAssets()
   const kit = createKit(services, assets)
+  const headers = pageHeaders(services.publicUrl)
   const app = new Hono<PageVariables>()
   app.onError((error, c) => renderProblem(kit, c, error))
   app.use(async (c, next) => {
-    for (const [name, value] of PAGE_HEADERS) c.header(name, value)
+    for (const [name, value] of headers) c.header(name, value)
     await next()
   })
   serveAssets(app, assets)

@@ -94,6 +94,7 @@ test('over https the cookies are tied to their host', async t => {
     /^__Host-keyway_form=.*Path=\/; HttpOnly; Secure; SameSite=Lax/,
   )
   const text = await answer.text()
+  assert.equal(answer.headers.get('strict-transport-security'), 'max-age=63072000')
   assert.match(text, /Sign in to Example Works/)
   assert.doesNotMatch(text, /Keyway<|inbox/)
   assert.equal((await client.get('/inbox')).status, 404)
