@@ -14,6 +14,7 @@ const PROGRESS_EVERY_MS = 2000
 /** Runs `work` with the verbs of backups on the configured database, and turns refusals into one sentence. */
 export async function withBackups<Outcome>(
   config: Config,
+  file: string,
   work: (backups: ReturnType<typeof createBackups>) => Promise<Outcome>,
 ): Promise<Outcome> {
   const storage = await createStorage(config, createLog('silent'))
@@ -27,10 +28,21 @@ export async function withBackups<Outcome>(
   } catch (error) {
     if (error instanceof BackupRefused || error instanceof BackupDamaged)
       throw new CommandFailed(error.message)
-    throw error
+    throw unopenedFile(error, file) ?? error
   } finally {
     await storage.close()
   }
+}
+
+/** What the operator can mend: a name, a folder, a permission, a full disk. */
+const FILE_TROUBLES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
+
+function unopenedFile(error: unknown, file: string): CommandFailed | null {
+  const { code = '' } = error as NodeJS.ErrnoException
+  if (!FILE_TROUBLES.has(code)) return null
+  return new CommandFailed(
+    `${file} cannot be read or written (${code}). Check its name, its folder and its permissions.`,
+  )
 }
 
 /** On standard error, so that the answer stays alone on standard output. */

@@ -12,7 +12,8 @@ It holds addresses and hashes, and not the secret: keep KEYWAY_SECRET somewhere 
 is of no use. FILE is never overwritten. Keep the journal (KEYWAY_JOURNAL_DIR) as well, on another disk.`,
     async run(context) {
       const config = context.config()
-      const report = await withBackups(config, backups => backups.backup(context.args[0]!))
+      const file = context.args[0]!
+      const report = await withBackups(config, file, backups => backups.backup(file))
       const at = toRfc3339(report.createdAt)
       context.print(
         { file: report.file, created_at: at, counts: report.counts },

@@ -20,12 +20,13 @@ backup stays so. Without it nobody knows what was revoked since, so all keys are
 It happens whole or not at all.`,
     async run(context) {
       const config = context.config()
+      const file = context.args[0]!
       const keepKeys = context.options['keep-keys'] === true
       const journalDir = (context.options.journal as string | undefined) ?? null
       const release = lockIfEmbedded(config)
       try {
-        const report = await withBackups(config, backups =>
-          backups.restore(context.args[0]!, { journalDir, keepKeys }),
+        const report = await withBackups(config, file, backups =>
+          backups.restore(file, { journalDir, keepKeys }),
         )
         context.print(toJson(report), explain(report, keepKeys))
       } finally {

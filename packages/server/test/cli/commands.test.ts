@@ -30,9 +30,16 @@ after(async () => {
 })
 
 function keyway(...args: string[]) {
+  return keywayWith({}, ...args)
+}
+
+function keywayWith(other: Record<string, string>, ...args: string[]) {
   return new Promise<{ code: number; stdout: string; stderr: string }>(resolve =>
-    execFile(process.execPath, [launcher, ...args], { env: environment(settings) }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    execFile(
+      process.execPath,
+      [launcher, ...args],
+      { env: environment({ ...settings, ...other }) },
+      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
     ),
   )
 }
@@ -73,6 +80,21 @@ describe('the command line', () => {
     const { code, stderr } = await keyway('users', 'show', 'nobody@example.com')
     assert.equal(code, 1)
     assert.equal(stderr.trim().split('\n').length, 1)
+  })
+
+  test('a file that cannot be opened is one sentence that names it, and status 1', async () => {
+    const nowhere = join(folder.path, 'no', 'such', 'folder', 'keyway.backup')
+    const { code, stderr } = await keyway('backup', nowhere)
+    assert.equal(code, 1)
+    assert.match(stderr, /keyway\.backup.*ENOENT/)
+    assert.equal(stderr.trim().split('\n').length, 1, stderr)
+    const elsewhere = { KEYWAY_DATA_DIR: join(folder.path, 'empty') }
+    for (const file of [nowhere, folder.path]) {
+      const refused = await keywayWith(elsewhere, 'restore', file)
+      assert.equal(refused.code, 1)
+      assert.match(refused.stderr, /(ENOENT|EISDIR)/)
+      assert.equal(refused.stderr.trim().split('\n').length, 1, refused.stderr)
+    }
   })
 
   test('inbox shows the mail of one address', async () => {
