@@ -141,7 +141,8 @@ function contradictions(config: Config, values: Values): string[] {
       'KEYWAY_PUBLIC_URL must be https unless its host is loopback, since keys and tokens travel over it. ' +
         'Example: KEYWAY_PUBLIC_URL=https://keyway.example.com (or KEYWAY_INSECURE_HTTP=true where TLS is truly elsewhere)',
     )
-  if (values.KEYWAY_VERIFY_URL && isPlainHttp(values.KEYWAY_VERIFY_URL) && !insecure)
+  const isOwnPage = new URL(config.verifyUrl).origin === config.publicUrl
+  if (isPlainHttp(config.verifyUrl) && !isOwnPage)
     mistakes.push(
       'KEYWAY_VERIFY_URL must be https unless its host is loopback, since it receives live tokens. ' +
         'Example: KEYWAY_VERIFY_URL=https://app.example.com/verify',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, statSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -137,5 +137,17 @@ describe('the launcher', () => {
     const { code, stderr } = await keyway([], {}, oldNode, join(folder.path, 'bin/keyway.mjs'))
     assert.equal(code, 1)
     assert.match(stderr, /npm ci/)
+  })
+
+  test('npm test says the same, where only an older Node is', {
+    skip: !oldNode && 'no other Node here',
+  }, async () => {
+    const { pretest } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts
+    const [program, file] = pretest.split(' ')
+    assert.equal(program, 'node')
+    const { code, stderr } = await keyway([], {}, oldNode, join(root, file))
+    assert.equal(code, 1)
+    assert.match(stderr, /npm ci/)
+    assert.equal((await keyway([], {}, process.execPath, join(root, file))).code, 0)
   })
 })

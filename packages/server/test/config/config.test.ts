@@ -143,6 +143,21 @@ describe('addresses of the service', () => {
     assertMistake({ ...PUBLIC, KEYWAY_VERIFY_URL: `${own}&token=1` }, /no token in its query/)
   })
 
+  test('plain http for the service itself lets no page elsewhere receive tokens over it', () => {
+    const insecure = {
+      ...PUBLIC,
+      KEYWAY_PUBLIC_URL: 'http://keyway.internal',
+      KEYWAY_INSECURE_HTTP: 'true',
+    }
+    assertMistake(
+      { ...insecure, KEYWAY_VERIFY_URL: 'http://app.example.com/verify' },
+      /KEYWAY_VERIFY_URL must be https/,
+    )
+    const ownPage = 'http://keyway.internal/verify?theme=dark'
+    assert.equal(loadConfig({ ...insecure, KEYWAY_VERIFY_URL: ownPage }).verifyUrl, ownPage)
+    assert.equal(loadConfig(insecure).verifyUrl, 'http://keyway.internal/verify')
+  })
+
   test('a CORS origin is an origin and never *', () => {
     const origins = 'https://a.example, https://b.example:8443'
     assert.deepEqual(loadConfig({ KEYWAY_CORS_ORIGINS: origins }).corsOrigins, [
