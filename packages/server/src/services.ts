@@ -17,7 +17,11 @@ import { createSecrets, SealError, type Secrets } from './secrets.ts'
 import { withSecurityLog } from './security-events/security-log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
-import { createSigningKeys } from './signing-keys/signing-keys.ts'
+import {
+  createSigningKeys,
+  RELOAD_INTERVAL,
+  RELOAD_INTERVAL_WITHOUT_EVENTS,
+} from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
 import { createUsers } from './users/users.ts'
 
@@ -77,7 +81,9 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
   const { publicUrl } = config
   const common = { ...ground, log, publicUrl }
   const longestTokenSeconds = Math.max(config.accessTokenSeconds, 900)
-  const signingKeys = createSigningKeys({ ...common, longestTokenSeconds })
+  const reloadInterval =
+    config.events.kind === 'in-process' ? RELOAD_INTERVAL_WITHOUT_EVENTS : RELOAD_INTERVAL
+  const signingKeys = createSigningKeys({ ...common, longestTokenSeconds, reloadInterval })
   const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
   const outbox = createOutbox(common)
   const suppressions = createSuppressions(common)

@@ -26,7 +26,7 @@ export interface ActiveSigningKey {
 export interface SigningKeys {
   /** Makes the first key where there is none, and opens what is stored. @throws SealError */
   load(): Promise<void>
-  /** Reads the stored keys anew: on `signing_keys.changed`, and every `RELOAD_INTERVAL` in case that was lost. */
+  /** Reads the stored keys anew: on `signing_keys.changed`, and at an interval in case that was lost. */
   reload(): Promise<void>
   /** Follows the events and the timer until the returned function is called. */
   start(): () => void
@@ -44,6 +44,8 @@ export interface SigningKeys {
 export const JWKS_MAX_AGE_SECONDS = 30
 /** A node that missed the event of a rotation knows the new key after this. */
 export const RELOAD_INTERVAL = 10 * SECOND
+/** Where a command tells the server nothing: on SQLite, whose events stay within one process. */
+export const RELOAD_INTERVAL_WITHOUT_EVENTS = SECOND / 2
 /** A new key waits this long before it signs: a node reloads and a verifier's copy runs out, one after the other, with room. */
 export const PUBLISHED_BEFORE_USE = 60 * SECOND
 /** An old key stays this much longer than the last token that it can have signed: a node's clock may lag a little. */
@@ -56,15 +58,19 @@ interface OpenedKey extends SigningKey {
   active: ActiveSigningKey
 }
 
-/** @param longestTokenSeconds the lifetime of the longest-lived token that these keys sign */
+/**
+ * @param longestTokenSeconds the lifetime of the longest-lived token that these keys sign
+ * @param reloadInterval in milliseconds
+ */
 export function createSigningKeys(deps: {
   storage: Storage
   clock: Clock
   secrets: Secrets
   log: Log
   longestTokenSeconds: number
+  reloadInterval?: number
 }): SigningKeys {
-  const { storage, clock, secrets, log, longestTokenSeconds } = deps
+  const { storage, clock, secrets, log, longestTokenSeconds, reloadInterval = RELOAD_INTERVAL } = deps
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
   let keys: OpenedKey[] = []
@@ -87,7 +93,7 @@ export function createSigningKeys(deps: {
       const unsubscribe = storage.events.subscribe(event => {
         if (event.type === 'signing_keys.changed') refresh()
       })
-      const timer = setInterval(refresh, RELOAD_INTERVAL).unref()
+      const timer = setInterval(refresh, reloadInterval).unref()
       return () => {
         unsubscribe()
         clearInterval(timer)

@@ -169,6 +169,16 @@ describe('the command line', () => {
     await journey.me(access_token)
   })
 
+  test('a running server publishes a new signing key within a second', async () => {
+    const { kid } = await json('keys', 'rotate-signing')
+    const made = performance.now()
+    for (let isPublished = false; !isPublished; ) {
+      const { keys } = await (await fetch(`${server.url}/.well-known/jwks.json`)).json()
+      isPublished = keys.some((key: { kid: string }) => key.kid === kid)
+      assert.ok(performance.now() - made < 1500)
+    }
+  })
+
   test('mail test sends one mail, and doctor finds nothing wrong', async () => {
     assert.equal((await json('mail', 'test', ada)).state, 'sent')
     const { findings } = await json('doctor')
