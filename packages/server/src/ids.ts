@@ -17,6 +17,11 @@ export function newId(now: Instant): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(8)}`
 }
 
+/** The instant that `newId` was given. */
+export function instantOf(id: string): Instant {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** The one stored spelling of an identifier, or null for what is no UUID. */

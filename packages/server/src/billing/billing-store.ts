@@ -8,7 +8,8 @@ export interface BillingStore {
   balance(userId: string): Promise<MicroDollars>
   /**
    * Adds `entry.amount` to the balance and appends the entry with the balance that results, in one
-   * transaction. Null, and nothing written, when the balance would fall below zero or the cause was used.
+   * transaction. Null, and nothing written, when the balance would fall below zero or the cause was used. Its
+   * instant is moved on where needed, so that a user's entries stand in the order in which they moved the balance.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   findEntry(id: string): Promise<LedgerEntry | null>

@@ -1,7 +1,7 @@
 import type { App } from '../apps/app.ts'
 import { type Clock, DAY, type Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { newId } from '../ids.ts'
+import { instantOf, newId } from '../ids.ts'
 import { sha256 } from '../secrets.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { LedgerEntry } from './ledger.ts'
@@ -96,7 +96,8 @@ async function usesOf(
   let cause = origin
   let earlier = await tx.billing.findByCause(cause)
   // A key that comes back after its window is a new one, and causes stay unique: it is named after its last use.
-  while (earlier && now >= earlier.createdAt + IDEMPOTENCY_WINDOW) {
+  // The window begins when the charge was asked for; the ledger may have moved its instant on.
+  while (earlier && now >= instantOf(earlier.id) + IDEMPOTENCY_WINDOW) {
     cause = `${origin}:${earlier.id}`
     earlier = await tx.billing.findByCause(cause)
   }

@@ -117,7 +117,7 @@ async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<L
       app_id: entry.appId,
       description: entry.description,
       cause: entry.cause,
-      created_at: entry.createdAt,
+      created_at: await afterTheLast(tx, entry),
     })
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returningAll()
@@ -125,6 +125,25 @@ async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<L
   if (inserted) return toEntry(inserted)
   await move(tx, userId, -amount)
   return null
+}
+
+/**
+ * The instant of an entry whose balance is locked. Of one user no two are of one millisecond, nor is a later one
+ * older: requests that waited for the lock, and clocks of several nodes, would else tell the ledger out of order.
+ */
+async function afterTheLast(
+  tx: Db,
+  { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>,
+): Promise<number> {
+  const last = await tx
+    .selectFrom('ledger_entries')
+    .select('created_at')
+    .where('user_id', '=', userId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return last ? Math.max(createdAt, last.created_at + 1) : createdAt
 }
 
 async function move(tx: Db, userId: string, amount: number): Promise<number | null> {

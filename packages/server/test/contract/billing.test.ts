@@ -33,6 +33,20 @@ forEachEngine(engine => {
     )
   })
 
+  test('the ledger tells entries of one moment, or of a clock behind, in the order in which they moved the balance', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { billing } = opened.storage.store
+    const { id } = await insertUser(opened.storage.store)
+    await billing.post(anEntry(id, 20_000_000))
+    await race(opened, (store, number) =>
+      store.billing.post(anEntry(id, -1_000_000, { createdAt: NOW - (number % 3) })),
+    )
+    const newestFirst = await readAll(page => billing.ledger(id, page))
+    assert.equal(newestFirst.length, 21)
+    for (const [index, { amount, balanceAfter }] of newestFirst.entries())
+      assert.equal(balanceAfter - amount, newestFirst[index + 1]?.balanceAfter ?? 0)
+  })
+
   test('one cause moves money once, however often and for whomever it is posted', async t => {
     const opened = await openTestStorage(engine, t)
     const { billing } = opened.storage.store
