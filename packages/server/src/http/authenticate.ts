@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
-import { API_KEY_PREFIX, allows } from '../api-keys/api-key.ts'
+import { API_KEY_PREFIX, type ApiKey, allows } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -73,19 +73,8 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
     access: Exclude<Access, 'public' | 'app'>,
     caller: Caller,
   ): Promise<Owner> {
-    const apiKey = await apiKeys.authenticate(key, caller)
-    if (access === 'session') {
-      throw sessionRequired(
-        'Only a signed-in person may do this. Send an access token instead of an API key.',
-      )
-    }
-    if (access === 'owner' && apiKey.scopes.length > 0) {
-      throw insufficientScope('No scope grants this. Use a key without scopes, or sign in.', null)
-    }
-    if (access !== 'owner' && !allows(apiKey, access)) {
-      throw insufficientScope(`The key lacks the scope ${access}.`, access)
-    }
-    return { userId: apiKey.userId, session: null }
+    const { userId } = await apiKeys.authenticate(key, caller, presented => assertMay(presented, access))
+    return { userId, session: null }
   }
 
   async function authenticateApp(credential: Credential | null): Promise<App> {
@@ -96,6 +85,18 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
       ? 'No registered app has this id and secret.'
       : "Send the app's id and secret: Authorization: Basic base64(id:secret)."
     throw new KeywayError('authentication_required', detail)
+  }
+}
+
+function assertMay(apiKey: Pick<ApiKey, 'scopes'>, access: Exclude<Access, 'public' | 'app'>): void {
+  if (access === 'session') {
+    throw sessionRequired('Only a signed-in person may do this. Send an access token instead of an API key.')
+  }
+  if (access === 'owner' && apiKey.scopes.length > 0) {
+    throw insufficientScope('No scope grants this. Use a key without scopes, or sign in.', null)
+  }
+  if (access !== 'owner' && !allows(apiKey, access)) {
+    throw insufficientScope(`The key lacks the scope ${access}.`, access)
   }
 }
 

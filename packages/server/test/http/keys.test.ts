@@ -201,6 +201,25 @@ test('bad expiries, scopes, names and networks are refused with an example', asy
   }
 })
 
+test('only a use that succeeds moves last_used_at', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const make = async (body: object) => (await server.post('/v1/api-keys', body, { token })).body
+  const lastUseOf = async (id: string) =>
+    (await server.get(`/v1/api-keys/${id}`, { token })).body.last_used_at
+  const narrow = await make({ scopes: ['account:read'] })
+  const wide = await make({})
+  assert.equal((await server.get('/v1/agents', { token: narrow.key })).status, 403)
+  assert.equal((await server.get('/v1/api-keys', { token: narrow.key })).status, 403)
+  assert.equal((await server.post('/auth/agent-token', { api_key: narrow.key })).status, 403)
+  assert.equal((await server.post('/v1/api-keys', {}, { token: wide.key })).status, 403)
+  assert.equal(await lastUseOf(narrow.id), null)
+  assert.equal(await lastUseOf(wide.id), null)
+  assert.equal((await server.get('/v1/me', { token: narrow.key })).status, 200)
+  assert.notEqual(await lastUseOf(narrow.id), null)
+})
+
 test('the whole key is in the answer that makes it and in no other', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
