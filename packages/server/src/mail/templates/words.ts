@@ -188,11 +188,11 @@ function inDays(days: number): string {
 }
 
 /**
- * When the link was asked for, to the second. It stands in the subject so that mail programs show a second
- * request as a mail of its own, and the newest link is easily found.
+ * When the link was asked for. It stands in the subject so that mail programs show a second request as a mail of
+ * its own, and the newest link is easily found. To the millisecond: a retrying client asks twice in one second.
  */
 function timeOfRequest(expiresAt: Instant): string {
-  return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 19)} UTC`
+  return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 23)} UTC`
 }
 
 function dateAndTime(instant: Instant): string {
