@@ -2,7 +2,7 @@ import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { EXAMPLE_ID, problem } from './answer-schemas.ts'
 import { ERROR_KINDS } from './errors.ts'
-import { paramNames, type Route } from './route.ts'
+import { IDEMPOTENCY_KEYS, paramNames, type Route } from './route.ts'
 
 type Json = Record<string, unknown>
 
@@ -104,14 +104,14 @@ function paramSchema(name: string): Json {
 }
 
 function idempotencyHeader(wanted: 'optional' | 'required'): Json {
+  const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
   return {
     name: 'Idempotency-Key',
     in: 'header',
     required: wanted === 'required',
-    description:
-      '16 to 128 characters of A-Z a-z 0-9 _ -, random for each new request and the same for a repetition.',
-    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{16,128}$' },
-    example: 'u5d1Zp8yQm4kR0vT2xWc',
+    description: `${rule[0]!.toUpperCase()}${rule.slice(1)}; the same for a repetition.`,
+    schema: { type: 'string', pattern },
+    example,
   }
 }
 

@@ -94,7 +94,22 @@ export function notFound(): KeywayError {
   return new KeywayError('not_found', 'There is nothing here, or it is not yours. /docs lists what there is.')
 }
 
-const IDEMPOTENCY_KEY = /^[A-Za-z0-9_-]{16,128}$/
+/**
+ * A refresh may do without a key; the one that it has proves that a replay is honest, so nobody may guess it. A charge
+ * must have one, and there a number of the app's own is as good.
+ */
+export const IDEMPOTENCY_KEYS = {
+  optional: {
+    pattern: '^[A-Za-z0-9_-]{16,128}$',
+    rule: '16 to 128 random characters of A-Z a-z 0-9 _ -',
+    example: 'u5d1Zp8yQm4kR0vT2xWc',
+  },
+  required: {
+    pattern: '^[\\x21-\\x7e]{1,255}$',
+    rule: '1 to 255 printable ASCII characters without spaces, new for each charge',
+    example: 'order-4711',
+  },
+} as const
 
 /** @throws KeywayError `invalid_request` */
 export function readIdempotencyKey(
@@ -103,9 +118,9 @@ export function readIdempotencyKey(
 ): string | null {
   const values = wanted ? incoming.headersDistinct['idempotency-key'] : undefined
   if (!wanted || (values === undefined && wanted === 'optional')) return null
-  if (values?.length === 1 && IDEMPOTENCY_KEY.test(values[0]!)) return values[0]!
-  const message =
-    'must be sent once, 16 to 128 random characters of A-Z a-z 0-9 _ -, for example "u5d1Zp8yQm4kR0vT2xWc"'
+  const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
+  if (values?.length === 1 && new RegExp(pattern).test(values[0]!)) return values[0]!
+  const message = `must be sent once, ${rule}, for example "${example}"`
   throw invalidRequest([{ field: 'Idempotency-Key', message }])
 }
 

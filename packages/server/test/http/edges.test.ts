@@ -245,6 +245,12 @@ forEachEngine(engine => {
     assert.equal((await charge('0.26')).body.code, 'idempotency_conflict')
     assert.equal((await charge('5', { 'Idempotency-Key': 'another-key-12345678' })).status, 402)
     assert.equal((await charge('-1')).status, 400)
+    const order = { 'Idempotency-Key': 'order:7/a' }
+    const ordered = await charge('0.5', order)
+    assert.equal(ordered.status, 201, "an app's own number of an order is a good key")
+    assert.deepEqual((await charge('0.5', order)).body, ordered.body)
+    for (const bad of ['', 'a b', 'k'.repeat(256), 'ü'])
+      assert.equal((await charge('0.5', { 'Idempotency-Key': bad })).status, 400, bad)
     assert.equal(
       (await server.post('/v1/charges', {}, { headers: basic('reports', secret) })).body.errors[0].field,
       'Idempotency-Key',
