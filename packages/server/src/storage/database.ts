@@ -13,6 +13,7 @@ import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
 import { createOutboxStore } from './outbox.ts'
 import { openPostgres } from './postgres.ts'
+import { toStartError } from './postgres-errors.ts'
 import { createPresenceStore } from './presence.ts'
 import type { Scope } from './scope.ts'
 import { createSecurityEventStore } from './security-events.ts'
@@ -38,15 +39,17 @@ export interface DatabaseStorage extends Storage {
 /**
  * Opens the database and brings its schema up to date.
  *
- * @throws DatabaseTooNew, MigrationNeeded, KeywayError `unavailable`
+ * @throws CannotStart, DatabaseTooNew, MigrationNeeded, KeywayError `unavailable`
  */
 export async function createStorage(config: StorageConfig, log: Log): Promise<DatabaseStorage> {
-  const engine = await openEngine(config, log)
+  const engine = await openEngine(config, log).catch(error => {
+    throw toStartError(error)
+  })
   try {
     await migrate(engine, config.autoMigrate, log)
   } catch (error) {
     await engine.close()
-    throw error
+    throw toStartError(error)
   }
   const store = createStore({
     db: createDb(engine, engine.connection),

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { KeywayError, unavailable } from '../errors.ts'
+import { CannotStart } from './cannot-start.ts'
 
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
@@ -40,6 +41,15 @@ export function isConnectionError(error: unknown): boolean {
 export function isConnectionGone(error: unknown): boolean {
   if (error instanceof KeywayError) return false
   return isConnectionError(error) && !/timeout/i.test((error as Error).message)
+}
+
+/** Who one is (28), which database (3D000), what one may do there (42501). */
+const ACCESS = /^(28|3D000|42501)/
+
+/** At the start: what the operator can mend in the address is said as that; everything else stays what it is. */
+export function toStartError(error: unknown): unknown {
+  if (!(error instanceof pg.DatabaseError) || !ACCESS.test(error.code ?? '')) return error
+  return new CannotStart(`PostgreSQL refuses: ${error.message}. Check KEYWAY_DATABASE_URL.`)
 }
 
 /** For the log: what happened, without the statement and its values. */

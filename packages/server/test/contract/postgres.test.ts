@@ -35,6 +35,25 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.deepEqual(await again, [{ type: 'mail.queued' }])
   })
 
+  test('a database that lets nobody in is one sentence for the operator, at the start', async t => {
+    const { config, log } = await openTestStorage('postgres', t)
+    const through = (change: (url: URL) => void) => {
+      const url = new URL(urlOf(config))
+      change(url)
+      return createStorage(postgresConfig(url.href), log)
+    }
+    for (const change of [
+      (url: URL) => Object.assign(url, { pathname: '/no_such_database' }),
+      (url: URL) => Object.assign(url, { username: 'nobody', password: 'not-to-be-shown' }),
+    ]) {
+      await assert.rejects(through(change), (error: Error) => {
+        assert.equal(error.name, 'CannotStart')
+        assert.match(error.message, /^PostgreSQL refuses: .* does not exist\. Check KEYWAY_DATABASE_URL\.$/)
+        return true
+      })
+    }
+  })
+
   test('a deadlock is undone and tried again, and both transactions land', async t => {
     const { storage } = await openTestStorage('postgres', t)
     await storage.store.instance.replace('a', '')
