@@ -46,7 +46,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
 
   const listener = createServer(client => {
     client.on('error', () => client.destroy())
-    if (mode === 'cut') return void client.resetAndDestroy()
+    if (mode === 'cut') return void reset(client)
     if (mode === 'garbage') return void client.end(GARBAGE)
     const server = connect(Number(end.port), end.hostname)
     server.on('error', () => server.destroy())
@@ -86,11 +86,11 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       if (cutWhen === 'unanswered') {
         server.removeAllListeners('data')
         // The first byte of the answer is there: it is committed, and nobody will hear of it.
-        server.once('data', () => client.resetAndDestroy())
+        server.once('data', () => reset(client))
         server.write(chunk)
       } else {
-        client.resetAndDestroy()
-        server.resetAndDestroy()
+        reset(client)
+        reset(server)
       }
       return
     }
@@ -99,8 +99,8 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
 
   const cutAll = () => {
     for (const { client, server } of pairs) {
-      client.resetAndDestroy()
-      server.resetAndDestroy()
+      reset(client)
+      reset(server)
     }
     pairs.clear()
   }
@@ -160,6 +160,15 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   }
   t?.after(() => proxy.close())
   return proxy
+}
+
+/**
+ * As a host that dies does it. Not where a goodbye is on its way already: such a socket is not reset, and its
+ * handle would keep the process alive for ever.
+ */
+function reset(socket: Socket): void {
+  if (socket.connecting || socket.writableEnded) socket.destroy()
+  else if (!socket.destroyed) socket.resetAndDestroy()
 }
 
 /** ErrorResponse and ReadyForQuery (PostgreSQL's protocol, section 55.7): `feature_not_supported`. */
