@@ -37,7 +37,7 @@ const MAX_DEAD_NODES = 1000
 /** Warnings are counted in days; this is how late one may be. */
 const WARN_OF_EXPIRY_EVERY = 10 * MINUTE
 /** Agents have this long to connect elsewhere before their connections close with 1012. */
-const DRAIN_AGENTS_MS = 3_000
+const DRAIN_AGENTS_MS = 5_000
 const DRAIN_MAIL_MS = 3_000
 /** Mail that waits longer than this is named by /readyz. */
 const MAIL_LATE_SECONDS = 60
