@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, configWarnings } from './config.ts'
+import { isLoopbackHost } from './network.ts'
 import { startServer } from './server.ts'
 
 /** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
@@ -44,7 +45,10 @@ function whereToGoNext(url: string, config: Config): string {
     `  API         ${url}/docs`,
     `  Hub         ${url.replace(/^http/, 'ws')}/hub`,
   ]
-  if (config.mail.kind === 'inbox')
-    lines.push(`  Inbox       ${url}/inbox   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
+  if (config.mail.kind === 'inbox') {
+    // The page answers only where nobody else can listen.
+    const inbox = isLoopbackHost(config.host) ? `${url}/inbox` : 'npx keyway inbox'
+    lines.push(`  Inbox       ${inbox}   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
+  }
   return lines.join('\n')
 }

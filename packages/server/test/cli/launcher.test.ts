@@ -72,6 +72,13 @@ describe('starting and stopping', () => {
     assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
   })
 
+  test('a first start that listens for others names the inbox that it answers, which is a command', async t => {
+    const server = await served(t, { ...(await defaults(t)), KEYWAY_HOST: '0.0.0.0' })
+    assert.match(server.output(), /Inbox +npx keyway inbox/)
+    assert.doesNotMatch(server.output(), /\/inbox\b/)
+    assert.equal((await fetch(`${server.url}/inbox`)).status, 404)
+  })
+
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     test(`${signal} ends it with status 0 within ten seconds`, async t => {
       const server = await served(t, await defaults(t))

@@ -181,6 +181,8 @@ test('programs get addresses at the root, browsers a page, and pages nothing of 
     docs_url: 'http://localhost:8080/docs',
     inbox_url: 'http://localhost:8080/inbox',
   })
+  const fromAfar = await server.get('/', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
+  assert.equal('inbox_url' in fromAfar.body, false, 'whoever finds no inbox is not sent there')
   const elsewhere = await server.get('/sign-in?next=1', { headers: BROWSER })
   assert.equal(elsewhere.status, 307)
   assert.equal(elsewhere.headers.get('location'), `${publicUrl}/sign-in?next=1`)

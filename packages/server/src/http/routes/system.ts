@@ -58,6 +58,7 @@ export interface SystemOptions {
 
 export function systemRoutes(options: SystemOptions): Route[] {
   const { services, publicUrl, version } = options
+  const hubUrl = `${publicUrl.replace(/^http/, 'ws')}/hub`
   let openApiText: string | null = null
   let docsText: string | null = null
   let sdk: Promise<Buffer> | null = null
@@ -71,9 +72,9 @@ export function systemRoutes(options: SystemOptions): Route[] {
       summary: 'Where things are',
       description: 'For programs; browsers are sent to the pages.',
       access: 'public',
-      answers: [{ status: 200, description: 'Addresses.', schema: root, example: addresses() }],
+      answers: [{ status: 200, description: 'Addresses.', schema: root, example: addresses(true) }],
       errors: [],
-      handle: () => ok(addresses()),
+      handle: ({ incoming }) => ok(addresses(options.isLocal(incoming))),
     }),
     route({
       method: 'GET',
@@ -275,19 +276,19 @@ export function systemRoutes(options: SystemOptions): Route[] {
       answers: [],
       errors: ['invalid_token', 'upgrade_required'],
       handle() {
-        throw new KeywayError('upgrade_required', `Connect a WebSocket client to ${addresses().hub_url}.`)
+        throw new KeywayError('upgrade_required', `Connect a WebSocket client to ${hubUrl}.`)
       },
     }),
   ]
 
-  function addresses() {
+  function addresses(isLocal: boolean) {
     return {
       name: 'Keyway',
       version,
-      hub_url: `${publicUrl.replace(/^http/, 'ws')}/hub`,
+      hub_url: hubUrl,
       openapi_url: `${publicUrl}/openapi.json`,
       docs_url: `${publicUrl}/docs`,
-      ...(options.hasInbox && { inbox_url: `${publicUrl}/inbox` }),
+      ...(options.hasInbox && isLocal && { inbox_url: `${publicUrl}/inbox` }),
     }
   }
 
