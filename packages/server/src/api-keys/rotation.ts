@@ -1,4 +1,6 @@
-import { SECOND } from '../clock.ts'
+import { type Instant, SECOND } from '../clock.ts'
+import { endingsOf } from '../endings/endings.ts'
+import { FEED_WINDOW } from '../endings/revocations.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-events.ts'
@@ -61,9 +63,21 @@ export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 
     )
     const revoked = overlapSeconds === 0 ? await tx.apiKeys.revoke(id, now) : null
     if (revoked) await recordRevocation(tx, revoked, now, caller)
-    else await tellChanged(tx, old, now)
+    else {
+      await tellChanged(tx, old, now)
+      await tellEnd(tx, old, end, now)
+    }
     return { apiKey: successor }
   }
+}
+
+/**
+ * Tokens that were issued before the rotation may outlive a short overlap. Hubs here ask about the key anew and know
+ * its end; those that follow the feed hear of it when it comes.
+ */
+async function tellEnd(tx: Transaction, old: ApiKey, end: Instant, now: Instant): Promise<void> {
+  if (end === old.expiresAt || end >= now + FEED_WINDOW) return
+  await tx.endings.insert(endingsOf('api_key', [old.id], old.userId, end))
 }
 
 /** A dead key is inactive, whatever replaced it. */

@@ -10,5 +10,6 @@ export interface Ending {
   kind: 'api_key' | 'session' | 'user'
   subjectId: string
   userId: string
+  /** Ahead of its writing where a rotated key ends after a short overlap. */
   at: Instant
 }

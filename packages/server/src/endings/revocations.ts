@@ -8,12 +8,19 @@ export const FEED_WINDOW = 20 * MINUTE
 /** Transactions land late: what is read again each time, so that none is passed over. */
 const LATE_COMMITS = 10 * SECOND
 
+export interface FeedPage {
+  endings: Ending[]
+  cursor: string
+  /** Whether to ask on at once, also where nothing of this page was left to tell. */
+  hasMore: boolean
+}
+
 export interface Revocations {
   /**
    * What ended after `cursor` (null: in the last 20 minutes), oldest first. Entries may come twice, since
    * transactions land late; a follower keeps a set. Null: the cursor was not made here.
    */
-  since(cursor: string | null, limit: number): Promise<{ endings: Ending[]; cursor: string } | null>
+  since(cursor: string | null, limit: number): Promise<FeedPage | null>
   /** Calls `listener` when something ended on any node. Returns the way to stop. */
   subscribe(listener: () => void): () => void
 }
@@ -31,11 +38,12 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       if (cursor !== null && !asked) return null
       const now = clock.now()
       const from = laterOf(asked, { at: now - FEED_WINDOW, id: FIRST_ID })
-      const read = await store.endings.since(from.at, from.id, limit)
-      const last = read.at(-1)
+      // A rotated key's end is written down before it comes.
+      const due = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
+      const hasMore = due.length === limit
       // With more to come the cursor goes on from the last one. At the end it stays behind the present.
-      const position = last && read.length === limit ? last : caughtUp(from, now)
-      return { endings: await onlyEnded(read, now), cursor: encodeCursor(position) }
+      const position = hasMore ? due.at(-1)! : caughtUp(from, now)
+      return { endings: await onlyEnded(due, now), cursor: encodeCursor(position), hasMore }
     },
 
     subscribe(listener) {

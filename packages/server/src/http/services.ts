@@ -5,7 +5,7 @@ import type { App } from '../apps/app.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { MicroDollars } from '../billing/money.ts'
-import type { Ending } from '../endings/ending.ts'
+import type { FeedPage } from '../endings/revocations.ts'
 import type { PresenceRow } from '../hub/presence-store.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { HookProvider } from '../outbox/suppression.ts'
@@ -69,7 +69,7 @@ export interface Revocations {
    * What ended after `cursor` (null: in the last 20 minutes), oldest first. Entries may come twice, since
    * transactions land late; a follower keeps a set. Null: the cursor was not made here.
    */
-  since(cursor: string | null, limit: number): Promise<{ endings: Ending[]; cursor: string } | null>
+  since(cursor: string | null, limit: number): Promise<FeedPage | null>
   /** Calls `listener` when something ended on any node. Returns the way to stop. */
   subscribe(listener: () => void): () => void
 }

@@ -156,6 +156,41 @@ forEachEngine(engine => {
     if (engine === 'sqlite') assert.ok(heard > 0)
   })
 
+  test('the feed tells of a rotated key when its overlap ends, since tokens from before live longer', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey } = await withAll(services)
+    const feed = createRevocations(services)
+    const start = (await feed.since(null, 2))!
+    await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
+    services.clock.advance(MINUTE - 1)
+    const before = (await feed.since(start.cursor, 2))!
+    assert.deepEqual(before.endings, [], 'it works until then')
+    services.clock.advance(1)
+    const ended = (await feed.since(before.cursor, 2))!.endings.map(({ kind, subjectId }) => [
+      kind,
+      subjectId,
+    ])
+    assert.ok(ended.some(([kind, subjectId]) => kind === 'api_key' && subjectId === apiKey.id))
+    assert.deepEqual(
+      (await feed.since(before.cursor, 1))!.endings.map(({ subjectId }) => subjectId),
+      [apiKey.id],
+    )
+  })
+
+  test('a page of keys that live on has more behind it, and says so', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey, session } = await withAll(services)
+    for (const network of ['10.0.0.0/8', '11.0.0.0/8'])
+      await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: [network] })
+    services.clock.advance(1)
+    await services.sessions.end(user.id, session.id, caller())
+    const feed = createRevocations(services)
+    const first = (await feed.since(null, 2))!
+    assert.deepEqual([first.endings.length, first.hasMore], [0, true])
+    const second = (await feed.since(first.cursor, 2))!
+    assert.deepEqual([second.endings[0]?.subjectId, second.hasMore], [session.id, false])
+  })
+
   test('the feed goes on from its cursor, passes over nothing, and refuses a cursor of nobody', async t => {
     const services = await openServices(engine, t)
     const { user } = await withAll(services)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseAmount } from '../../billing/money.ts'
 import { toRfc3339 } from '../../clock.ts'
-import type { Ending } from '../../endings/ending.ts'
+import type { FeedPage } from '../../endings/revocations.ts'
 import { invalidRequest, KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { MAX_PAGE_SIZE } from '../../paging.ts'
@@ -110,7 +110,7 @@ function lastEventId(header: string | string[] | undefined): string | null {
   return typeof header === 'string' && header !== '' ? header : null
 }
 
-function toFeed(read: { endings: Ending[]; cursor: string } | null) {
+function toFeed(read: FeedPage | null) {
   if (!read)
     throw invalidRequest([{ field: 'cursor', message: 'must be the next_cursor of an earlier answer' }])
   return {
@@ -121,7 +121,7 @@ function toFeed(read: { endings: Ending[]; cursor: string } | null) {
       user_id: ending.userId,
       at: toRfc3339(ending.at),
     })),
-    has_more: read.endings.length >= MAX_PAGE_SIZE,
+    has_more: read.hasMore,
     next_cursor: read.cursor,
   }
 }
