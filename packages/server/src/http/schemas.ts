@@ -107,7 +107,11 @@ export const scopes = z
     examples: [['agent:connect']],
   })
 
-const cidr = parsed('a network in CIDR notation', '203.0.113.0/24', parseCidr)
+const cidr = parsed(
+  'a network in CIDR notation, with no address bits after the prefix',
+  '203.0.113.0/24',
+  parseCidr,
+)
 
 export const allowedNetworks = z
   .array(cidr, { error: wanted('a list of networks', '["203.0.113.0/24"]') })

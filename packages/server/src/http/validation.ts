@@ -9,7 +9,13 @@ const MAX_FIELD_ERRORS = 20
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw invalidRequest(result.error.issues.slice(0, MAX_FIELD_ERRORS).map(toFieldError))
+  const errors = result.error.issues.slice(0, MAX_FIELD_ERRORS).map(toFieldError)
+  throw invalidRequest(errors.filter((error, index) => !saysWhatWasSaid(error, errors[index - 1])))
+}
+
+/** One number can be no integer and too large at once, in the same words. */
+function saysWhatWasSaid(error: FieldError, before: FieldError | undefined): boolean {
+  return error.field === before?.field && error.message === before.message
 }
 
 function toFieldError(issue: z.core.$ZodIssue): FieldError {

@@ -201,6 +201,17 @@ test('bad expiries, scopes, names and networks are refused with an example', asy
   }
 })
 
+test('what is wrong with a field is said once, and host bits of a network are named', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const { id } = await server.createKey(token)
+  const huge = await server.post(`/v1/api-keys/${id}/rotate`, { overlap_seconds: 1e300 }, { token })
+  assert.equal(huge.body.errors.length, 1)
+  const bits = await server.post('/v1/api-keys', { allowed_networks: ['10.1.2.3/8'] }, { token })
+  assert.match(bits.body.errors[0].message, /no address bits after the prefix/)
+})
+
 test('only a use that succeeds moves last_used_at', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
