@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { VERSION } from '../version.ts'
 import { createDb, type Db, type Engine } from './engine.ts'
-import { MIGRATIONS } from './migrations/index.ts'
+import { MIGRATIONS, OLDEST_READER } from './migrations/index.ts'
 import type { Migration, Untyped } from './migrations/migration.ts'
 
 /** The database was written by a newer version of the program, which this one must not touch. */
@@ -30,7 +31,7 @@ export async function migrate(
   log: Log,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const missing = missingFrom(await appliedNames(engine), migrations)
+  const missing = missingFrom(await appliedNames(createDb(engine, engine.connection)), migrations)
   if (missing.length === 0) return
   if (!autoMigrate) {
     throw new MigrationNeeded(
@@ -41,23 +42,46 @@ export async function migrate(
   await patiently(() => runMissing(engine, migrations, log))
 }
 
-function missingFrom(applied: ReadonlySet<string>, migrations: readonly Migration[]): Migration[] {
+interface Applied {
+  names: ReadonlySet<string>
+  /** The oldest version that serves on the newest of them, as the version that ran it said; null: nobody did. */
+  oldestReader: string | null
+}
+
+function missingFrom({ names, oldestReader }: Applied, migrations: readonly Migration[]): Migration[] {
   const known = new Set(migrations.map(migration => migration.name))
-  const unknown = [...applied].filter(name => !known.has(name))
-  if (unknown.length > 0) {
+  const unknown = [...names].filter(name => !known.has(name))
+  // A neighbour's migrations only add, so a node of this version may restart while the next one moves in.
+  if (unknown.length > 0 && (oldestReader === null || isOlder(VERSION, oldestReader))) {
     throw new DatabaseTooNew(
       `the database has the migrations ${unknown.join(', ')}, which this version does not know; use the newer version`,
     )
   }
-  return migrations.filter(migration => !applied.has(migration.name))
+  return migrations.filter(migration => !names.has(migration.name))
 }
 
-async function appliedNames(engine: Engine): Promise<Set<string>> {
-  const db = createDb(engine, engine.connection)
+async function appliedNames(db: Db): Promise<Applied> {
   const tables = await db.introspection.getTables()
-  if (!tables.some(table => table.name === 'schema_migrations')) return new Set()
-  const rows = await db.selectFrom('schema_migrations').select('name').execute()
-  return new Set(rows.map(row => row.name))
+  if (!tables.some(table => table.name === 'schema_migrations'))
+    return { names: new Set(), oldestReader: null }
+  const rows = await db.selectFrom('schema_migrations').select('name').orderBy('name').execute()
+  const newest = rows.at(-1)?.name
+  if (newest === undefined) return { names: new Set(), oldestReader: null }
+  const fact = db.selectFrom('instance').select('value').where('name', '=', oldestReaderOf(newest))
+  return {
+    names: new Set(rows.map(row => row.name)),
+    oldestReader: (await fact.executeTakeFirst())?.value ?? null,
+  }
+}
+
+function oldestReaderOf(migration: string): string {
+  return `oldest-reader-of-${migration}`
+}
+
+function isOlder(left: string, right: string): boolean {
+  const [a, b] = [left, right].map(version => version.split('.').map(Number))
+  const at = a!.findIndex((part, index) => part !== b![index])
+  return at >= 0 && a![at]! < b![at]!
 }
 
 /** A row to lock: every engine has those, and not every one has advisory locks. */
@@ -88,11 +112,19 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
   const ran = await engine.transaction(async tx => {
     const db = createDb(engine, tx)
     await db.updateTable('schema_lock').set({ id: 1 }).where('id', '=', 1).execute()
-    const rows = await db.selectFrom('schema_migrations').select('name').execute()
-    const missing = missingFrom(new Set(rows.map(row => row.name)), migrations)
+    const missing = missingFrom(await appliedNames(db), migrations)
     for (const migration of missing) {
       await migration.up({ db: withoutTypes(db), appendOnly: table => appendOnly(engine, tx, table) })
       await db.insertInto('schema_migrations').values({ name: migration.name, applied_at: now }).execute()
+    }
+    const newest = migrations.at(-1)?.name
+    if (missing.length > 0 && newest) {
+      const fact = { name: oldestReaderOf(newest), value: OLDEST_READER }
+      await db
+        .insertInto('instance')
+        .values(fact)
+        .onConflict(conflict => conflict.column('name').doNothing())
+        .execute()
     }
     return missing
   })

@@ -46,5 +46,9 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     await signIn(node.origin, links, 'after@example.com')
     await revokeKey(node.origin, again.body.access_token, id)
     assert.equal((await connection.closed).code, 4410)
+
+    // One of this version that is restarted meanwhile comes back.
+    const restarted = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
+    assert.equal((await createKey(restarted.origin, again.body.access_token)).status, 201)
   })
 })

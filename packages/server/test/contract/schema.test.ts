@@ -49,6 +49,18 @@ forEachEngine(engine => {
     await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
     await assert.rejects(createStorage(config, log), DatabaseTooNew)
   })
+
+  test('a database of the next version, which says that this one may serve on it, is served', async t => {
+    const { storage, config } = await openTestStorage(engine, t)
+    const say = (version: string) => storage.store.instance.replace('oldest-reader-of-9999-later', version)
+    await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
+    await say('0.1.0')
+    const older = await createStorage(config, log)
+    assert.equal((await older.store.apps.list()).length, 3)
+    await older.close()
+    await say('99.0.0')
+    await assert.rejects(createStorage(config, log), DatabaseTooNew)
+  })
 })
 
 async function emptyDatabase(engine: EngineName, t: TestContext): Promise<StorageConfig> {

@@ -1,8 +1,11 @@
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { call } from '../support/nodes.ts'
 import { withClient } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
+import { temporaryFolder } from '../support/serve.ts'
 import { diskFull } from './disk.ts'
 import { failNthStoreCall } from './nth-call.ts'
 import { rollingRestart } from './rolling-restart.ts'
@@ -256,6 +259,38 @@ export const scenarios: Scenario[] = [
             await wait(8 * SECOND * scale)
           }),
       ),
+  },
+  {
+    name: 'a node whose clock steps by an hour',
+    needs: ['postgres', 'faketime'],
+    async run(seed, scale) {
+      const folder = temporaryFolder()
+      const file = join(folder.path, 'clock')
+      writeFileSync(file, '+0s')
+      const settings = (node: number): Record<string, string> =>
+        node === 0
+          ? {}
+          : {
+              LD_PRELOAD: FAKETIME,
+              FAKETIME_TIMESTAMP_FILE: file,
+              FAKETIME_NO_CACHE: '1',
+              DONT_FAKE_MONOTONIC: '1',
+            }
+      try {
+        return await withWorld(seed, { engine: 'postgres', settings }, world =>
+          world.live(async () => {
+            for (const step of ['+3600s', '-3600s', '+0s']) {
+              await wait(3 * SECOND * Math.max(0.3, scale))
+              writeFileSync(file, step)
+              world.faults++
+            }
+            await wait(2 * SECOND)
+          }),
+        )
+      } finally {
+        folder.remove()
+      }
+    },
   },
   {
     name: 'slow, silent and flooding clients',

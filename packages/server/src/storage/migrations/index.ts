@@ -5,3 +5,6 @@ import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
 export const MIGRATIONS: readonly Migration[] = [first, keyNoticesAndSuppressions, leaseOwner]
+
+/** The oldest version that serves on a database with all of these: one minor version back, since they only add. */
+export const OLDEST_READER = '0.1.0'
