@@ -65,6 +65,26 @@ test('the foreign hub takes its guests and closes them when their key is revoked
   const closed = once(guest, 'close')
   await keyway.apiKeys.revoke(id)
   assert.equal((await closed)[0], 4410)
+
+  // A suspended person's guests go, and come back with tokens from after the suspension was lifted.
+  const other = await keyway.apiKeys.create()
+  const enter = async () => {
+    const { token } = await keyway.exchange({ api_key: other.key, audience })
+    return connectOnce(`ws://localhost:${port}`, token)
+  }
+  const sleeper = (await enter())!
+  const asleep = once(sleeper, 'close')
+  const { user } = await keyway.account.get()
+  await command('users', 'suspend', user.id)
+  assert.equal((await asleep)[0], 4410)
+  await command('users', 'activate', user.id)
+  let back = null
+  for (let attempt = 0; attempt < 100 && !back; attempt++) {
+    back = await enter()
+    if (!back) await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  back!.send('hello again')
+  assert.equal(String((await once(back!, 'message'))[0]), 'hello again')
 })
 
 test('a page in a browser connects without holding a key, outlives a restart, and ends with the key', {
@@ -99,13 +119,18 @@ test('a page in a browser connects without holding a key, outlives a restart, an
 /** The hub takes nobody before it has read the feed once, a moment after it listens. */
 async function connectWhenReady(url: string, token: string): Promise<WebSocket> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } })
-    const [opened] = await Promise.race([
-      once(socket, 'open').then(() => [true]),
-      once(socket, 'close').then(() => [false]),
-    ]).catch(() => [false])
-    if (opened) return socket
+    const socket = await connectOnce(url, token)
+    if (socket) return socket
     await new Promise(resolve => setTimeout(resolve, 50))
   }
   throw new Error('the hub took nobody within 5 s')
+}
+
+async function connectOnce(url: string, token: string): Promise<WebSocket | null> {
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } })
+  const [opened] = await Promise.race([
+    once(socket, 'open').then(() => [true]),
+    once(socket, 'close').then(() => [false]),
+  ]).catch(() => [false])
+  return opened ? socket : null
 }
