@@ -23,6 +23,7 @@ import {
   RELOAD_INTERVAL_WITHOUT_EVENTS,
 } from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
+import { openPepper } from './users/onboarding.ts'
 import { createUsers } from './users/users.ts'
 
 /** Every verb on one opened database: what the server, the commands and the tests are composed of. */
@@ -46,11 +47,13 @@ export async function openServices(config: Config, log: Log = createLog(config.l
       secrets,
     })
     await services.signingKeys.load()
+    await openPepper(services.storage, secrets)
     return services
 
     async function withJournal(plain: DatabaseStorage): Promise<DatabaseStorage> {
       if (config.journalDir === null) return plain
-      return journaled(plain, { journal: await openJournal(config.journalDir, clock), clock, log })
+      const journal = await openJournal(config.journalDir, clock).catch(toJournalMistake)
+      return journaled(plain, { journal, clock, log })
     }
   } catch (error) {
     await storage.close()
@@ -68,6 +71,13 @@ function explain(error: unknown): never {
   if (error instanceof DatabaseTooNew || error instanceof MigrationNeeded)
     throw new ConfigError([error.message])
   throw error
+}
+
+function toJournalMistake(error: NodeJS.ErrnoException): never {
+  if (error.syscall === undefined) throw error
+  throw new ConfigError([
+    `KEYWAY_JOURNAL_DIR cannot be used (${error.message}). Example: KEYWAY_JOURNAL_DIR=/var/lib/keyway/journal`,
+  ])
 }
 
 export interface Ground {

@@ -4,12 +4,13 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { unavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { CannotStart } from './cannot-start.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
 import { createListeners } from './listeners.ts'
 import { createGroupCommit } from './sqlite-group-commit.ts'
 import { snapshotOf } from './sqlite-snapshot.ts'
 import { toSqliteValues } from './sqlite-values.ts'
-import { startWriter } from './sqlite-writer-client.ts'
+import { startWriter, type Writer } from './sqlite-writer-client.ts'
 
 /** Kysely would send one statement at a time; the writer's own queue is there to take many. */
 class QueueingAdapter extends SqliteAdapter {
@@ -28,8 +29,9 @@ export interface SqliteEngine extends Engine {
  * thread only reads. A second process may write too (commands beside a running service) and waits its turn.
  */
 export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const writer = await startWriter(file)
+  const writer = await startWriterOn(file).catch(error => {
+    throw toStartError(file, error)
+  })
   const reader = openReader(file)
   const { subscribe, deliver } = createListeners(log)
   const group = createGroupCommit(writer, deliver)
@@ -82,18 +84,46 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
   }
 }
 
+async function startWriterOn(file: string): Promise<Writer> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  return startWriter(file)
+}
+
+/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: nothing that passes by itself. */
+const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
+const BUSY_CODE = 5
+
+/** At the start: what the operator can mend in a place is said as that; everything else stays what it is. */
+function toStartError(file: string, error: unknown): unknown {
+  const { message, syscall } = error as NodeJS.ErrnoException
+  if (syscall === undefined && !UNUSABLE_CODES.has(primaryCode(error))) return error
+  return new CannotStart(
+    `${file} cannot be used (${message}). Check that it is Keyway's own and that this user may write there.`,
+  )
+}
+
+/** SQLite's result code without its extension; 0 where something else failed. */
+function primaryCode(error: unknown): number {
+  return ((error as { errcode?: number }).errcode ?? 0) & 0xff
+}
+
 /**
  * Keeps this data folder for one serving process until the returned function is called or the process ends.
  * Null when another process has it.
+ *
+ * @throws CannotStart where nothing can be written
  */
 export function lockDataDir(dataDir: string): (() => void) | null {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  const lock = new DatabaseSync(join(dataDir, 'serve.lock'), { timeout: 0 })
+  const file = join(dataDir, 'serve.lock')
+  let lock: DatabaseSync | undefined
   try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    lock = new DatabaseSync(file, { timeout: 0 })
     lock.exec('begin exclusive')
-  } catch {
-    lock.close()
-    return null
+  } catch (error) {
+    lock?.close()
+    if (primaryCode(error) === BUSY_CODE) return null
+    throw toStartError(file, error)
   }
   return () => lock.close()
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -112,6 +113,26 @@ describe('starting and stopping', () => {
     const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: '0' })
     assert.equal(code, 78)
     assert.equal(stderr.trim().split('\n').length, 1, stderr)
+  })
+
+  test('places that cannot be used are one sentence and status 78 each', async t => {
+    const settings = await defaults(t)
+    const folder = settings.KEYWAY_DATA_DIR!
+    mkdirSync(join(folder, 'locked/serve.lock'), { recursive: true })
+    mkdirSync(join(folder, 'other'))
+    writeFileSync(join(folder, 'other/keyway.db'), 'this is no database '.repeat(500))
+    writeFileSync(join(folder, 'other/secret'), randomBytes(32).toString('base64'))
+    for (const [named, given] of [
+      ['other/keyway.db', { KEYWAY_DATA_DIR: join(folder, 'other') }],
+      ['other/secret/x.db', { KEYWAY_DATABASE_URL: `sqlite:${join(folder, 'other/secret/x.db')}` }],
+      ['other/secret/journal', { KEYWAY_JOURNAL_DIR: join(folder, 'other/secret/journal') }],
+      ['serve.lock', { KEYWAY_DATA_DIR: join(folder, 'locked') }],
+    ] as const) {
+      const { code, stderr } = await keyway(['serve'], { ...settings, ...given })
+      assert.equal(code, 78, stderr)
+      assert.equal(stderr.trim().split('\n').length, 1, stderr)
+      assert.ok(stderr.includes(named), stderr)
+    }
   })
 
   test('wrong settings are listed with status 78 before anything is made', async t => {
