@@ -23,6 +23,7 @@ import {
   RELOAD_INTERVAL_WITHOUT_EVENTS,
 } from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
+import { openPepper } from './users/onboarding.ts'
 import { createUsers } from './users/users.ts'
 
 /** Every verb on one opened database: what the server, the commands and the tests are composed of. */
@@ -46,6 +47,7 @@ export async function openServices(config: Config, log: Log = createLog(config.l
       secrets,
     })
     await services.signingKeys.load()
+    await openPepper(services.storage, secrets)
     return services
 
     async function withJournal(plain: DatabaseStorage): Promise<DatabaseStorage> {

@@ -49,6 +49,8 @@ export async function openJournal(folder: string, clock: Clock): Promise<Journal
   let waiting: string[] = []
   let writing: Promise<void> = Promise.resolve()
   let next: Promise<void> | null = null
+  // A journal says when it began, so that a restore can tell whether it knows everything since the backup.
+  if (!(await readdir(folder)).some(name => name.endsWith(SUFFIX))) await fileOfToday()
 
   return {
     append(entries) {

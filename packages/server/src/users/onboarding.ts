@@ -106,9 +106,10 @@ const PEPPER_BYTES = 32
 
 /**
  * The key that address hashes are made under. It lives in the database, sealed, rather than being derived
- * from `KEYWAY_SECRET`: that one rotates, and a rotation must not make old addresses look new.
+ * from `KEYWAY_SECRET`: that one rotates, and a rotation must not make old addresses look new. It is made at the
+ * first start, so that no backup is older than it. @throws SealError
  */
-async function openPepper(storage: Storage, secrets: Secrets): Promise<Buffer> {
+export async function openPepper(storage: Storage, secrets: Secrets): Promise<Buffer> {
   const { instance } = storage.store
   const sealed =
     (await instance.find(PEPPER)) ??

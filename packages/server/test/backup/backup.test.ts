@@ -207,6 +207,23 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
   })
 })
 
+test('a journal knows everything from the first start on, also where nothing had happened yet', async t => {
+  const settings = await freshSettings('sqlite', t)
+  const links = createPrintedLinks()
+  const node = await startNode(t, settings, links)
+  const file = join(settings.KEYWAY_DATA_DIR!, 'empty.keyway')
+  await done(keyway(settings, 'backup', file))
+  await signIn(node.origin, links, 'first@example.com')
+  await node.close()
+  const target = await freshSettings('sqlite', t)
+  const journal = join(settings.KEYWAY_DATA_DIR!, 'journal')
+  await done(keyway(target, 'restore', file, '--journal', journal))
+  const restored = await startNode(t, target, links)
+  const again = await signIn(restored.origin, links, 'first@example.com')
+  const me = await call(restored.origin, 'GET', '/v1/me', { token: again.access_token })
+  assert.equal(me.body.balance.amount, '0.00', 'nothing is granted twice')
+})
+
 for (const engine of ['sqlite', 'postgres'] as const) {
   describe(`changing the secret on ${engine}`, { skip: engine === 'postgres' && postgresMissing() }, () => {
     test('reseal rewraps all of it while serving, and the old secret can go', {
