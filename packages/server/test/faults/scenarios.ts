@@ -6,10 +6,11 @@ import { call } from '../support/nodes.ts'
 import { withClient } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { temporaryFolder } from '../support/serve.ts'
+import { during, failOver, killLoop } from './acts.ts'
 import { diskFull } from './disk.ts'
 import { failNthStoreCall } from './nth-call.ts'
 import { rollingRestart } from './rolling-restart.ts'
-import { type ScenarioResult, type World, withWorld } from './world.ts'
+import { type ScenarioResult, withWorld } from './world.ts'
 
 export interface Scenario {
   name: string
@@ -21,44 +22,6 @@ export interface Scenario {
 }
 
 const SECOND = 1000
-
-async function ready(origin: string, ms: number): Promise<number> {
-  const started = performance.now()
-  while (performance.now() - started < ms) {
-    const answer = await call(origin, 'GET', '/readyz', {}, 2_000).catch(() => null)
-    if (answer?.status === 200) return performance.now() - started
-    await wait(25)
-  }
-  return Number.POSITIVE_INFINITY
-}
-
-/** Kills a node at a random moment, and starts it again, over and over. */
-async function killLoop(world: World, rounds: number): Promise<void> {
-  const startups: number[] = []
-  for (let round = 0; round < rounds; round++) {
-    await wait(100 + world.random.below(700))
-    const node = round % world.origins.length
-    await world.killNode(node)
-    world.faults++
-    startups.push(await world.startNode(node))
-  }
-  world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
-}
-
-/** Ten seconds of a fault with some time to breathe around it. */
-async function during(world: World, scale: number, begin: () => unknown, end: () => unknown): Promise<void> {
-  for (let round = 0; round < Math.max(1, Math.round(2 * scale)); round++) {
-    await wait(500 + world.random.below(500))
-    await begin()
-    world.faults++
-    await wait((2 + world.random.below(3)) * SECOND * Math.max(0.5, scale))
-    await end()
-    const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
-    world.notes.push(`serving ${Math.round(took)} ms after it was over`)
-    if (took > 5 * SECOND) world.history.violations.push(`not serving 5 s after it was over (${took} ms)`)
-    await wait(500)
-  }
-}
 
 export const scenarios: Scenario[] = [
   {
@@ -337,30 +300,5 @@ export const scenarios: Scenario[] = [
   },
   { name: 'rolling restart behind a balancer', needs: ['postgres'], run: rollingRestart },
 ]
-
-/** The primary is gone for good; every acknowledged write is on the standby. */
-function failOver(seed: number, scale: number): Promise<ScenarioResult> {
-  return withWorld(seed, { engine: 'postgres' }, async world => {
-    const old = world.postgres!
-    const standby = await old.startStandby(true)
-    try {
-      return await world.live(async () => {
-        await wait(4 * SECOND * Math.max(0.3, scale))
-        await old.crash()
-        world.faults++
-        await standby.promote()
-        world.postgres = standby
-        for (const wire of [...world.wires, ...world.eventWires]) wire.leadTo(standby.url)
-        const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
-        world.notes.push(`serving ${Math.round(took)} ms after the standby took over`)
-        if (took > 5 * SECOND)
-          world.history.violations.push(`not serving 5 s after the failover (${took} ms)`)
-        await wait(3 * SECOND * Math.max(0.3, scale))
-      })
-    } finally {
-      await standby.remove()
-    }
-  })
-}
 
 export const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'

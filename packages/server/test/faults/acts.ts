@@ -1,0 +1,73 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { call } from '../support/nodes.ts'
+import { type ScenarioResult, type World, withWorld } from './world.ts'
+
+const SECOND = 1000
+
+/** Kills a node at a random moment, and starts it again, over and over. */
+export async function killLoop(world: World, rounds: number): Promise<void> {
+  const startups: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    await wait(100 + world.random.below(700))
+    const node = round % world.origins.length
+    await world.killNode(node)
+    world.faults++
+    startups.push(await world.startNode(node))
+  }
+  world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
+}
+
+/** Ten seconds of a fault with some time to breathe around it. */
+export async function during(
+  world: World,
+  scale: number,
+  begin: () => unknown,
+  end: () => unknown,
+): Promise<void> {
+  for (let round = 0; round < Math.max(1, Math.round(2 * scale)); round++) {
+    await wait(500 + world.random.below(500))
+    await begin()
+    world.faults++
+    await wait((2 + world.random.below(3)) * SECOND * Math.max(0.5, scale))
+    await end()
+    const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
+    world.notes.push(`serving ${Math.round(took)} ms after it was over`)
+    if (took > 5 * SECOND) world.history.violations.push(`not serving 5 s after it was over (${took} ms)`)
+    await wait(500)
+  }
+}
+
+/** The primary is gone for good; every acknowledged write is on the standby. */
+export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
+  return withWorld(seed, { engine: 'postgres' }, async world => {
+    const old = world.postgres!
+    const standby = await old.startStandby(true)
+    try {
+      return await world.live(async () => {
+        await wait(4 * SECOND * Math.max(0.3, scale))
+        await old.crash()
+        world.faults++
+        await standby.promote()
+        world.postgres = standby
+        for (const wire of [...world.wires, ...world.eventWires]) wire.leadTo(standby.url)
+        const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
+        world.notes.push(`serving ${Math.round(took)} ms after the standby took over`)
+        if (took > 5 * SECOND)
+          world.history.violations.push(`not serving 5 s after the failover (${took} ms)`)
+        await wait(3 * SECOND * Math.max(0.3, scale))
+      })
+    } finally {
+      await standby.remove()
+    }
+  })
+}
+
+async function ready(origin: string, ms: number): Promise<number> {
+  const started = performance.now()
+  while (performance.now() - started < ms) {
+    const answer = await call(origin, 'GET', '/readyz', {}, 2_000).catch(() => null)
+    if (answer?.status === 200) return performance.now() - started
+    await wait(25)
+  }
+  return Number.POSITIVE_INFINITY
+}
