@@ -47,29 +47,31 @@ export function createSend(deps: MagicLinkDeps) {
         const tooMany = refusal(buckets, await tx.magicLinks.lockSends(buckets.map(asked), now), now)
         if (tooMany) return tooMany
         const expiresAt = now + MAGIC_LINK_LIFETIME
-        await tx.magicLinks.recordSend(
-          buckets.map(bucket => bucket.name),
-          now,
-        )
-        await tx.magicLinks.insert({
-          id: proof.loginId,
-          tokenHash: sha256(proof.token),
-          codeHash: proof.codeHash,
-          email: wanted.email,
-          appId: wanted.appId,
-          createdAt: now,
-          expiresAt,
-          usedAt: null,
-          codeTries: 0,
-        })
-        await outbox.enqueue(tx, {
-          id: proof.mailId,
-          recipient: wanted.email,
-          userId: null,
-          content: { kind: 'sign_in', link, code: proof.code, expiresAt },
-          now,
-          sendBefore: expiresAt - MIN_VALIDITY_LEFT,
-        })
+        await Promise.all([
+          tx.magicLinks.recordSend(
+            buckets.map(bucket => bucket.name),
+            now,
+          ),
+          tx.magicLinks.insert({
+            id: proof.loginId,
+            tokenHash: sha256(proof.token),
+            codeHash: proof.codeHash,
+            email: wanted.email,
+            appId: wanted.appId,
+            createdAt: now,
+            expiresAt,
+            usedAt: null,
+            codeTries: 0,
+          }),
+          outbox.enqueue(tx, {
+            id: proof.mailId,
+            recipient: wanted.email,
+            userId: null,
+            content: { kind: 'sign_in', link, code: proof.code, expiresAt },
+            now,
+            sendBefore: expiresAt - MIN_VALIDITY_LEFT,
+          }),
+        ])
         return null
       },
       async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),

@@ -36,20 +36,25 @@ export function createVerify(deps: MagicLinkDeps) {
         const claimed = await findLink(tx, proof)
         if (!claimed || !matches(claimed, proof)) return { refused: 'magic_link_invalid' }
         await lockAddress(tx, claimed.email)
+        const known = await lockAccount(tx, claimed.email)
+        // After the account, since counting a try locks the link; before anything is told of the account.
         if ('code' in proof && !(await provesCode(tx, claimed, proof.code))) {
           return { refused: 'magic_link_invalid' }
         }
-        const known = await lockAccount(tx, claimed.email)
         if (known?.status === 'suspended') return { refused: 'account_suspended' }
         const link = await tx.magicLinks.consume(claimed.id, clock.now())
         if (!link) return { refused: await whySpent(tx, claimed.id) }
-        await tx.magicLinks.consumeOthers(link.email, link.id, clock.now())
-
-        const user = known ?? (await createAccount(tx, account, caller))
-        const session = await sessions.open(tx, user, { ...prepared, appId: link.appId })
-        await tx.securityEvents.insert(
-          securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: session.id }),
-        )
+        // Independent of each other, so they are under way together.
+        const [user] = await Promise.all([
+          known ?? createAccount(tx, account, caller),
+          tx.magicLinks.consumeOthers(link.email, link.id, clock.now()),
+        ])
+        const [session] = await Promise.all([
+          sessions.open(tx, user, { ...prepared, appId: link.appId }),
+          tx.securityEvents.insert(
+            securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
+          ),
+        ])
         return { user, session, isNewUser: user.id === account.user.id }
       },
       store => signedIn(store, prepared.id, account),

@@ -60,30 +60,49 @@ async function attemptOnce<Outcome>(
 ): Promise<Attempt<Outcome>> {
   const { client, release } = await connections.acquire()
   const events: Event[] = []
+  let open = true
   let committing = false
   try {
-    await client.query('begin isolation level read committed')
+    // Nothing waits for BEGIN's answer: what makes it fail (a transaction that failed, a server on its way down, a
+    // broken line) makes the statement behind it fail as well.
+    const begun = client.query('begin isolation level read committed')
+    begun.catch(() => {})
     const outcome = await work({
-      execute: (sql, parameters) => run(client, sql, parameters),
+      async execute(sql, parameters) {
+        // What a failed transaction left running must not go on outside of it.
+        if (!open) throw new Error('this transaction has ended')
+        return run(client, sql, parameters)
+      },
       publish: event => events.push(event),
     })
-    if (events.length > 0 && carrier.notification) {
-      const { sql, parameters } = carrier.notification(events)
-      await run(client, sql, parameters)
-    }
+    open = false
+    await begun
     committing = true
-    const committed = await client.query('commit')
+    const committed = await commit(client, carrier, events)
     // An aborted transaction answers COMMIT with ROLLBACK, without an error.
     if (committed.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
     release()
     return { outcome, events }
   } catch (error) {
+    open = false
     const broken = !(await rollBack(client, error))
     release(broken)
     if (isRetryable(error)) return { retry: error, events }
     if (committing && isConnectionError(error)) return { unknownCommit: error, events }
     throw toStorageError(error)
   }
+}
+
+/** The events leave with the commit, in one write: where they fail COMMIT is answered with ROLLBACK. */
+async function commit(
+  client: pg.PoolClient,
+  carrier: EventCarrier,
+  events: Event[],
+): Promise<pg.QueryResult> {
+  const notification = events.length > 0 ? carrier.notification?.(events) : undefined
+  const notified = notification && run(client, notification.sql, notification.parameters)
+  const [committed] = await Promise.all([client.query('commit'), notified])
+  return committed
 }
 
 /** Whether the connection can be used again. */

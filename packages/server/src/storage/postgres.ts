@@ -49,7 +49,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
 
 /** PostgreSQL, or what speaks its protocol. Several nodes share one. */
 export async function openPostgres(url: string, carrier: Config['events'], log: Log): Promise<Engine> {
-  const pool = new pg.Pool({ ...connectionOptions(url), max: POOL_SIZE })
+  const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: POOL_SIZE })
   // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
   const connections = toConnections(pool)

@@ -25,19 +25,30 @@ export async function lockSends(db: Db, buckets: AskedBucket[], now: Instant): P
     )
     .returning(['bucket', 'count'])
     .execute()
+  const counts = new Map(locked.map(row => [row.bucket, row.count]))
+  const isOnlyLock = buckets.every(({ limits }) => limits.length === 0)
+  const times = isOnlyLock ? new Map<string, Instant>() : await readTimes(db, buckets, names, counts, now)
+  return buckets.map(({ name, limits }) => {
+    const count = counts.get(name) ?? 0
+    const nthLast = new Map(limits.map(limit => [limit, times.get(point(name, count - limit + 1)) ?? null]))
+    return { bucket: name, count, nthLast }
+  })
+}
+
+async function readTimes(
+  db: Db,
+  buckets: AskedBucket[],
+  names: string[],
+  counts: ReadonlyMap<string, number>,
+  now: Instant,
+): Promise<Map<string, Instant>> {
   await db
     .updateTable('sends')
     .set({ sent_at: now })
     .where('bucket', 'in', names)
     .where('sent_at', '>', now)
     .execute()
-  const counts = new Map(locked.map(row => [row.bucket, row.count]))
-  const times = await readPoints(db, buckets, counts)
-  return buckets.map(({ name, limits }) => {
-    const count = counts.get(name) ?? 0
-    const nthLast = new Map(limits.map(limit => [limit, times.get(point(name, count - limit + 1)) ?? null]))
-    return { bucket: name, count, nthLast }
-  })
+  return readPoints(db, buckets, counts)
 }
 
 async function readPoints(
