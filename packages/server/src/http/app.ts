@@ -178,7 +178,9 @@ export function createApp(options: AppOptions): HttpApp {
   ): Promise<Answer> {
     const { incoming, caller, requestId } = request
     const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
-    const principal = await working(declared, () => authenticate(declared.access, incoming, caller))
+    const { access } = declared
+    const principal =
+      access === 'public' ? null : await working(declared, () => authenticate(access, incoming, caller))
     const params = readParams()
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
     const query = declared.query && validate(declared.query, rawQuery)
@@ -188,7 +190,10 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   /** A busy node is alive: killing it for its load would pass the load on to the next, so probes always pass. */
-  async function working<Outcome>({ path }: Route, work: () => Outcome | Promise<Outcome>): Promise<Outcome> {
+  function working<Outcome>(
+    { path }: Route,
+    work: () => Outcome | Promise<Outcome>,
+  ): Outcome | Promise<Outcome> {
     return path === '/livez' || path === '/readyz' ? work() : workLimit.during(work)
   }
 
