@@ -11,16 +11,16 @@ import {
   MAX_BUFFERED_BYTES,
   refusalOf,
 } from './agent-connection.ts'
+import { createDeadlines, type Deadlines } from './deadlines.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
 import { type ReadFrame, readFrame } from './frames.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
-import type { Relay } from './relay.ts'
 import { createRenewals } from './renewals.ts'
 import type { StandingQuestions } from './standing-questions.ts'
 import type { Sweep } from './sweep.ts'
-import { createWheel, type Wheel } from './wheel.ts'
 
 export interface ConnectionsDeps {
   clock: Clock
@@ -45,7 +45,7 @@ export interface Connections {
   disconnect(userId: string, target: string): number
   end(connection: AgentConnection, code: CloseCode, reason: CloseReason): void
   announceDraining(closeInSeconds: number): void
-  tick: Wheel['turn']
+  tick: Deadlines['check']
   /** Every socket that is not closed yet, those on their way out included. */
   readonly sockets: ReadonlySet<HubSocket>
 }
@@ -55,7 +55,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   const sockets = new Set<HubSocket>()
   const renewals = createRenewals({ ...deps, send, sendError, end })
   const deliveries = createDeliveries({ ...deps, send, sendError, writeBytes })
-  const wheel = createWheel({ ...deps, send, end, forget })
+  const deadlines = createDeadlines({ ...deps, send, end, forget })
 
   return {
     take,
@@ -70,7 +70,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
         if (connection.state === 'open') send(connection, frame)
       }
     },
-    tick: wheel.turn,
+    tick: deadlines.check,
     sockets,
   }
 
@@ -113,7 +113,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     connection.state = 'open'
     send(connection, connection.ready(now))
     presence.came(connection)
-    wheel.noticeExpiry(connection, now)
+    deadlines.noticeExpiry(connection, now)
   }
 
   function onClose(this: WebSocket): void {

@@ -2,8 +2,8 @@ import type { AgentFrame, FrameErrorCode, ServerFrame } from '@keyway/sdk/protoc
 import type { Clock } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { encodeMessage } from './frames.ts'
+import type { Relay } from './node-relay.ts'
 import type { Registry } from './registry.ts'
-import type { Relay } from './relay.ts'
 
 export interface DeliveriesDeps {
   clock: Clock

@@ -65,7 +65,7 @@ test('10,000 connections on one node renew in place without one drop', { timeout
     `all at once renewed: p50 ${ms(quantile(waits, 0.5))}, p99 ${ms(quantile(waits, 0.99))}, last ${ms(Math.max(...waits))}`,
   )
   t.diagnostic(`a connection: ${grown('heapBytes')} KiB of heap, ${grown('residentBytes')} KiB resident`)
-  t.diagnostic(`one turn of the wheel ${after.turnMs.toFixed(2)} ms`)
+  t.diagnostic(`one check of all deadlines ${after.turnMs.toFixed(2)} ms`)
   t.diagnostic(`drops ${agents.filter(line => line.closed !== undefined).length} of ${AGENTS}`)
   assert.deepEqual([...new Set(idlers.map(line => line.closed))], [4408])
   assert.equal(agents.filter(line => line.closed !== undefined).length, 0)

@@ -8,7 +8,7 @@ export interface Measured {
   resources: number
   heapBytes: number
   residentBytes: number
-  /** One pass of the wheel over all connections. */
+  /** One check of the deadlines of all connections. */
   turnMs: number
 }
 

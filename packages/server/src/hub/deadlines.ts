@@ -4,7 +4,7 @@ import { type AgentConnection, type Ending, MAX_BUFFERED_BYTES } from './agent-c
 import type { Registry } from './registry.ts'
 import type { Sweep } from './sweep.ts'
 
-export interface WheelDeps {
+export interface DeadlinesDeps {
   clock: Clock
   registry: Registry
   sweep: Pick<Sweep, 'canSee'>
@@ -14,17 +14,17 @@ export interface WheelDeps {
 }
 
 /** What time brings to every connection: its end, its notice, its heartbeat. */
-export interface Wheel {
+export interface Deadlines {
   /** One pass over all connections instead of timers for each. */
-  turn(): void
+  check(): void
   /** Sends `token_expiring` when it is due. */
   noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
-export function createWheel({ clock, registry, sweep, send, end, forget }: WheelDeps): Wheel {
-  return { turn, noticeExpiry }
+export function createDeadlines({ clock, registry, sweep, send, end, forget }: DeadlinesDeps): Deadlines {
+  return { check, noticeExpiry }
 
-  function turn(): void {
+  function check(): void {
     const now = clock.now()
     const blind = !sweep.canSee(now)
     for (const connection of registry.byId.values()) {
