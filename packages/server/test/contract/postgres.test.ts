@@ -68,7 +68,8 @@ describe('postgres', { skip: postgresMissing() }, () => {
         await tx.instance.replace(two, `by ${one}`)
       })
     await Promise.all([update('a', 'b'), update('b', 'a')])
-    assert.equal(runs, 3)
+    // One of the two is always undone; on a busy machine they may meet once more.
+    assert.ok(runs >= 3, `${runs} runs`)
     assert.equal(await storage.store.instance.find('a'), await storage.store.instance.find('b'))
   })
 
