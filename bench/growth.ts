@@ -45,6 +45,9 @@ const rows: Row[] = subjects.map(({ keys, server, runs }) => ({
   'requests/s': Math.round(median(runs.map(run => run.perSecond))),
   [`of ${SIZES[0]}`]: spread(ratiosOf(runs, run => run.perSecond)),
   'CPU µs': median(runs.map(run => run.cpuMicroseconds)),
+  [`CPU of ${SIZES[0]}`]: spread(
+    runs.map((run, round) => smallest!.runs[round]!.cpuMicroseconds / run.cpuMicroseconds),
+  ),
   'p99 ms': median(runs.map(run => run.p99)),
 }))
 const ratios = ratiosOf(subjects.at(-1)!.runs, run => run.perSecond)

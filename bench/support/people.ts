@@ -88,7 +88,7 @@ function tablesOf({ link, account, session }: People): Table[] {
 }
 
 export function addPeopleSqlite(file: string, people: People): void {
-  const database = new DatabaseSync(file, { timeout: 5000 })
+  const database = new DatabaseSync(file, { timeout: 30_000 })
   database.exec('begin immediate')
   for (const [name, columns, row] of tablesOf(people)) {
     const insert = database.prepare(
