@@ -11,7 +11,8 @@ import { clusterUrl, databaseUrl } from '../../packages/server/test/support/post
 /** One user to so many keys. */
 const KEYS_PER_USER = 10
 export const SECRET = Buffer.alloc(32, 7).toString('base64')
-const CREATED_AT = Date.UTC(2026, 0, 1)
+/** Just used: the first use of a key that slept for months is told to its owner by mail. */
+const CREATED_AT = Date.now()
 
 export interface BenchDatabase extends AsyncDisposable {
   /** Settings of the service that serves it. */
@@ -99,8 +100,8 @@ function fillSqlite(file: string, keys: number): void {
     `insert into users (id, email, role, status, created_at) values (?, ?, 'user', 'active', ?)`,
   )
   const key = database.prepare(
-    `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at)
-     values (?, ?, 'service-sdk', ?, ?, null, '[]', '[]', ?)`,
+    `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at, last_used_at)
+     values (?, ?, 'service-sdk', ?, ?, null, '[]', '[]', ?, ?)`,
   )
   // Indexes are made once at the end: row by row, their random order costs an hour at ten million.
   const indexes = database
@@ -112,9 +113,16 @@ function fillSqlite(file: string, keys: number): void {
   database.exec('begin')
   for (let n = 0; n < keys; n++) {
     const userId = benchId(1, Math.floor(n / KEYS_PER_USER))
-    if (n % KEYS_PER_USER === 0) user.run(userId, `user${n}@example.com`, CREATED_AT + n)
+    if (n % KEYS_PER_USER === 0) user.run(userId, `user${n}@example.com`, CREATED_AT)
     const text = benchKey(n)
-    key.run(benchId(2, n), userId, hash('sha256', text, 'base64url'), text.slice(0, 12), CREATED_AT + n)
+    key.run(
+      benchId(2, n),
+      userId,
+      hash('sha256', text, 'base64url'),
+      text.slice(0, 12),
+      CREATED_AT,
+      CREATED_AT,
+    )
     if (n % 100_000 === 99_999) database.exec('commit; begin')
   }
   database.exec('commit')
@@ -135,8 +143,8 @@ async function fillPostgres(url: string, keys: number): Promise<void> {
       [users.map(n => benchId(1, n)), CREATED_AT],
     )
     await client.query(
-      `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at)
-       select id, user_id, 'service-sdk', key_hash, 'svc_00000000', null, '[]', '[]', $4
+      `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at, last_used_at)
+       select id, user_id, 'service-sdk', key_hash, 'svc_00000000', null, '[]', '[]', $4, $4
        from unnest($1::text[], $2::text[], $3::text[]) as k (id, user_id, key_hash)`,
       [
         numbers.map(n => benchId(2, n)),
