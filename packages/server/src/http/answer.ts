@@ -21,7 +21,13 @@ export function created(body: unknown): Answer {
 export const NO_CONTENT: Answer = { status: 204 }
 
 /** An API answer loads nothing, runs nothing, and is framed nowhere. */
-const CONTENT_SECURITY_POLICY = "default-src 'none'; frame-ancestors 'none'"
+const FIXED = {
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+}
+const FIXED_HEADERS = Object.entries(FIXED).flat()
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
  * Every header is given together with the answer: the adapter writes a plain object straight to the socket,
@@ -31,16 +37,25 @@ export function toResponse(answer: Answer, requestId: string, cors: Record<strin
   return new Response(bodyOf(answer), { status: answer.status, headers: headersOf(answer, requestId, cors) })
 }
 
-/** The same answer without a Response; not for streams. */
+/**
+ * The same answer without a Response; not for streams. The headers go as one flat list, which Node writes as it
+ * stands: an object would be taken apart and checked name by name, 1 to 2 µs a request.
+ */
 export function writeAnswer(
   outgoing: ServerResponse,
   answer: Answer,
   requestId: string,
   cors: Record<string, string> | null,
 ): void {
-  const headers = headersOf(answer, requestId, cors)
   const body = bodyOf(answer)
-  if (body !== null) headers['Content-Length'] = String(Buffer.byteLength(body as string | Uint8Array))
+  const headers = ['X-Request-Id', requestId]
+  if (!answer.headers?.['Cache-Control']) headers.push('Cache-Control', 'no-store')
+  headers.push(...FIXED_HEADERS)
+  if (answer.body !== undefined) headers.push('Content-Type', answer.type ?? JSON_TYPE)
+  if (body !== null) headers.push('Content-Length', String(Buffer.byteLength(body as string | Uint8Array)))
+  for (const more of [answer.headers, cors]) {
+    if (more) headers.push(...Object.entries(more).flat())
+  }
   outgoing.writeHead(answer.status, headers)
   outgoing.end(body)
 }
@@ -53,11 +68,9 @@ function headersOf(
   const headers: Record<string, string> = {
     'X-Request-Id': requestId,
     'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-    'Referrer-Policy': 'no-referrer',
+    ...FIXED,
   }
-  if (answer.body !== undefined) headers['Content-Type'] = answer.type ?? 'application/json; charset=utf-8'
+  if (answer.body !== undefined) headers['Content-Type'] = answer.type ?? JSON_TYPE
   if (answer.headers) Object.assign(headers, answer.headers)
   if (cors) Object.assign(headers, cors)
   return headers
