@@ -4,7 +4,6 @@ import {
   HUB_EXPIRY_NOTICE_SECONDS,
   HUB_HEARTBEAT_SECONDS,
   HUB_SILENCE_SECONDS,
-  type ServerFrame,
 } from '@keyway/sdk/protocol'
 import { WebSocket } from 'ws'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
@@ -94,19 +93,6 @@ export class AgentConnection {
   lifetime(now: Instant): { expires_at: string; expires_in: number } {
     const seconds = Math.max(0, Math.floor((this.expiresAt - now) / SECOND))
     return { expires_at: toRfc3339(this.expiresAt), expires_in: seconds }
-  }
-
-  ready(now: Instant): ServerFrame {
-    return {
-      type: 'ready',
-      connection_id: this.id,
-      agent_id: this.userId,
-      key_id: this.keyId,
-      key_name: this.keyName,
-      scopes: this.scopes,
-      ...this.lifetime(now),
-      heartbeat_seconds: HUB_HEARTBEAT_SECONDS,
-    }
   }
 
   /** What time alone ends, or null. */

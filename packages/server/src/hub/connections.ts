@@ -13,7 +13,7 @@ import {
 } from './agent-connection.ts'
 import { createDeadlines, type Deadlines } from './deadlines.ts'
 import { createDeliveries, type Deliveries } from './deliveries.ts'
-import { type ReadFrame, readFrame } from './frames.ts'
+import { type ReadFrame, readFrame, readyFrame } from './frames.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
@@ -111,7 +111,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     }
     connection.accept(standing!)
     connection.state = 'open'
-    send(connection, connection.ready(now))
+    send(connection, readyFrame(connection, now))
     presence.came(connection)
     deadlines.noticeExpiry(connection, now)
   }

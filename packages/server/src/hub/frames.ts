@@ -1,5 +1,7 @@
 import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
-import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
+import { HUB_HEARTBEAT_SECONDS, HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
+import type { Instant } from '../clock.ts'
+import type { AgentConnection } from './agent-connection.ts'
 
 /** Bounds of the fields, in characters. */
 export const MAX_FRAME_ID_LENGTH = 128
@@ -30,6 +32,20 @@ export function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
         detail: '`type` must be one of "ping", "token", "send".',
         ...idOf(frame),
       }
+  }
+}
+
+/** The first frame of every connection: who it is, what it may, and until when. */
+export function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
+  return {
+    type: 'ready',
+    connection_id: connection.id,
+    agent_id: connection.userId,
+    key_id: connection.keyId,
+    key_name: connection.keyName,
+    scopes: connection.scopes,
+    ...connection.lifetime(now),
+    heartbeat_seconds: HUB_HEARTBEAT_SECONDS,
   }
 }
 
