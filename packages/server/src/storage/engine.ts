@@ -69,6 +69,8 @@ export interface Engine {
   snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
   /** Statements that make the engine refuse UPDATE and DELETE on a table. */
   appendOnly(table: string): string[]
+  /** Statements that make it refuse to empty such a table as a whole, where SQL has a word of its own for that. */
+  refuseTruncate(table: string): string[]
   readClock(): Promise<Instant>
   load?(): EngineLoad
   /** Copies that follow this database, as far as its user may know of them. */

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { VERSION } from '../version.ts'
-import { createDb, type Db, type Engine } from './engine.ts'
+import { type Connection, createDb, type Db, type Engine } from './engine.ts'
 import { MIGRATIONS, OLDEST_READER } from './migrations/index.ts'
 import type { Migration, Untyped } from './migrations/migration.ts'
 
@@ -114,7 +114,11 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
     await db.updateTable('schema_lock').set({ id: 1 }).where('id', '=', 1).execute()
     const missing = missingFrom(await appliedNames(db), migrations)
     for (const migration of missing) {
-      await migration.up({ db: withoutTypes(db), appendOnly: table => appendOnly(engine, tx, table) })
+      await migration.up({
+        db: withoutTypes(db),
+        appendOnly: table => executeAll(tx, engine.appendOnly(table)),
+        refuseTruncate: table => executeAll(tx, engine.refuseTruncate(table)),
+      })
       await db.insertInto('schema_migrations').values({ name: migration.name, applied_at: now }).execute()
     }
     const newest = migrations.at(-1)?.name
@@ -135,12 +139,8 @@ function withoutTypes(db: Db): Untyped {
   return db as unknown as Untyped
 }
 
-async function appendOnly(
-  engine: Engine,
-  tx: { execute(sql: string, parameters: readonly unknown[]): Promise<unknown> },
-  table: string,
-): Promise<void> {
-  for (const statement of engine.appendOnly(table)) await tx.execute(statement, [])
+async function executeAll(connection: Connection, statements: readonly string[]): Promise<void> {
+  for (const statement of statements) await connection.execute(statement, [])
 }
 
 /** unique_violation, duplicate_table, duplicate_object: another node made the same table in the same moment. */

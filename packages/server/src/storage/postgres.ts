@@ -89,6 +89,10 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
       `create function ${table}_refuse() returns trigger language plpgsql as $$ begin raise exception '${table} only grows'; end $$`,
       `create trigger ${table}_only_grows before update or delete on ${table} for each row execute function ${table}_refuse()`,
     ],
+    // TRUNCATE fires no trigger of rows. Also where it comes from a table that this one refers to, by CASCADE.
+    refuseTruncate: table => [
+      `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
+    ],
     async readClock() {
       const read = () =>
         execute(`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`, [])

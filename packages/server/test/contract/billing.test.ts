@@ -3,6 +3,12 @@ import { test } from 'node:test'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { anEntry, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
+/** SQLite has no TRUNCATE; what it makes of this DELETE inside, it must not do here. */
+const EMPTYING = {
+  sqlite: ['delete from ledger_entries where true', 'delete from ledger_entries'],
+  postgres: ['truncate ledger_entries', 'truncate users cascade', 'truncate only ledger_entries'],
+}
+
 forEachEngine(engine => {
   test('an entry moves the balance and shows what it became', async t => {
     const { storage } = await openTestStorage(engine, t)
@@ -66,6 +72,15 @@ forEachEngine(engine => {
     const run = (sql: string) => storage.engine.connection.execute(sql, [])
     await assert.rejects(run('update ledger_entries set amount = 5'), /only grows/)
     await assert.rejects(run('delete from ledger_entries'), /only grows/)
+    assert.equal((await storage.store.billing.ledger(id, { limit: 5, after: null })).rows[0]!.amount, 1)
+  })
+
+  test('the database itself refuses to empty the ledger, also from a table that it refers to', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { id } = await insertUser(storage.store)
+    await storage.store.billing.post(anEntry(id, 1))
+    const run = (sql: string) => storage.engine.connection.execute(sql, [])
+    for (const statement of EMPTYING[engine]) await assert.rejects(run(statement), /only grows/)
     assert.equal((await storage.store.billing.ledger(id, { limit: 5, after: null })).rows[0]!.amount, 1)
   })
 
