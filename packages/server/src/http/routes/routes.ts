@@ -6,13 +6,24 @@ import { accountRoutes } from './account.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
 import { appRoutes } from './apps.ts'
+import { type DocsOptions, docsRoutes } from './docs.ts'
+import { errorRoutes } from './errors.ts'
+import { type HealthOptions, healthRoutes } from './health.ts'
 import { hookRoutes } from './hooks.ts'
+import { hubRoutes } from './hub.ts'
+import { jwksRoutes } from './jwks.ts'
+import { type MetricsOptions, metricsRoutes } from './metrics.ts'
+import { type RootOptions, rootRoutes } from './root.ts'
+import { sdkRoutes } from './sdk.ts'
 import { sessionRoutes } from './sessions.ts'
 import { signInRoutes } from './sign-in.ts'
-import { type SystemOptions, systemRoutes } from './system.ts'
 import { tokenRoutes } from './tokens.ts'
 
-export interface RoutesOptions extends Omit<SystemOptions, 'services'> {
+export interface RoutesOptions
+  extends RootOptions,
+    MetricsOptions,
+    DocsOptions,
+    Omit<HealthOptions, 'services'> {
   services: HttpServices
   clock: Clock
   lifetimes: SessionLifetimes
@@ -22,7 +33,14 @@ export interface RoutesOptions extends Omit<SystemOptions, 'services'> {
 export function createRoutes(options: RoutesOptions): Route[] {
   const { services, clock, lifetimes } = options
   return [
-    ...systemRoutes(options),
+    ...rootRoutes(options),
+    ...jwksRoutes(services),
+    ...healthRoutes(options),
+    ...metricsRoutes(options),
+    ...docsRoutes(options),
+    ...sdkRoutes(),
+    ...errorRoutes(),
+    ...hubRoutes(options.publicUrl),
     ...signInRoutes(services),
     ...tokenRoutes(services),
     ...apiKeyRoutes(services, clock),

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
+
+/** Seconds; half of the minute by which a signing key is published before it is used. */
+const JWKS_MAX_AGE = 30
+
+const jwk = z.strictObject({
+  kty: z.literal('OKP'),
+  crv: z.literal('Ed25519'),
+  x: z.string(),
+  kid: z.string(),
+  alg: z.literal('EdDSA'),
+  use: z.literal('sig'),
+})
+
+export function jwksRoutes({ signingKeys }: Pick<HttpServices, 'signingKeys'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/.well-known/jwks.json',
+      operation: 'getSigningKeys',
+      tag: 'Service',
+      summary: 'The public signing keys (RFC 7517)',
+      description:
+        'A key is published at least a minute before it signs, and stays until nothing it signed is alive.',
+      access: 'public',
+      answers: [
+        {
+          status: 200,
+          description: 'A JWK Set.',
+          schema: z.strictObject({ keys: z.array(jwk) }),
+          example: {
+            keys: [
+              {
+                kty: 'OKP',
+                crv: 'Ed25519',
+                x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
+                kid: '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11',
+                alg: 'EdDSA',
+                use: 'sig',
+              },
+            ],
+          },
+        },
+      ],
+      errors: [],
+      handle({ incoming }) {
+        const body = JSON.stringify(signingKeys.jwks())
+        const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+        const headers = { 'Cache-Control': `public, max-age=${JWKS_MAX_AGE}`, ETag: etag }
+        const isKnown = incoming.headers['if-none-match']?.split(',').some(known => known.trim() === etag)
+        return isKnown ? { status: 304, headers } : { status: 200, body, headers }
+      },
+    }),
+  ]
+}
