@@ -251,8 +251,11 @@ export function createApp(options: AppOptions): HttpApp {
     const elsewhere = loopbackRedirect(context)
     if (elsewhere) return redirect(elsewhere, requestId)
     const response = await workLimit.during(() => pages!.fetch(context.req.raw, context.env))
-    const isUnknown =
-      response.status === 404 && response.headers.get('content-type')?.startsWith('text/plain')
+    // What is no page in plain text is for this place to say: whoever asks is no browser.
+    const isPlain = response.headers.get('content-type')?.startsWith('text/plain') ?? false
+    const isUnknown = isPlain && response.status === 404
+    const allowed = isPlain && response.status === 405 ? response.headers.get('Allow') : null
+    if (allowed) return refuse(methodNotAllowed(allowed), requestId, 'none', context, { Allow: allowed })
     // Whoever is not signed in goes on from there to /sign-in.
     if (isUnknown && context.req.path === '/') return redirect('/keys', requestId)
     if (isUnknown) return refuse(notFound(), requestId, 'none', context)

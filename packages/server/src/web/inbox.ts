@@ -3,7 +3,7 @@ import { html, raw } from 'hono/html'
 import { parseEmailAddress } from '../users/user.ts'
 import type { InboxItem, PageContext, PageInbox, PageKit, PageVariables } from './kit.ts'
 import { empty, type Html, pageHead, time } from './layout.ts'
-import { notFound } from './problem.ts'
+import { notFound, wantsJson } from './problem.ts'
 import { words } from './words.ts'
 
 /** A mail is somebody else's HTML: no script, no form, no request of any kind. Its links open a new tab. */
@@ -37,11 +37,6 @@ async function mailsFor(inbox: PageInbox, c: PageContext): Promise<InboxItem[]> 
   if (!to) return inbox.list(null)
   const recipient = parseEmailAddress(to)
   return recipient ? inbox.list(recipient) : []
-}
-
-function wantsJson(c: PageContext): boolean {
-  const accept = c.req.header('accept') ?? ''
-  return accept.includes('application/json') && !accept.includes('text/html')
 }
 
 async function find(inbox: PageInbox, c: PageContext): Promise<InboxItem> {

@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { Hono, type Next } from 'hono'
 import { isLoopbackHost } from '../network.ts'
 import { accountPages } from './account.ts'
 import { agentPages } from './agents.ts'
@@ -7,9 +7,16 @@ import { createCookies } from './cookies.ts'
 import { createForms } from './forms.ts'
 import { inboxPages } from './inbox.ts'
 import { keyPages } from './keys.ts'
-import { type PageKit, type PageServices, type PageVariables, Redirect, type RequestFacts } from './kit.ts'
+import {
+  type PageContext,
+  type PageKit,
+  type PageServices,
+  type PageVariables,
+  Redirect,
+  type RequestFacts,
+} from './kit.ts'
 import { page } from './layout.ts'
-import { notFound, renderProblem } from './problem.ts'
+import { methodNotAllowed, notFound, renderProblem, wantsHtml, wantsJson } from './problem.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 import { createStreams } from './streams.ts'
@@ -58,7 +65,11 @@ export function createPages(services: PageServices & RequestFacts): Hono<PageVar
   const kit = createKit(services, assets)
   const headers = pageHeaders(services.publicUrl)
   const app = new Hono<PageVariables>()
-  app.onError((error, c) => renderProblem(kit, c, error))
+  app.onError((error, c) => {
+    // Who asks for JSON is told by the HTTP edge, which makes a problem document of it.
+    if (wantsJson(c) && !(error instanceof Redirect)) throw error
+    return renderProblem(kit, c, error)
+  })
   app.use(async (c, next) => {
     for (const [name, value] of headers) c.header(name, value)
     await next()
@@ -77,13 +88,24 @@ export function createPages(services: PageServices & RequestFacts): Hono<PageVar
   sessionPages(app, kit)
   accountPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
+  // Last, so that a page that is hidden from somebody stays hidden under every method.
+  app.use((c, next) => otherMethod(app, kit, c, next))
   // Plain text is for the HTTP edge, which makes a problem document of it for whoever is no browser.
-  app.notFound(c =>
-    c.req.header('accept')?.includes('text/html')
-      ? renderProblem(kit, c, notFound())
-      : c.text('not found', 404),
-  )
+  app.notFound(c => (wantsHtml(c) ? renderProblem(kit, c, notFound()) : c.text('not found', 404)))
   return app
+}
+
+/** A page of ours under a method that it does not answer: 405, and which it does (RFC 9110 section 15.5.6). */
+async function otherMethod(app: Hono<PageVariables>, kit: PageKit, c: PageContext, next: Next) {
+  const answered = ['GET', 'POST'].filter(method =>
+    app.router.match(method, c.req.path)[0].some(([[, route]]) => route.method === method),
+  )
+  if (answered.length === 0) return next()
+  const allowed = answered.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  const allow = [...allowed, 'OPTIONS'].join(', ')
+  c.header('Allow', allow)
+  if (c.req.method === 'OPTIONS') return c.body(null, 204)
+  return wantsHtml(c) ? renderProblem(kit, c, methodNotAllowed(allow)) : c.text('method not allowed', 405)
 }
 
 function createKit(services: PageServices & RequestFacts, assets: Assets): PageKit {

@@ -25,6 +25,18 @@ export function notFound(): KeywayError {
   return new KeywayError('not_found', words.errors.notFoundLead)
 }
 
+export function methodNotAllowed(allow: string): KeywayError {
+  return new KeywayError('method_not_allowed', words.errors.methodLead(allow))
+}
+
+export function wantsHtml(c: PageContext): boolean {
+  return c.req.header('accept')?.includes('text/html') ?? false
+}
+
+export function wantsJson(c: PageContext): boolean {
+  return !wantsHtml(c) && (c.req.header('accept')?.includes('application/json') ?? false)
+}
+
 function describe(error: Error): Problem {
   const { errors } = words
   if (error instanceof SealError)
@@ -36,6 +48,8 @@ function describe(error: Error): Problem {
       return { title: errors.unavailable, lead: errors.unavailableLead, status: 503 }
     case 'not_found':
       return { title: errors.notFound, lead: errors.notFoundLead, status: 404 }
+    case 'method_not_allowed':
+      return { title: errors.method, lead: error.message, status: 405 }
     case 'forbidden':
       return { title: errors.form, lead: errors.formLead, status: 403 }
     case 'rate_limited':

@@ -28,6 +28,8 @@ export function createStreams({ stopping, log }: { stopping: AbortSignal; log: L
 
   return {
     serve(c, owner, look) {
+      // HEAD asks what GET would say, and nobody would read what follows.
+      if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': 'text/event-stream' })
       const count = held.get(owner) ?? 0
       // 204 tells an EventSource not to come again.
       if (stopping.aborted || count >= MAX_STREAMS_PER_OWNER) return c.body(null, 204)

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MAX_STREAMS_PER_OWNER } from '../../src/web/streams.ts'
+import { postgresMissing } from '../support/engines.ts'
+import { freshPostgres } from '../support/nodes.ts'
+import { signedIn } from '../support/page-client.ts'
+import { startProxy } from '../support/proxy.ts'
+import { startWeb } from '../support/web.ts'
+
+test('a page asked for with another method says which it answers, to browsers and to programs', async t => {
+  const web = await startWeb(t)
+  const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+  const read = 'GET, HEAD, OPTIONS'
+  const both = 'GET, HEAD, POST, OPTIONS'
+  for (const [method, path, allow] of [
+    ['PUT', '/sign-in', both],
+    ['DELETE', '/keys', both],
+    ['PATCH', '/verify', both],
+    ['POST', `/keys/${id}`, read],
+    ['POST', '/inbox', read],
+    ['POST', '/assets/style.css', read],
+    ['GET', '/sign-out', 'POST, OPTIONS'],
+    ['GET', `/keys/${id}/rotate`, 'POST, OPTIONS'],
+    ['HEAD', '/account/charging/hub/grant', 'POST, OPTIONS'],
+  ] as const) {
+    const page = await fetch(web.url + path, { method, headers: { accept: 'text/html' } })
+    assert.deepEqual([page.status, page.headers.get('allow')], [405, allow], `${method} ${path}`)
+    assert.match(page.headers.get('content-type')!, /^text\/html/)
+    const told = await fetch(web.url + path, { method, headers: { accept: 'application/json' } })
+    assert.deepEqual([told.status, told.headers.get('allow')], [405, allow], `${method} ${path}`)
+    assert.equal(told.headers.get('content-type'), 'application/problem+json')
+    if (method !== 'HEAD') assert.equal((await told.json()).code, 'method_not_allowed')
+    const options = await fetch(web.url + path, { method: 'OPTIONS' })
+    assert.deepEqual([options.status, options.headers.get('allow')], [204, allow])
+  }
+  for (const method of ['PUT', 'OPTIONS'])
+    assert.equal((await fetch(`${web.url}/nothing`, { method })).status, 404)
+  const hidden = await fetch(`${web.url}/inbox`, {
+    method: 'POST',
+    headers: { 'x-forwarded-for': '192.0.2.1' },
+  })
+  assert.equal(hidden.status, 404)
+})
+
+/** The headers but those of one answer or one connection. */
+function said({ headers }: Response): Record<string, string> {
+  const passing = ['x-request-id', 'date', 'connection', 'keep-alive', 'content-length', 'transfer-encoding']
+  return Object.fromEntries([...headers].filter(([name]) => !passing.includes(name)))
+}
+
+test('HEAD of a page has the status and headers of GET, and holds no stream', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
+  const ask = (method: string, path: string) =>
+    fetch(web.url + path, { method, redirect: 'manual', headers: { accept: 'text/html', cookie } })
+  for (const path of ['/keys', '/sign-in', '/inbox', '/nothing', '/assets/script.js']) {
+    const [head, get] = await Promise.all([ask('HEAD', path), ask('GET', path)])
+    assert.deepEqual([head.status, said(head)], [get.status, said(get)], path)
+    assert.equal(await head.text(), '')
+  }
+  for (let asked = 0; asked < 2 * MAX_STREAMS_PER_OWNER; asked++) {
+    const head = await ask('HEAD', '/agents/events')
+    assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'text/event-stream'])
+  }
+})
+
+test('a program that asks for JSON gets a problem document also while the database is gone, a person a page', {
+  skip: postgresMissing(),
+}, async t => {
+  const url = await freshPostgres(t)
+  const wire = await startProxy(url, t)
+  const web = await startWeb(t, {
+    KEYWAY_DATABASE_URL: wire.through(url),
+    KEYWAY_SECRET: Buffer.alloc(32, 1).toString('base64'),
+  })
+  wire.cut()
+  const told = await fetch(`${web.url}/inbox`, { headers: { accept: 'application/json' } })
+  assert.deepEqual([told.status, told.headers.get('content-type')], [503, 'application/problem+json'])
+  assert.ok(Number(told.headers.get('retry-after')) > 0)
+  assert.equal((await told.json()).code, 'unavailable')
+  const shown = await fetch(`${web.url}/inbox`, { headers: { accept: 'text/html' } })
+  assert.deepEqual([shown.status, shown.headers.get('content-type')], [503, 'text/html; charset=UTF-8'])
+})
