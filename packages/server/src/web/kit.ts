@@ -97,6 +97,8 @@ export interface PageKit extends PageServices, RequestFacts {
   forms: Forms
   shell: Shell
   streams: Streams
+  /** Whether there is a local inbox and it answers whoever asks: a link to it leads somewhere. */
+  showsInbox(c: PageContext): boolean
   /** Answers with one whole page. */
   render(
     c: PageContext,

@@ -8,7 +8,6 @@ export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
 export interface Shell {
   productName: string
-  hasInbox: boolean
   styleUrl: string
   scriptUrl: string
   markUrl: string
@@ -19,6 +18,8 @@ export interface PageOptions {
   /** Null: nobody is signed in. */
   user: User | null
   formToken: string
+  /** Whether the local inbox answers whoever asked for this page. */
+  showsInbox: boolean
   /** The path of the present page's entry in the navigation. */
   current?: string
   /** Said once, politely to screen readers. */
@@ -46,7 +47,7 @@ export function page(shell: Shell, options: PageOptions, body: Html): Html {
 <a class="skip" href="#main">${words.nav.skip}</a>
 <header class="top">
 <a class="brand" href="/">${mark}<span>${shell.productName}</span></a>
-${user ? navigation(shell, options) : ''}
+${user ? navigation(options) : ''}
 ${user ? signOut(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${words.nav.signIn}</a>` : ''}
 </header>
 <main id="main" tabindex="-1">
@@ -54,7 +55,7 @@ ${problem ? html`<p class="banner problem" role="alert">${problem}</p>` : ''}
 ${notice && !problem ? html`<p class="banner notice" role="status">${notice}</p>` : ''}
 ${body}
 </main>
-${isWide(options) || !shell.hasInbox ? '' : html`<footer class="local"><a href="/inbox">${words.nav.localInbox}</a></footer>`}
+${isWide(options) || !options.showsInbox ? '' : html`<footer class="local"><a href="/inbox">${words.nav.localInbox}</a></footer>`}
 </body>
 </html>`
 }
@@ -64,14 +65,14 @@ function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox'
 }
 
-function navigation(shell: Shell, { current }: PageOptions): Html {
+function navigation({ current, showsInbox }: PageOptions): Html {
   const entries: [string, string][] = [
     ['/keys', words.nav.keys],
     ['/agents', words.nav.agents],
     ['/sessions', words.nav.sessions],
     ['/account', words.nav.account],
   ]
-  if (shell.hasInbox) entries.push(['/inbox', words.nav.inbox])
+  if (showsInbox) entries.push(['/inbox', words.nav.inbox])
   return html`<nav class="tabs" aria-label="${words.nav.main}">${entries.map(([path, label]) => html`<a href="${path}"${current === path ? raw(' aria-current="page"') : ''}>${label}</a>`)}</nav>`
 }
 

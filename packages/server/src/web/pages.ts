@@ -113,13 +113,14 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
   const forms = createForms({ ...services, cookies })
   const shell = {
     productName: services.productName,
-    hasInbox: services.inbox !== null,
     styleUrl: assets.style.url,
     scriptUrl: assets.script.url,
     markUrl: assets.mark.url,
   }
+  const showsInbox = (c: PageContext) => services.inbox !== null && services.isLocal(c.req.raw, c.env)
   return {
     ...services,
+    showsInbox,
     cookies,
     forms,
     shell,
@@ -128,8 +129,8 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
       const user = c.get('signedIn')?.user ?? null
       const done = c.req.query('done') ?? ''
       const notice = isNotice(done) && !options.problem ? words.notices[done] : null
-      const whole = page(shell, { user, formToken: forms.token(c), notice, ...options }, body)
-      return c.html(whole, status as 200)
+      const facts = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
+      return c.html(page(shell, { ...facts, ...options }, body), status as 200)
     },
     requireSession(c) {
       const signedIn = c.get('signedIn')

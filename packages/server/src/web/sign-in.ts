@@ -157,10 +157,11 @@ function renderCheckMail(
   const rested = Math.ceil((kit.clock.now() - asked.at) / 1000)
   const pause = said.pause ?? Math.max(0, RESEND_PAUSE_SECONDS - rested)
   const token = kit.forms.token(c)
+  const inboxIsHere = kit.showsInbox(c)
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
 <p class="lead">${checkMail.lead} <strong>${asked.email}</strong>. ${checkMail.expires}</p>
-${kit.inbox ? html`<p><a class="button full" href="/inbox" target="_blank">${checkMail.inbox}</a></p>` : ''}
+${kit.inbox ? whereMailIs(inboxIsHere) : ''}
 <form method="post" action="/check-mail">
 ${formToken(token)}
 <input type="hidden" name="login_id" value="${asked.loginId}">
@@ -169,7 +170,7 @@ ${formToken(token)}
 <input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required aria-describedby="code-hint">
 <p class="hint" id="code-hint">${checkMail.codeHint}</p>
 </div>
-<button class="full ${kit.inbox ? 'second' : ''}">${checkMail.submit}</button>
+<button class="full ${inboxIsHere ? 'second' : ''}">${checkMail.submit}</button>
 </form>
 <hr>
 <form method="post" action="/sign-in" class="spread">
@@ -181,4 +182,12 @@ ${formToken(token)}
 <p class="hint countdown" data-countdown="${pause}" data-enables="resend" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(countdown(pause)) : ''}</p>
 </section>`
   return kit.render(c, { title: checkMail.title, problem: said.problem ?? null }, body, status)
+}
+
+/** Mail that nobody sends waits to be looked at: here, or by whoever runs the service. */
+function whereMailIs(isHere: boolean): Html {
+  const { checkMail } = words
+  return isHere
+    ? html`<p><a class="button full" href="/inbox" target="_blank">${checkMail.inbox}</a></p>`
+    : html`<p class="hint">${checkMail.inboxElsewhere} <code>npx keyway inbox</code></p>`
 }

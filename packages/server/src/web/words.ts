@@ -67,6 +67,8 @@ export const words = {
       `Too many mails were sent. Try again in ${wait}.${setting ? ` The limit is the setting ${setting}.` : ''}`,
     wrongAddress: 'Wrong address?',
     inbox: 'Open the local inbox',
+    inboxElsewhere:
+      'No mail server is set up, so mail stays on the machine that runs this service. There, this shows it:',
   },
   verify: {
     title: 'Sign in',

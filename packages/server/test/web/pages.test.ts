@@ -77,6 +77,20 @@ test('the inbox answers to this machine alone', async t => {
   assert.deepEqual(Object.keys(data[0]!).sort(), fields.sort())
 })
 
+test('pages link to the inbox only where it answers, and elsewhere say how mail is read', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
+  await client.post('/sign-in', { form_token: await client.formToken('/keys'), email: 'bob@example.com' })
+  for (const path of ['/check-mail', '/keys', '/nothing']) {
+    assert.match(await (await client.get(path)).text(), /href="\/inbox"/, path)
+    assert.doesNotMatch(await (await client.get(path, elsewhere)).text(), /href="\/inbox"/, path)
+  }
+  assert.match(await (await createClient(web.url).get('/sign-in')).text(), /href="\/inbox"/)
+  assert.doesNotMatch(await (await createClient(web.url).get('/sign-in', elsewhere)).text(), /\/inbox/)
+  assert.match(await (await client.get('/check-mail', elsewhere)).text(), /<code>npx keyway inbox<\/code>/)
+})
+
 test('a mail is shown in a frame that can run and send nothing', async t => {
   const web = await startWeb(t)
   await signedIn(web)
