@@ -10,6 +10,10 @@ import type { ApiKeyDeps } from './api-keys.ts'
 import { newApiKey } from './new-api-key.ts'
 import { recordRevocation, tellChanged } from './revocation.ts'
 
+/** Seconds that a rotated key still works unless the caller says otherwise: a day. */
+export const DEFAULT_OVERLAP_SECONDS = 86_400
+export const MAX_OVERLAP_SECONDS = 2_592_000
+
 type Refused = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
 type Outcome = { apiKey: ApiKey } | { refused: Refused }
 

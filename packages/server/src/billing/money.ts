@@ -3,8 +3,6 @@ export type MicroDollars = number
 
 export const MICROS_PER_DOLLAR = 1_000_000
 export const CURRENCY = 'USD'
-/** What a new account may spend at first. */
-export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 /** No single amount is larger: sums stay exact in a double. */
 export const MAX_AMOUNT: MicroDollars = 1_000_000 * MICROS_PER_DOLLAR
 

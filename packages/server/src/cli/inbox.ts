@@ -1,6 +1,6 @@
 import { toRfc3339 } from '../clock.ts'
 import { createInbox } from '../mail/inbox.ts'
-import { parseEmailAddress } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 import { type Command, CommandFailed } from './command.ts'
 
 export const commands: Command[] = [

@@ -1,5 +1,5 @@
 import { newId } from '../ids.ts'
-import { parseEmailAddress } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 import { type Command, CommandFailed } from './command.ts'
 import { createMail } from './mail.ts'
 

@@ -1,4 +1,4 @@
-import { parseEmailAddress } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 import { type Command, CommandFailed } from './command.ts'
 
 export const commands: Command[] = [

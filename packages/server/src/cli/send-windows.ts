@@ -1,7 +1,7 @@
 import { toRfc3339 } from '../clock.ts'
 import { addressBucketName, returningBucket, WINDOW_LENGTHS } from '../magic-links/send-limits.ts'
 import type { Services } from '../services.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /** How full each window of an address is, and when a full one has room again. */
 export async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {

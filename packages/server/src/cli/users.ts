@@ -1,6 +1,7 @@
 import { bucketNamesOf } from '../magic-links/send-limits.ts'
 import type { Services } from '../services.ts'
-import { parseEmailAddress, type User, type UserRole } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
+import type { User, UserRole } from '../users/user.ts'
 import { type Command, CommandFailed, table } from './command.ts'
 import { userJson } from './user-json.ts'
 

@@ -1,17 +1,12 @@
 import { SCOPES } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import {
-  MAX_ALLOWED_NETWORKS,
-  MAX_KEY_NAME_LENGTH,
-  MAX_SCOPE_LENGTH,
-  MAX_SCOPES,
-  scopeProblem,
-} from '../api-keys/api-key.ts'
+import { MAX_ALLOWED_NETWORKS, MAX_KEY_NAME_LENGTH } from '../api-keys/api-key.ts'
+import { MAX_SCOPE_LENGTH, MAX_SCOPES, scopeProblem } from '../api-keys/scope.ts'
 import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'
 import { DEFAULT_PAGE_SIZE, decodeCursor, MAX_PAGE_SIZE } from '../paging.ts'
-import { parseEmailAddress } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 
 /*
  * What requests are made of. Every message says what is wanted and shows an example, since a refused field is

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import type { MagicLink } from './magic-link.ts'
 
 /** The last sends of one bucket, as far as they matter to its limits. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /** How long a link and its code are valid. */
 export const MAGIC_LINK_LIFETIME = 5 * MINUTE

@@ -1,5 +1,5 @@
 import { DAY, HOUR, type Instant, MINUTE } from '../clock.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import type { SendHistory } from './magic-link-store.ts'
 
 export type WindowName = 'minute' | 'hour' | 'day'

@@ -3,7 +3,7 @@ import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { MIN_VALIDITY_LEFT } from '../outbox/message.ts'
 import { randomToken, sha256 } from '../secrets.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import {
   codeMessage,
   generateCode,

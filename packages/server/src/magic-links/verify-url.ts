@@ -1,5 +1,5 @@
 import { DEFAULT_APP_ID } from '../apps/app.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /**
  * The link that is mailed: the verification page with the token, the address and, unless it is the default,

@@ -3,7 +3,7 @@ import type { Mail, Mailer } from '../outbox/outbox.ts'
 import type { InboxMail } from '../outbox/outbox-store.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /** How long the local inbox shows a mail, and how many at most. */
 export const INBOX_KEPT_FOR = DAY

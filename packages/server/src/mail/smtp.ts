@@ -3,7 +3,7 @@ import { SECOND } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { CONCURRENT_DELIVERIES } from '../outbox/deliverer.ts'
 import { type Mail, type Mailer, MailRejected } from '../outbox/outbox.ts'
-import { parseEmailAddress } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 import { AUTOMATIC_HEADERS, domainOf, type Sender } from './sender.ts'
 
 export type SmtpSettings = Extract<Config['mail'], { kind: 'smtp' }>

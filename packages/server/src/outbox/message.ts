@@ -1,5 +1,5 @@
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /**
  * What a mail says, before it is written. Kept sealed while queued and erased on delivery. Whether a sign-in

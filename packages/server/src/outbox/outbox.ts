@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Transaction } from '../store.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import type { MessageContent } from './message.ts'
 
 /** A written mail, ready to leave. */

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import type { Suppression } from './suppression.ts'
 
 export interface SuppressionStore {

@@ -1,5 +1,5 @@
 import { DAY, type Instant } from '../clock.ts'
-import type { EmailAddress } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /** How long nothing is sent to an address that bounced or complained. A mailbox that was full may be there again. */
 export const SUPPRESSED_FOR = 7 * DAY

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { type Log, maskAddress } from '../log.ts'
 import type { Storage } from '../store.ts'
-import { type EmailAddress, parseEmailAddress } from '../users/user.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import { type HookProvider, SUPPRESSED_FOR, type Suppression, type SuppressionReason } from './suppression.ts'
 
 export interface Suppressions {

@@ -5,7 +5,8 @@ import type { MessageKind, MessageState } from '../outbox/message.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
 import type { SessionEnd, SessionKind } from '../sessions/session.ts'
-import type { EmailAddress, UserRole, UserStatus } from '../users/user.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import type { UserRole, UserStatus } from '../users/user.ts'
 
 /** 0 or 1. */
 export type Flag = 0 | 1

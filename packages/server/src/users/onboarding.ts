@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { FIRST_PARTY_APP_IDS } from '../apps/app.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
-import { formatMoney, TRIAL_CREDIT } from '../billing/money.ts'
+import { formatMoney, MICROS_PER_DOLLAR, type MicroDollars } from '../billing/money.ts'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
@@ -8,10 +9,11 @@ import type { Outbox } from '../outbox/outbox.ts'
 import { hmac, type Secrets } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Storage, Transaction } from '../store.ts'
-import type { EmailAddress, User } from './user.ts'
+import type { EmailAddress } from './email-address.ts'
+import type { User } from './user.ts'
 
-/** The apps that every new account lets charge its balance: the service's own two, and no other. */
-export const FIRST_PARTY_APP_IDS = ['console', 'hub'] as const
+/** What a new account may spend at first. */
+export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 
 /** What a new account is made of, made before the transaction that may need it. */
 export interface PreparedAccount {

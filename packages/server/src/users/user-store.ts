@@ -1,6 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { EmailAddress, User, UserRole, UserStatus } from './user.ts'
+import type { EmailAddress } from './email-address.ts'
+import type { User, UserRole, UserStatus } from './user.ts'
 
 export interface UserStore {
   find(id: string): Promise<User | null>

@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { EmailAddress } from './email-address.ts'
 
 export type UserStatus = 'active' | 'suspended' | 'deleted'
 export type UserRole = 'user' | 'admin'
@@ -14,42 +15,3 @@ export interface User {
 }
 
 export const MAX_USER_NAME_LENGTH = 100
-
-declare const canonical: unique symbol
-/** An address in the one form that is identity, limit bucket and envelope recipient alike. */
-export type EmailAddress = string & { readonly [canonical]: true }
-
-/** RFC 5321 section 4.5.3.1, and 254 for the whole path (errata 1690). */
-export const MAX_ADDRESS_LENGTH = 254
-const MAX_LOCAL_PART_LENGTH = 64
-
-const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-
-/**
- * The canonical form of exactly one plain ASCII `local@domain`, or null.
- *
- * White space around it is removed and ASCII letters are lower-cased, nothing else: Unicode folding is how
- * two spellings became one account elsewhere, and the rare forms (quotes, comments, address literals, routes)
- * are where mailers disagree about who receives. An internationalised domain comes in its `xn--` form.
- */
-export function parseEmailAddress(input: string): EmailAddress | null {
-  if (input.length > MAX_ADDRESS_LENGTH + 64) return null
-  const address = input
-    .replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '')
-    .replace(/[A-Z]/g, letter => letter.toLowerCase())
-  const [local = '', domain = '', ...rest] = address.split('@')
-  if (rest.length > 0 || address.length > MAX_ADDRESS_LENGTH) return null
-  if (local.length > MAX_LOCAL_PART_LENGTH || !LOCAL_PART.test(local) || !isDomain(domain)) return null
-  return address as EmailAddress
-}
-
-function isDomain(domain: string): boolean {
-  const labels = domain.split('.')
-  const topLevel = labels.at(-1)!
-  return (
-    labels.length > 1 &&
-    labels.every(label => LABEL.test(label)) &&
-    /^(?:[a-z]{2,63}|xn--[a-z0-9-]+)$/.test(topLevel)
-  )
-}

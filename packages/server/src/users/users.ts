@@ -4,7 +4,8 @@ import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Storage, Transaction } from '../store.ts'
-import { parseEmailAddress, type User, type UserRole } from './user.ts'
+import { parseEmailAddress } from './email-address.ts'
+import type { User, UserRole } from './user.ts'
 
 export interface Users {
   get(id: string): Promise<User | null>

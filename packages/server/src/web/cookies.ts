@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { type Clock, DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { randomToken, type Secrets } from '../secrets.ts'
-import { type EmailAddress, parseEmailAddress } from '../users/user.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 
 /** One link that this browser asked for. */
 export interface AskedLink {

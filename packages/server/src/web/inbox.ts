@@ -1,6 +1,6 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
-import { parseEmailAddress } from '../users/user.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 import type { InboxItem, PageContext, PageInbox, PageKit, PageVariables } from './kit.ts'
 import { empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'

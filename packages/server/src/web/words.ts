@@ -1,4 +1,5 @@
-import { formatMoney, TRIAL_CREDIT } from '../billing/money.ts'
+import { formatMoney } from '../billing/money.ts'
+import { TRIAL_CREDIT } from '../users/onboarding.ts'
 
 const CREDIT = `$${formatMoney(TRIAL_CREDIT)}`
 
@@ -265,6 +266,7 @@ export const words = {
     html: 'HTML',
     text: 'Text',
     source: 'Source',
+    noSource: 'This mail was kept by an earlier version, without its source.',
     back: 'All mail',
     to: 'To',
   },

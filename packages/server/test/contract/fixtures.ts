@@ -7,7 +7,8 @@ import type { OutboxMessage } from '../../src/outbox/message.ts'
 import type { Session } from '../../src/sessions/session.ts'
 import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
 import type { Storage, Store } from '../../src/store.ts'
-import type { EmailAddress, User } from '../../src/users/user.ts'
+import type { EmailAddress } from '../../src/users/email-address.ts'
+import type { User } from '../../src/users/user.ts'
 import type { TestStorage } from '../support/engines.ts'
 
 export const NOW: Instant = Date.UTC(2026, 10, 20, 12)

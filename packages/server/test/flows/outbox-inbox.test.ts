@@ -5,7 +5,7 @@ import { newId } from '../../src/ids.ts'
 import { createInbox, createInboxMailer } from '../../src/mail/inbox.ts'
 import type { Mail } from '../../src/outbox/outbox.ts'
 import { createSecrets } from '../../src/secrets.ts'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
 const never = new AbortController().signal

@@ -11,7 +11,7 @@ import { LEASE, MAX_BACKOFF, type MessageContent } from '../../src/outbox/messag
 import { createOutbox, type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import type { Storage } from '../../src/store.ts'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { openServices } from '../support/services.ts'
 import { startSmtpServer } from '../support/smtp.ts'

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { createPostmarkMailer, createResendMailer } from '../../src/mail/http-api.ts'
 import { type Mail, MailRejected } from '../../src/outbox/outbox.ts'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 
 const from = { name: 'Keyway "Q"', address: 'no-reply@sender.test' }
 const never = new AbortController().signal

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { createSmtpMailer, type SmtpSettings } from '../../src/mail/smtp.ts'
 import { type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { startRawServer, startSmtpServer } from '../support/smtp.ts'
 
 const from = { name: 'Keyway', address: 'no-reply@sender.test' }

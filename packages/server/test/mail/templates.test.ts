@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { EXAMPLES } from '../support/mail-previews.ts'
 
 const publicUrl = 'https://keyway.test'

@@ -37,7 +37,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'security-events': [],
   endings: [],
   apps: [],
-  outbox: ['users/user.ts'],
+  outbox: ['users/user.ts', 'users/email-address.ts'],
   billing: ['users/user.ts', ...SMALL_NOUNS],
   users: ['billing', 'outbox', ...SMALL_NOUNS],
   'signing-keys': SMALL_NOUNS,

@@ -14,7 +14,8 @@ import { createSessions, type SessionTokens } from '../../src/sessions/sessions.
 import { createJwt } from '../../src/signing-keys/jwt.ts'
 import { createSigningKeys } from '../../src/signing-keys/signing-keys.ts'
 import type { Storage } from '../../src/store.ts'
-import { type EmailAddress, parseEmailAddress, type User } from '../../src/users/user.ts'
+import { type EmailAddress, parseEmailAddress } from '../../src/users/email-address.ts'
+import type { User } from '../../src/users/user.ts'
 import { createUsers } from '../../src/users/users.ts'
 import { type EngineName, openTestStorage, type TestStorage } from './engines.ts'
 

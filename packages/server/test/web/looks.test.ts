@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { axeSource, type Browser, type Page, sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
 import { askForLink, newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'

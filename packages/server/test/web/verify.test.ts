@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { sha256 } from '../../src/secrets.ts'
-import { parseEmailAddress } from '../../src/users/user.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { askForLink, newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 

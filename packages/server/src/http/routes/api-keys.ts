@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/api-key.ts'
+import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import type { Clock, Instant } from '../../clock.ts'
 import { invalidRequest } from '../../errors.ts'

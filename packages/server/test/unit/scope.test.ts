@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { allows, scopeProblem } from '../../src/api-keys/scope.ts'
+
+test('a key without scopes allows everything, one with scopes exactly those', () => {
+  assert.ok(allows({ scopes: [] }, 'agent:connect'))
+  assert.ok(allows({ scopes: ['agent:connect'] }, 'agent:connect'))
+  assert.ok(!allows({ scopes: ['agent:connect'] }, 'agents:send'))
+  assert.ok(!allows({ scopes: ['agent:connectx', 'agent'] }, 'agent:connect'))
+})
+
+test('known scopes and the operator’s own are accepted', () => {
+  for (const scope of [
+    'agent:connect',
+    'agents:send',
+    'agents:read',
+    'account:read',
+    'own:thing',
+    'x',
+    '!#[]~',
+  ]) {
+    assert.equal(scopeProblem(scope), null, scope)
+  }
+  assert.equal(scopeProblem('a'.repeat(64)), null)
+})
+
+test('an unknown name under a reserved prefix is refused, and the answer lists those that exist', () => {
+  for (const scope of [
+    'agent:',
+    'agent:conect',
+    'agents:connect',
+    'account:write',
+    'keys:create',
+    'agent:__proto__',
+  ]) {
+    assert.match(scopeProblem(scope) ?? '', /agent:connect, agents:send, agents:read, account:read/)
+  }
+})
+
+test('what is no RFC 6749 scope token is refused', () => {
+  for (const scope of ['', 'a b', 'a"b', 'a\\b', 'ä', 'a\n', 'a\0', 'a\t', '\x7f', 'a'.repeat(65)]) {
+    assert.notEqual(scopeProblem(scope), null, JSON.stringify(scope))
+  }
+})
+
+test('no accepted scope can be split into two or joined from two', () => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: 10 }), scope => {
+      if (scopeProblem(scope) === null) assert.deepEqual([scope, 'x'].join(' ').split(' '), [scope, 'x'])
+    }),
+  )
+})
