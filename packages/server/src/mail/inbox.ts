@@ -4,6 +4,8 @@ import type { InboxMail } from '../outbox/outbox-store.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import { composeSource } from './mime.ts'
+import type { Sender } from './sender.ts'
 
 /** How long the local inbox shows a mail, and how many at most. */
 export const INBOX_KEPT_FOR = DAY
@@ -24,19 +26,20 @@ export type Announce = (mail: {
 }) => void
 
 /** Keeps mail in this service's own database, sealed, instead of sending it: for development. */
-export function createInboxMailer(deps: InboxDeps & { announce?: Announce }): Mailer {
-  const { storage, secrets, clock, announce } = deps
+export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: Announce }): Mailer {
+  const { storage, secrets, clock, from, announce } = deps
   return {
     async deliver(mail) {
       const id = mail.messageId
       const known = await storage.store.inbox.find(id)
       if (known) return
       const now = clock.now()
+      const kept: KeptMail = { ...mail, source: await composeSource(mail, from) }
       await storage.store.inbox.prune(now - INBOX_KEPT_FOR)
       await storage.store.inbox.insert({
         id,
         recipient: mail.to,
-        sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(mail)), id),
+        sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(kept)), id),
         createdAt: now,
       })
       if (mail.link) announce?.({ to: mail.to, subject: mail.subject, link: mail.link, code: mail.code })
@@ -45,6 +48,9 @@ export function createInboxMailer(deps: InboxDeps & { announce?: Announce }): Ma
     close() {},
   }
 }
+
+/** With the message itself, as it would have left: composed once, so that it stays the same. */
+type KeptMail = Mail & { source: string }
 
 /** One mail as the inbox shows it. */
 export interface InboxItem {
@@ -62,26 +68,38 @@ export interface InboxItem {
 export interface Inbox {
   /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
+  /** The whole message of one of them, headers and parts, as SMTP would have carried it; null: there is none. */
+  source(id: string): Promise<string | null>
 }
 
 export function createInbox({ storage, secrets, clock }: InboxDeps): Inbox {
+  const isKept = (mail: InboxMail) => mail.createdAt > clock.now() - INBOX_KEPT_FOR
   return {
     async list(recipient) {
-      const since = clock.now() - INBOX_KEPT_FOR
       const mails = await storage.store.inbox.list(recipient, INBOX_LENGTH)
-      return mails.filter(mail => mail.createdAt > since).flatMap(mail => openMail(secrets, mail))
+      return mails.filter(isKept).flatMap(mail => {
+        const opened = openMail(secrets, mail)
+        return opened ? [toItem(mail, opened)] : []
+      })
+    },
+    async source(id) {
+      const mail = await storage.store.inbox.find(id)
+      return (mail && isKept(mail) && openMail(secrets, mail)?.source) || null
     },
   }
 }
 
-/** Nothing for a mail whose secret is gone: an inbox that lost one shows the others. */
-function openMail(secrets: Secrets, { id, sealedMail, createdAt }: InboxMail): InboxItem[] {
+function toItem({ id, createdAt }: InboxMail, mail: KeptMail): InboxItem {
+  const { to, subject, template, link, code, text, html } = mail
+  return { id, to, subject, template, link, code, text, html, createdAt }
+}
+
+/** Null for a mail whose secret is gone: an inbox that lost one shows the others. */
+function openMail(secrets: Secrets, { id, sealedMail }: InboxMail): KeptMail | null {
   try {
-    const mail: Mail = JSON.parse(secrets.open('inbox', sealedMail, id).toString())
-    const { to, subject, template, link, code, text, html } = mail
-    return [{ id, to, subject, template, link, code, text, html, createdAt }]
+    return JSON.parse(secrets.open('inbox', sealedMail, id).toString())
   } catch (error) {
-    if (error instanceof SealError) return []
+    if (error instanceof SealError) return null
     throw error
   }
 }

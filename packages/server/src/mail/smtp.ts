@@ -2,9 +2,10 @@ import { createTransport } from 'nodemailer'
 import { SECOND } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { CONCURRENT_DELIVERIES } from '../outbox/deliverer.ts'
-import { type Mail, type Mailer, MailRejected } from '../outbox/outbox.ts'
+import { type Mailer, MailRejected } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
-import { AUTOMATIC_HEADERS, domainOf, type Sender } from './sender.ts'
+import { toMessage } from './mime.ts'
+import { domainOf, type Sender } from './sender.ts'
 
 export type SmtpSettings = Extract<Config['mail'], { kind: 'smtp' }>
 
@@ -55,7 +56,7 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
       if (parseEmailAddress(mail.to) !== mail.to)
         throw new MailRejected('the recipient is not one plain address')
       try {
-        await transport.sendMail(toSmtpMessage(mail, from, signal))
+        await transport.sendMail({ ...toMessage(mail, from), maxRecipients: 1, signal })
       } catch (error) {
         throw classify(error)
       }
@@ -66,24 +67,6 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
     close() {
       transport.close({ force: true })
     },
-  }
-}
-
-/** Header and envelope name the same one recipient: both come from the one parsed address. */
-function toSmtpMessage(mail: Mail, from: Sender, signal: AbortSignal) {
-  return {
-    envelope: { from: from.address, to: [mail.to] },
-    from: { name: from.name, address: from.address },
-    to: { name: '', address: mail.to },
-    maxRecipients: 1,
-    messageId: `<${mail.messageId}@${domainOf(from)}>`,
-    subject: mail.subject,
-    text: mail.text,
-    html: mail.html,
-    headers: AUTOMATIC_HEADERS,
-    xMailer: false as const,
-    textEncoding: 'quoted-printable' as const,
-    signal,
   }
 }
 

@@ -22,7 +22,11 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageIn
     return wantsJson(c) ? c.json({ data: mails.map(toJson) }) : renderInbox(kit, c, mails)
   })
   app.get('/inbox/events', c => streamInbox(kit, c, inbox))
-  app.get('/inbox/:id', async c => renderMail(kit, c, await find(inbox, c), c.req.query('view') ?? 'html'))
+  app.get('/inbox/:id', async c => {
+    const mail = await find(inbox, c)
+    const view = c.req.query('view') ?? 'html'
+    return renderMail(kit, c, mail, { name: view, text: await textOf(inbox, mail, view) })
+  })
   app.get('/inbox/:id/html', async c => {
     const mail = await find(inbox, c)
     c.header('Content-Security-Policy', MAIL_POLICY)
@@ -43,6 +47,12 @@ async function find(inbox: PageInbox, c: PageContext): Promise<InboxItem> {
   const mail = (await inbox.list(null)).find(({ id }) => id === c.req.param('id'))
   if (!mail) throw notFound()
   return mail
+}
+
+/** What a view shows as it stands; null for the one that has a frame of its own. */
+async function textOf(inbox: PageInbox, mail: InboxItem, view: string): Promise<string | null> {
+  if (view === 'text') return mail.text
+  return view === 'source' ? ((await inbox.source(mail.id)) ?? words.inbox.noSource) : null
 }
 
 function toJson({ createdAt, ...rest }: InboxItem) {
@@ -81,7 +91,12 @@ function streamInbox(kit: PageKit, c: PageContext, inbox: PageInbox): Response {
   })
 }
 
-function renderMail(kit: PageKit, c: PageContext, mail: InboxItem, view: string) {
+function renderMail(
+  kit: PageKit,
+  c: PageContext,
+  mail: InboxItem,
+  view: { name: string; text: string | null },
+) {
   const { inbox } = words
   const views: [string, string][] = [
     ['html', inbox.html],
@@ -90,11 +105,11 @@ function renderMail(kit: PageKit, c: PageContext, mail: InboxItem, view: string)
   ]
   const body = html`<p class="back"><a href="/inbox">${inbox.back}</a></p>
 <div class="head"><div><h1>${mail.subject}</h1><p class="lead">${inbox.to} ${mail.to} · ${time(mail.createdAt)}</p></div></div>
-<nav class="filter" aria-label="${inbox.view}">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}"${name === view ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>
+<nav class="filter" aria-label="${inbox.view}">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}"${name === view.name ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>
 ${
-  view === 'html'
+  view.text === null
     ? html`<iframe class="mail" title="${mail.subject}" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/inbox/${mail.id}/html"></iframe>`
-    : html`<pre class="source" tabindex="0">${view === 'text' ? mail.text : mail.html}</pre>`
+    : html`<pre class="source" tabindex="0">${view.text}</pre>`
 }`
   return kit.render(c, { title: mail.subject, current: '/inbox' }, body)
 }

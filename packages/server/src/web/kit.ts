@@ -52,6 +52,8 @@ export interface InboxItem {
 export interface PageInbox {
   /** Newest first, all of them or one recipient's. */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
+  /** The whole message of one of them; null: there is none. */
+  source(id: string): Promise<string | null>
 }
 
 export interface PageServices {

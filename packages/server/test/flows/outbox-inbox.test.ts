@@ -8,6 +8,7 @@ import { createSecrets } from '../../src/secrets.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
+const from = { name: 'Keyway', address: 'no-reply@example.com' }
 const never = new AbortController().signal
 
 function mailTo(address: string, id: string, link: string | null = null): Mail {
@@ -18,7 +19,7 @@ function mailTo(address: string, id: string, link: string | null = null): Mail {
 forEachEngine(engine => {
   test('the local inbox shows what came, newest first, of everyone or of one', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
-    const mailer = createInboxMailer({ storage, secrets, clock })
+    const mailer = createInboxMailer({ storage, secrets, clock, from })
     const inbox = createInbox({ storage, secrets, clock })
     for (const name of ['a', 'b', 'a']) {
       clock.advance(1)
@@ -38,7 +39,7 @@ forEachEngine(engine => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const links: string[] = []
     const announce = ({ link }: { link: string }) => void links.push(link)
-    const mailer = createInboxMailer({ storage, secrets, clock, announce })
+    const mailer = createInboxMailer({ storage, secrets, clock, from, announce })
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=x')
     await mailer.deliver(mail, never)
     await mailer.deliver(mail, never)
@@ -49,7 +50,7 @@ forEachEngine(engine => {
 
   test('mail is gone from the inbox after a day, and the last 200 are kept', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
-    const mailer = createInboxMailer({ storage, secrets, clock })
+    const mailer = createInboxMailer({ storage, secrets, clock, from })
     const inbox = createInbox({ storage, secrets, clock })
     for (let n = 0; n < 203; n++) {
       clock.advance(1)
@@ -67,7 +68,7 @@ forEachEngine(engine => {
   test('kept mail is sealed; without its secret the inbox shows the rest', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=SECRETTOKEN')
-    await createInboxMailer({ storage, secrets, clock }).deliver(mail, never)
+    await createInboxMailer({ storage, secrets, clock, from }).deliver(mail, never)
     const [row] = await storage.store.inbox.list(null, 10)
     assert.doesNotMatch(JSON.stringify(row), /SECRETTOKEN|12345678/)
     const others = createSecrets([Buffer.alloc(32, 9)])

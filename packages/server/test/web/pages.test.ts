@@ -3,6 +3,8 @@ import { test } from 'node:test'
 import { ADA, createClient, signedIn } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
+const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
+
 test('signing out ends the session itself, not only the cookie', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
@@ -104,6 +106,42 @@ test('a mail is shown in a frame that can run and send nothing', async t => {
   assert.match(policy, /default-src 'none'/)
   assert.match(policy, /sandbox allow-popups allow-popups-to-escape-sandbox(;|$)/)
   assert.doesNotMatch(policy, /script|allow-same-origin/)
+})
+
+test('the source of a mail is the message as it would be sent, and stays the same', async t => {
+  const web = await startWeb(t, { KEYWAY_MAIL_FROM: 'Grüße & Co <no-reply@example.com>' })
+  const client = createClient(web.url)
+  await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email: ADA })
+  const [mail] = await web.mails(ADA)
+  const read = async () => {
+    const page = await (await client.get(`/inbox/${mail!.id}?view=source`)).text()
+    const shown = /<pre class="source"[^>]*>(.*?)<\/pre>/s.exec(page)![1]!
+    return shown.replace(/&(lt|gt|quot|amp|#39);/g, (_, name) => ENTITIES[name]!)
+  }
+  const source = await read()
+  const head = source.slice(0, source.indexOf('\n\n'))
+  for (const header of [
+    /^From: =\?UTF-8\?Q\?.+ <no-reply@example\.com>$/m,
+    /^To: ada@example\.com$/m,
+    new RegExp(`^Message-ID: <${mail!.id}@example\\.com>$`, 'm'),
+    /^Subject: .*Grüße|^Subject: =\?UTF-8\?/m,
+    /^Date: .+ \+0000$/m,
+    /^Auto-Submitted: auto-generated$/m,
+    /^MIME-Version: 1\.0$/m,
+    /^Content-Type: multipart\/alternative;/m,
+  ])
+    assert.match(head, header)
+  const boundary = /boundary="([^"]+)"/.exec(head)![1]!
+  const parts = source.split(`--${boundary}`).slice(1, -1)
+  assert.deepEqual(
+    parts.map(part => /Content-Type: (\S+);/.exec(part)![1]),
+    ['text/plain', 'text/html'],
+  )
+  const { searchParams } = new URL(mail!.link!)
+  for (const part of parts)
+    assert.ok(part.replaceAll('=\n', '').includes(`token=3D${searchParams.get('token')}`))
+  assert.equal(await read(), source)
+  assert.equal((await client.get('/inbox/none?view=source')).status, 404)
 })
 
 test('a hundred keys are leafed through, newest first, each page under 60 KB in all', async t => {
