@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
-import { settings } from '../../src/config-reference.ts'
+import { settings } from '../../src/config/settings.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 

@@ -1,26 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { Mistake } from './config-mistake.ts'
-import { type Setting, type SettingName, settings, type Values } from './config-reference.ts'
+import { Mistake } from './mistakes.ts'
+import { type Setting, type SettingName, settings, type Values } from './settings.ts'
 
 export type Environment = Record<string, string | undefined>
-
-/** sysexits.h `EX_CONFIG`: what the process exits with when a setting is wrong. */
-export const EXIT_CONFIGURATION = 78
-
-/** What stands between the settings and a start; each mistake is one sentence or two with what to do. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-  readonly mistakes: string[]
-
-  constructor(mistakes: string[]) {
-    super(
-      mistakes.length === 1
-        ? mistakes[0]
-        : `${mistakes.length} settings need attention:\n${mistakes.map(mistake => `- ${mistake}`).join('\n')}`,
-    )
-    this.mistakes = mistakes
-  }
-}
 
 /** Every setting parsed. One that was mistaken has its default, so that all mistakes are found in one go. */
 export function readSettings(environment: Environment): { values: Values; mistakes: string[] } {

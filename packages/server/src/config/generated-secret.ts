@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from './config.ts'
-import { Mistake } from './config-mistake.ts'
-import * as parse from './config-parsers.ts'
-import { ConfigError } from './config-reading.ts'
+import type { Config } from '../config.ts'
+import { ConfigError, Mistake } from './mistakes.ts'
+import * as parse from './parsers.ts'
 
 const SECRET_BYTES = 32
 

@@ -1,4 +1,4 @@
-import * as parse from './config-parsers.ts'
+import * as parse from './parsers.ts'
 
 /** One environment variable: all that its parser, its error message and its documentation need. */
 export interface Setting<T> {
@@ -235,7 +235,7 @@ export function configurationDocument(): string {
 
 const INTRODUCTION = `# Configuration
 
-<!-- Made by \`npm run docs\` from packages/server/src/config-reference.ts. Change it there. -->
+<!-- Made by \`npm run docs\` from packages/server/src/config/settings.ts. Change it there. -->
 
 All settings are environment variables. None is needed to begin with.
 

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import type { Config } from './config.ts'
-import { Mistake } from './config-mistake.ts'
-import { type SendWindow, WINDOW_LENGTHS, type WindowName } from './magic-links/send-limits.ts'
-import { isLoopbackHost, parseCidr } from './network.ts'
+import type { Config } from '../config.ts'
+import { type SendWindow, WINDOW_LENGTHS, type WindowName } from '../magic-links/send-limits.ts'
+import { isLoopbackHost, parseCidr } from '../network.ts'
+import { Mistake } from './mistakes.ts'
 
 /** From a text to a value. @throws Mistake with the rest of the sentence "NAME …", never with a secret's text */
 export type Parser<T> = (text: string) => T

@@ -1,0 +1,22 @@
+/** Why a text is no value of its setting: the rest of a sentence that begins with the setting's name. */
+export class Mistake extends Error {
+  override readonly name = 'Mistake'
+}
+
+/** sysexits.h `EX_CONFIG`: what the process exits with when a setting is wrong. */
+export const EXIT_CONFIGURATION = 78
+
+/** What stands between the settings and a start; each mistake is one sentence or two with what to do. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly mistakes: string[]
+
+  constructor(mistakes: string[]) {
+    super(
+      mistakes.length === 1
+        ? mistakes[0]
+        : `${mistakes.length} settings need attention:\n${mistakes.map(mistake => `- ${mistake}`).join('\n')}`,
+    )
+    this.mistakes = mistakes
+  }
+}
