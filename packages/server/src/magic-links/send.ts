@@ -1,7 +1,7 @@
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
-import { MIN_VALIDITY_LEFT } from '../outbox/message.ts'
+import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
 import { randomToken, sha256 } from '../secrets.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import {

@@ -1,10 +1,12 @@
-import { SECOND } from '../clock.ts'
+import { MINUTE, SECOND } from '../clock.ts'
 import { type DelivererDeps, deliver, describeError, STORE_PAUSE, scheduleTimer } from './delivery.ts'
-import { LEASE, type OutboxMessage } from './message.ts'
+import type { OutboxMessage } from './message.ts'
 import type { Deliverer } from './outbox.ts'
 
 /** Several at once, so that a recipient whose server hangs holds up nobody else; few, so that no provider is flooded. */
 export const CONCURRENT_DELIVERIES = 8
+/** How long a node may take for one delivery before another node may try. */
+export const LEASE = 2 * MINUTE
 /** The timer never sleeps longer, should an event be lost. */
 const LONGEST_SLEEP = 5 * SECOND
 /** For so long after the answer to a lease was lost, what it leased may still come to light. */

@@ -1,16 +1,13 @@
-import { type Clock, SECOND } from '../clock.ts'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { type Log, maskAddress } from '../log.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import {
-  backoff,
-  GIVE_UP_AFTER,
-  lastUsefulInstant,
-  type MessageContent,
-  type OutboxMessage,
-} from './message.ts'
+import { backoff, GIVE_UP_AFTER } from './backoff.ts'
+import type { MessageContent, OutboxMessage } from './message.ts'
 import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 
+/** A sign-in mail with less validity left than this is not sent: nobody could use it in time. */
+export const MIN_VALIDITY_LEFT = 60 * SECOND
 /** One attempt; well below LEASE, so that no other node takes the message meanwhile. */
 export const DELIVERY_DEADLINE = 30 * SECOND
 /** The pause between two tries to reach a store that is away. */
@@ -75,6 +72,12 @@ export async function deliver(
   onSent()
   log.debug(named, 'A mail has left.')
   return settle(deps, message, 'sent', null)
+}
+
+/** When it stops being worth sending, or null: the validity of what a sign-in mail carries decides too. */
+function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Instant | null {
+  if (content.kind !== 'sign_in') return message.sendBefore
+  return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)
 }
 
 function openContent(secrets: Secrets, message: OutboxMessage): MessageContent | Error {

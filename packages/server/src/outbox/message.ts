@@ -1,4 +1,4 @@
-import { type Instant, MINUTE, SECOND } from '../clock.ts'
+import type { Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
@@ -35,29 +35,4 @@ export interface OutboxMessage {
   leasedUntil: Instant | null
   settledAt: Instant | null
   lastError: string | null
-}
-
-/** A sign-in mail with less validity left than this is not sent: nobody could use it in time. */
-export const MIN_VALIDITY_LEFT = 60 * SECOND
-/** How long a node may take for one delivery before another node may try. */
-export const LEASE = 2 * MINUTE
-/**
- * Attempts wait 2 s, 4 s, 8 s … up to this, each with jitter. Short, so that everything has left within a minute of
- * a provider that comes back.
- */
-export const MAX_BACKOFF = MINUTE
-export const MIN_BACKOFF = 2 * SECOND
-/** Mail without a validity of its own is given up after this. */
-export const GIVE_UP_AFTER = 3 * 24 * 60 * MINUTE
-
-/** The wait before the next attempt after `failures` of them: doubling, and half of it drawn (`random` in [0, 1)). */
-export function backoff(failures: number, random: number): number {
-  const longest = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))
-  return Math.round(longest / 2 + (longest / 2) * random)
-}
-
-/** When it stops being worth sending, or null: the validity of what a sign-in mail carries decides too. */
-export function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Instant | null {
-  if (content.kind !== 'sign_in') return message.sendBefore
-  return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)
 }
