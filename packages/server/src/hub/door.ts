@@ -85,7 +85,22 @@ export function createDoor({
     if (claims) limits.giveBack(caller.network)
     if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
     else if (!claims && credential.way === 'header') answer(socket, badToken())
-    else server.handleUpgrade(request, socket, head, accepted => take(accepted, claims, caller))
+    else upgrade(request, socket, head, accepted => take(accepted, claims, caller))
+  }
+
+  /**
+   * The answer to the handshake waits to the end of this turn of the event loop: most keys are answered for by then,
+   * and it leaves in one system call with `ready`. A call each was a tenth of what a connect costs.
+   */
+  function upgrade(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    take: (accepted: HubSocket) => void,
+  ): void {
+    socket.cork()
+    server.handleUpgrade(request, socket, head, take)
+    setImmediate(uncork, socket)
   }
 
   function capacityProblem(caller: Caller): Refusal | null {
@@ -129,6 +144,10 @@ function createWebSocketServer() {
     handleProtocols: (offered: Set<string>) => (offered.has(HUB_PROTOCOL) ? HUB_PROTOCOL : false),
   }
   return new WebSocketServer<typeof HubSocket>(options)
+}
+
+function uncork(socket: Duplex): void {
+  socket.uncork()
 }
 
 function destroySocket(this: Duplex): void {

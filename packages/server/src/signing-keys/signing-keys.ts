@@ -16,8 +16,8 @@ export interface PublicJwk {
   use: 'sig'
 }
 
-/** The Ed25519 key that signs at this moment, opened; held in memory only. */
-export interface ActiveSigningKey {
+/** An Ed25519 key of ours, opened; held in memory only. */
+export interface OpenedSigningKey {
   kid: string
   /** libsodium's 64-byte secret key. */
   secretKey: Buffer
@@ -31,9 +31,9 @@ export interface SigningKeys {
   /** Follows the events and the timer until the returned function is called. */
   start(): () => void
   /** Cheap and synchronous: the hot path asks it for every token. */
-  current(): ActiveSigningKey
-  /** 32 public bytes by `kid`, for verification; null for an unknown or retired one. Re-reads the store once for an unknown one. */
-  publicKey(kid: string): Promise<Buffer | null>
+  current(): OpenedSigningKey
+  /** A published key by `kid`; null for an unknown or retired one. Re-reads the store once for an unknown one. */
+  find(kid: string): Promise<OpenedSigningKey | null>
   /** Every published key: signing, next and not yet retired. */
   jwks(): { keys: PublicJwk[] }
   /** Makes a new key, published now and signing once every node and verifier can know it. */
@@ -53,9 +53,8 @@ export const RETIREMENT_LEEWAY = 60 * SECOND
 /** Unknown key ids cost a stranger nothing to make up, so they cause one read in this time. */
 const UNKNOWN_KID_INTERVAL = SECOND
 
-interface OpenedKey extends SigningKey {
-  publicBytes: Buffer
-  active: ActiveSigningKey
+interface HeldKey extends SigningKey {
+  opened: OpenedSigningKey
 }
 
 /**
@@ -73,7 +72,7 @@ export function createSigningKeys(deps: {
   const { storage, clock, secrets, log, longestTokenSeconds, reloadInterval = RELOAD_INTERVAL } = deps
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
-  let keys: OpenedKey[] = []
+  let keys: HeldKey[] = []
   let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
   let unknownRead: Promise<void> | null = null
 
@@ -103,18 +102,18 @@ export function createSigningKeys(deps: {
     current() {
       const now = clock.now()
       for (let index = keys.length - 1; index >= 0; index--) {
-        if (keys[index]!.signsFrom <= now) return keys[index]!.active
+        if (keys[index]!.signsFrom <= now) return keys[index]!.opened
       }
       // Another node made the very first key by a clock some milliseconds ahead of this one's.
       if (!keys[0]) throw new Error('signing keys are used before load()')
-      return keys[0].active
+      return keys[0].opened
     },
 
-    async publicKey(kid) {
-      const known = find(kid)
+    async find(kid) {
+      const known = held(kid)
       if (known) return known
       await readForUnknown()
-      return find(kid)
+      return held(kid)
     },
 
     jwks() {
@@ -140,9 +139,9 @@ export function createSigningKeys(deps: {
 
   async function reload(): Promise<void> {
     const stored = await signingKeys.list(clock.now())
-    const held = new Map(keys.map(key => [key.id, key]))
-    // What is opened already keeps its buffers, by which the signer and the verifier remember their key objects.
-    keys = stored.map(key => ({ ...(held.get(key.id) ?? openKey(key)), ...key }))
+    const before = new Map(keys.map(key => [key.id, key]))
+    // What is opened already keeps its buffer, by which the signer remembers its key object.
+    keys = stored.map(key => ({ ...(before.get(key.id) ?? openKey(key)), ...key }))
   }
 
   /** One read at a time and one a second, whoever asks for whatever. */
@@ -158,11 +157,11 @@ export function createSigningKeys(deps: {
     await unknownRead
   }
 
-  function find(kid: string): Buffer | null {
-    return published().find(({ id }) => id === kid)?.publicBytes ?? null
+  function held(kid: string): OpenedSigningKey | null {
+    return published().find(({ id }) => id === kid)?.opened ?? null
   }
 
-  function published(): OpenedKey[] {
+  function published(): HeldKey[] {
     const now = clock.now()
     return keys.filter(key => key.retiresAt === null || key.retiresAt > now)
   }
@@ -181,12 +180,12 @@ export function createSigningKeys(deps: {
   }
 
   /** @throws SealError also where the public half is not that of the sealed seed: somebody wrote into the table. */
-  function openKey(key: SigningKey): OpenedKey {
+  function openKey(key: SigningKey): HeldKey {
     const { publicKey, secretKey } = keyPairOf(secrets.open('signing-key', key.sealedSeed, key.id))
     if (publicKey.toString('base64url') !== key.publicKey) {
       throw new SealError(`the public half of signing key ${key.id} is not that of its sealed seed`)
     }
-    return { ...key, publicBytes: publicKey, active: { kid: key.id, secretKey } }
+    return { ...key, opened: { kid: key.id, secretKey } }
   }
 }
 

@@ -11,14 +11,13 @@ import { type Scope, toList } from './scope.ts'
 
 type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
+const SELECT = `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
+    k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice, u.status as owner_status`
+const FROM = 'from api_keys k join users u on u.id = k.user_id'
 /** The hot path: what every exchange asks. */
-const BY_HASH: LookUp = {
-  select: `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
-      k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice, u.status as owner_status,
-      k.key_hash as look_up_key
-    from api_keys k join users u on u.id = k.user_id`,
-  column: 'k.key_hash',
-}
+const BY_HASH: LookUp = { select: `${SELECT}, k.key_hash as look_up_key ${FROM}`, column: 'k.key_hash' }
+/** What every connect to the hub and every renewal asks. */
+const BY_ID: LookUp = { select: `${SELECT}, k.id as look_up_key ${FROM}`, column: 'k.id' }
 
 export function createApiKeyStore({ db, atomically, lookUp }: Scope): ApiKeyStore {
   return {
@@ -27,18 +26,8 @@ export function createApiKeyStore({ db, atomically, lookUp }: Scope): ApiKeyStor
       return row ? toOwned(row) : null
     },
     async findMany(ids) {
-      const found: OwnedApiKey[] = []
-      for (const some of inChunks(ids)) {
-        const rows = await db
-          .selectFrom('api_keys')
-          .innerJoin('users', 'users.id', 'api_keys.user_id')
-          .selectAll('api_keys')
-          .select('users.status as owner_status')
-          .where('api_keys.id', 'in', some)
-          .execute()
-        found.push(...rows.map(toOwned))
-      }
-      return found
+      const rows = (await Promise.all(ids.map(id => lookUp(BY_ID, id)))) as (OwnedRow | undefined)[]
+      return rows.filter(row => row !== undefined).map(toOwned)
     },
     async findOwned(userId, id) {
       const row = await db

@@ -104,10 +104,10 @@ forEachEngine(engine => {
     const retires = signsFrom + LONGEST * SECOND + RETIREMENT_LEEWAY
     opened.clock.set(retires - 1)
     assert.deepEqual(kids(one), [oldKid, kid])
-    assert.ok(await one.publicKey(oldKid))
+    assert.ok(await one.find(oldKid))
     opened.clock.set(retires)
     assert.deepEqual(kids(one), [kid])
-    assert.equal(await one.publicKey(oldKid), null)
+    assert.equal(await one.find(oldKid), null)
   })
 
   test('a node that heard nothing of a new key finds it when it sees a token of it', async t => {
@@ -121,12 +121,12 @@ forEachEngine(engine => {
 
   test('made-up key ids cause one read a second, however many come', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
-    assert.equal(await two.publicKey('made-up'), null)
+    assert.equal(await two.find('made-up'), null)
     const { kid } = await one.rotate()
     opened.clock.advance(SECOND - 1)
-    assert.equal(await two.publicKey(kid), null)
+    assert.equal(await two.find(kid), null)
     opened.clock.advance(1)
-    assert.ok(await two.publicKey(kid))
+    assert.ok(await two.find(kid))
   })
 
   test('a running node follows the rotation that another one announces', async t => {
