@@ -21,6 +21,7 @@ export type Purpose =
   | 'login-code'
   | 'address-pepper'
   | 'form-token'
+  | 'new-key-id'
   | 'link-marker'
   | 'send-marker'
   | 'cursor'

@@ -28,7 +28,10 @@ export interface KeyStanding {
 }
 
 export interface ApiKeys {
-  /** @throws KeywayError `key_limit_reached`, `invalid_request` (unregistered app, expiry not in the future) */
+  /**
+   * @throws KeywayError `key_limit_reached`, `invalid_request` (unregistered app, expiry not in the future),
+   *   `idempotency_conflict` (the owner has a key of this id already)
+   */
   create(userId: string, wanted: NewApiKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>
   list(userId: string, status: ApiKeyStatus | null, page: PageRequest): Promise<Slice<ApiKey>>
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
@@ -80,7 +83,7 @@ export interface ApiKeyDeps {
   maxActiveKeys: number
 }
 
-type Created = { apiKey: ApiKey } | { refused: 'no_owner' | 'no_app' | 'limit' }
+type Created = { apiKey: ApiKey } | { refused: 'no_owner' | 'no_app' | 'limit' | 'made_before' }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, maxActiveKeys } = deps
@@ -100,7 +103,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       }
       const { key, apiKey } = newApiKey(userId, wanted, now)
       const outcome = await storage.transaction<Created>(
-        tx => insertCounted(tx, apiKey, caller),
+        tx => insertCounted(tx, apiKey, caller, wanted.id !== undefined),
         afterwards => landedKey(afterwards, apiKey),
       )
       if ('refused' in outcome) throw refusal(outcome.refused)
@@ -164,9 +167,15 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   }
 
   /** Behind the lock of its owner's row, so that of two that take the last place one is refused. */
-  async function insertCounted(tx: Transaction, apiKey: ApiKey, caller: Caller): Promise<Created> {
+  async function insertCounted(
+    tx: Transaction,
+    apiKey: ApiKey,
+    caller: Caller,
+    mayBeThere: boolean,
+  ): Promise<Created> {
     const owner = await tx.users.lock(apiKey.userId)
     if (owner?.status !== 'active') return { refused: 'no_owner' }
+    if (mayBeThere && (await tx.apiKeys.findOwned(owner.id, apiKey.id))) return { refused: 'made_before' }
     if (!(await tx.apps.find(apiKey.appId))) return { refused: 'no_app' }
     const now = clock.now()
     if ((await tx.apiKeys.countActive(owner.id, now)) >= maxActiveKeys) return { refused: 'limit' }
@@ -185,6 +194,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
         return invalidRequest([
           { field: 'app_id', message: 'must name a registered app, for example "service-sdk"' },
         ])
+      case 'made_before':
+        return new KeywayError('idempotency_conflict', 'This key was made already, and is shown only once.')
       case 'limit':
         return new KeywayError(
           'key_limit_reached',
@@ -194,9 +205,11 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   }
 }
 
-async function landedKey(store: Store, { userId, id }: ApiKey): Promise<Created | undefined> {
+async function landedKey(store: Store, { userId, id, keyHash }: ApiKey): Promise<Created | undefined> {
   const apiKey = await store.apiKeys.findOwned(userId, id)
-  return apiKey ? { apiKey } : undefined
+  if (!apiKey) return undefined
+  // Another call that was given the same id came first: what this one made is nobody's key.
+  return apiKey.keyHash === keyHash ? { apiKey } : { refused: 'made_before' }
 }
 
 function required(apiKey: ApiKey | null): ApiKey {

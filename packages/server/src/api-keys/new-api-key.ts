@@ -4,6 +4,8 @@ import { sha256 } from '../secrets.ts'
 import { type ApiKey, generateKey, STORED_PREFIX_LENGTH } from './api-key.ts'
 
 export interface NewApiKey {
+  /** Given by whoever may ask twice for the one key: an id makes one. Made anew where there is none. */
+  id?: string
   name: string | null
   scopes: string[]
   expiresAt: Instant | null
@@ -15,7 +17,7 @@ export interface NewApiKey {
 export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { key: string; apiKey: ApiKey } {
   const key = generateKey()
   const apiKey: ApiKey = {
-    id: newId(now),
+    id: wanted.id ?? newId(now),
     userId,
     appId: wanted.appId,
     keyHash: sha256(key),

@@ -13,7 +13,6 @@ export interface AskedLink {
 
 /** As many links as one browser can wait for at a time. */
 const MAX_ASKED_LINKS = 5
-const ONE_TIME_VALUE = /^[\w-]{22}$/
 /** Longer than a link lives: whoever comes back late is told that it expired, not that nothing was ever asked for. */
 const ASKED_KEPT_FOR = HOUR
 /** As many addresses as one browser is recognised for. */
@@ -30,9 +29,6 @@ export interface Cookies {
   /** Links that this browser asked for in the last hour, newest first. Forged ones are none. */
   askedLinks(c: Context): AskedLink[]
   rememberAsked(c: Context, link: AskedLink): void
-  /** Whether the form that carries this one-time value has made its key already: the page was reloaded. */
-  wasSent(c: Context, once: string): boolean
-  rememberSent(c: Context, once: string): void
   /** Whether someone signed in to this address in this browser before. Nobody else can claim it. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
@@ -57,7 +53,6 @@ export function createCookies({
     session: `${prefix}keyway_session`,
     form: `${prefix}keyway_form`,
     asked: `${prefix}keyway_asked`,
-    sent: `${prefix}keyway_sent`,
     returning: `${prefix}keyway_returning`,
   }
   /** Made in this very answer: several forms of one page share it. */
@@ -78,10 +73,6 @@ export function createCookies({
     },
     askedLinks(c) {
       return readAsked(getCookie(c, names.asked) ?? '').filter(link => clock.now() < link.at + ASKED_KEPT_FOR)
-    },
-    wasSent: (c, once) => once !== '' && getCookie(c, names.sent) === once,
-    rememberSent(c, once) {
-      if (ONE_TIME_VALUE.test(once)) setCookie(c, names.sent, once, { ...attributes, maxAge: DAY / SECOND })
     },
     rememberAsked(c, link) {
       const links = [link, ...this.askedLinks(c)].slice(0, MAX_ASKED_LINKS)

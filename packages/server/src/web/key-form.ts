@@ -6,21 +6,27 @@ import { MAX_SCOPES, scopeProblem } from '../api-keys/scope.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'
-import { randomToken } from '../secrets.ts'
 import { formToken, type Html } from './layout.ts'
 import { words } from './words.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 
+/** What a form that makes a key carries unseen. */
+export interface FormMarks {
+  token: string
+  /** Names the one key that the form makes, however often it is sent. */
+  once: string
+}
+
 /** Everything that a key can be made with, the rare things folded away. Filled in again after a mistake. */
-export function createForm(token: string, typed = new URLSearchParams()): Html {
+export function createForm({ token, once }: FormMarks, typed = new URLSearchParams()): Html {
   const { keys } = words
   const scopes = typed.getAll('scope')
   const some = typed.get('access') === 'some'
   const rare = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
 ${formToken(token)}
-<input type="hidden" name="once" value="${randomToken(16)}">
+<input type="hidden" name="once" value="${once}">
 <div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
 <fieldset><legend>${keys.scopes}</legend>
 ${choice('access', 'all', keys.accessAll, keys.accessAllLead, !some)}

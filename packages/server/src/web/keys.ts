@@ -2,9 +2,9 @@ import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { ApiKey, ApiKeyStatus } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
-import { parseId } from '../ids.ts'
+import { newId, parseId } from '../ids.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
-import { createForm, nameOf, readWanted } from './key-form.ts'
+import { createForm, type FormMarks, nameOf, readWanted } from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
 import { overlapOf, renderCreated, renderKey, renderRevoke } from './key-page.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
@@ -18,10 +18,7 @@ const ROWS = 40
 /** /keys: make, look at, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/keys', c => renderKeys(kit, c))
-  app.get('/keys/new', c => {
-    kit.requireSession(c)
-    return renderNew(kit, c, {})
-  })
+  app.get('/keys/new', c => renderNew(kit, c, {}))
   app.post('/keys', c => create(kit, c))
   app.get('/keys/:id', async c => renderKey(kit, c, await keyOf(kit, c), {}))
   app.post('/keys/:id/rename', c =>
@@ -90,17 +87,33 @@ async function change(
 async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const form = await kit.forms.read(c)
-  const once = form.get('once') ?? ''
-  if (kit.cookies.wasSent(c, once)) return c.redirect('/keys?done=made_before', 303)
   const wanted = readWanted(form, kit.clock.now())
   if (typeof wanted === 'string') return renderNew(kit, c, { typed: form, problem: wanted }, 400)
+  const id = readOnce(kit, user.id, form.get('once') ?? '')
   try {
-    const made = await kit.apiKeys.create(user.id, wanted, kit.callerOf(c.req.raw, c.env))
-    kit.cookies.rememberSent(c, once)
+    const made = await kit.apiKeys.create(user.id, { ...wanted, id }, kit.callerOf(c.req.raw, c.env))
     return await renderCreated(kit, c, made, null)
   } catch (error) {
+    if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
+      return c.redirect('/keys?done=made_before', 303)
     return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, 409)
   }
+}
+
+/** The id of the key that a form will make, so that sent twice it makes one; of a person's own form only. */
+function newOnce(kit: PageKit, userId: string): string {
+  const id = newId(kit.clock.now())
+  return `${id}~${kit.secrets.mac('new-key-id', `${userId} ${id}`)}`
+}
+
+function readOnce(kit: PageKit, userId: string, once: string): string | undefined {
+  const [id = '', mac = ''] = once.split('~')
+  return kit.secrets.verifyMac('new-key-id', `${userId} ${id}`, mac) ? id : undefined
+}
+
+function marksOf(kit: PageKit, c: PageContext): FormMarks {
+  const { user } = kit.requireSession(c)
+  return { token: kit.forms.token(c), once: newOnce(kit, user.id) }
 }
 
 function renderNew(
@@ -111,7 +124,7 @@ function renderNew(
 ): Response | Promise<Response> {
   const { keys } = words
   const body = html`${pageHead(keys.create, keys.createLead)}
-<section class="card">${createForm(kit.forms.token(c), said.typed)}</section>`
+<section class="card">${createForm(marksOf(kit, c), said.typed)}</section>`
   const problem = said.problem ?? null
   return kit.render(c, { title: keys.create, current: '/keys', problem }, body, status)
 }
@@ -122,17 +135,15 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const slice = await kit.apiKeys.list(user.id, filter, { limit: ROWS, after })
   const isFirst = slice.rows.length === 0 && !filter && !after
-  const body = isFirst
-    ? firstKey(kit.forms.token(c))
-    : keyList(slice, filter, after !== null, kit.clock.now())
+  const body = isFirst ? firstKey(marksOf(kit, c)) : keyList(slice, filter, after !== null, kit.clock.now())
   return kit.render(c, { title: words.keys.title, current: '/keys' }, body)
 }
 
 /** Nothing to list yet: the page teaches what a key is for, and the form is right there. */
-function firstKey(token: string): Html {
+function firstKey(marks: FormMarks): Html {
   const { keys } = words
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
-<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(token)}</section>
+<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(marks)}</section>
 <aside><h2>${keys.howTitle}</h2><ol class="steps">${keys.how.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside></div>`
 }
 

@@ -94,6 +94,21 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(make()), 'key_limit_reached')
   })
 
+  test('of twenty calls that name one new key one makes it, and only its key works', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const id = newId(services.clock.now())
+    const { won, refused } = await race(20, () => make({ id }))
+    assert.equal(won.length, 1)
+    assert.deepEqual([...new Set(refused)], ['idempotency_conflict'])
+    assert.equal((await services.apiKeys.authenticate(won[0]!.key, caller())).id, id)
+    const { rows } = await services.apiKeys.list(userId, null, FIRST_PAGE)
+    assert.deepEqual(
+      rows.map(row => row.id),
+      [id],
+    )
+  })
+
   test('a list is newest first, in pages, by status, and only of its owner', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)

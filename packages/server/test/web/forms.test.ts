@@ -184,6 +184,29 @@ test('what people type comes back as text, never as markup', async t => {
   }
 })
 
+test('a form that makes a key makes one, also when it is tapped twice with scripts off', async t => {
+  const web = await startWeb(t)
+  const ada = await signedIn(web)
+  const bob = await signedIn(web, 'bob@example.com')
+  const form = await (await ada.get('/keys')).text()
+  const once = /name="once" value="([^"]+)"/.exec(form)![1]!
+  const fields = { form_token: await ada.formToken('/keys'), once, name: 'hers', access: 'all' }
+  const taps = await Promise.all(Array.from({ length: 5 }, () => ada.post('/keys', fields)))
+  assert.deepEqual(taps.map(({ status }) => status).sort(), [201, 303, 303, 303, 303])
+  const late = await ada.post('/keys', { ...fields, name: 'again' })
+  assert.equal(late.headers.get('location'), '/keys?done=made_before')
+  const listed = await (await ada.get('/keys?done=made_before')).text()
+  assert.equal(listed.match(/class="key active"/g)?.length, 1)
+  assert.match(listed, /That key was made already/)
+
+  // What the form carries is of no use to anybody else, and names no key that the form did not.
+  const his = { ...fields, form_token: await bob.formToken('/keys') }
+  assert.equal((await bob.post('/keys', his)).status, 201)
+  const forged = once.replace(/^.{8}/, '01234567')
+  assert.equal((await ada.post('/keys', { ...fields, once: forged })).status, 201)
+  assert.ok(!(await (await ada.get('/keys')).text()).includes('/keys/01234567'))
+})
+
 test('one person never sees or touches the keys and sessions of another', async t => {
   const web = await startWeb(t)
   const ada = await signedIn(web)
