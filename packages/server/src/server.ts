@@ -2,16 +2,17 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { type AddressInfo, createServer as createProbe } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
+import { USE_FLUSH_INTERVAL } from './api-keys/last-used.ts'
 import { createCharges } from './billing/charges.ts'
 import { MINUTE } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createRevocations } from './endings/revocations.ts'
+import { checkHealth } from './health.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { createApp } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
+import { createFailureLimits } from './http/failure-limits.ts'
 import { createHttpServer } from './http/http-server.ts'
-import { createRequestLimits } from './http/request-limits.ts'
-import type { HealthCheck } from './http/services.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
 import { newId } from './ids.ts'
@@ -28,8 +29,6 @@ import { createPages } from './web/pages.ts'
 
 export { VERSION }
 
-/** `last_used_at` is stored within 10 s; this leaves room for a slow commit. */
-const FLUSH_USES_EVERY = 5_000
 const SYNCHRONIZE_CLOCK_EVERY = MINUTE
 /** Mail that a node held when it died goes on this soon after it counts as dead. */
 const RELEASE_MAIL_EVERY = 3_000
@@ -39,10 +38,6 @@ const WARN_OF_EXPIRY_EVERY = 10 * MINUTE
 /** Agents have this long to connect elsewhere before their connections close with 1012. */
 const DRAIN_AGENTS_MS = 5_000
 const DRAIN_MAIL_MS = 3_000
-/** Mail that waits longer than this is named by /readyz. */
-const MAIL_LATE_SECONDS = 60
-const BLIND = 'had no look at the database for ten seconds, so it takes no connections'
-const DEAF = 'this node does not hear the others; it looks at the database every second instead'
 
 export interface RunningServer extends AsyncDisposable {
   readonly url: string
@@ -167,7 +162,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
   const securityEvents = storage.store.securityEvents
-  const limits = createRequestLimits({ clock, windows: config.failureLimits })
+  const limits = createFailureLimits({ clock, windows: config.failureLimits })
   const pages = createPages({
     ...services,
     agents: hub,
@@ -251,34 +246,12 @@ function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
   }
 }
 
-async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
-  const events = storage.eventsHealth()
-  const sees = hub.health().seesDatabase
-  const reachable = await storage.readClock().then(
-    () => true,
-    () => false,
-  )
-  const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
-  const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
-  return [
-    { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
-    { name: 'hub', required: true, ok: sees, detail: sees ? undefined : BLIND },
-    { name: 'events', required: false, ok: events.listening, detail: events.listening ? undefined : DEAF },
-    {
-      name: 'mail',
-      required: false,
-      ok: waiting < MAIL_LATE_SECONDS,
-      detail: waiting < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waiting} s`,
-    },
-  ]
-}
-
 function startTimers(services: Services): () => void {
   const { apiKeys, clock, storage, log } = services
   const warn = (what: string) => (error: unknown) => log.warn({ error: String(error) }, what)
   const uses = setInterval(
     () => apiKeys.flushUses().catch(warn('last uses were not stored')),
-    FLUSH_USES_EVERY,
+    USE_FLUSH_INTERVAL,
   )
   const warnOfExpiry = () =>
     void apiKeys.warnOfExpiry().catch(warn('owners of keys that expire soon could not be told yet'))

@@ -2,7 +2,7 @@ import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Storage } from '../store.ts'
 import type { KeyLife, KeyUse } from './key-life.ts'
 
-/** `flushUses` is called this often, so that a use is stored within the promised 10 s. */
+/** How often `flushUses` is called: a use is stored within the promised 10 s, also where a commit is slow. */
 export const USE_FLUSH_INTERVAL = 5 * SECOND
 /** Keys whose use is remembered between two flushes. Beyond it a use goes unnoted: it is a hint, not a record. */
 const MAX_NOTED_KEYS = 100_000

@@ -3,28 +3,31 @@ import type { HttpBindings } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import { type Context, Hono } from 'hono'
 import type { Clock } from '../clock.ts'
-import { KeywayError } from '../errors.ts'
+import type { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
 import type { SessionLifetimes } from '../sessions/session.ts'
+import { createAllowedMethods, methodNotAllowed } from './allowed-methods.ts'
 import { type Answer, toResponse, writeAnswer } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
-import { type Callers, isLoopbackName } from './caller.ts'
+import type { Callers } from './caller.ts'
 import { createCors } from './cors.ts'
 import { docsPage } from './docs-page.ts'
-import { type Challenge, toKeywayError, toProblem } from './errors.ts'
+import { toKeywayError, toProblem } from './errors.ts'
+import { createFailureLimits, type FailureLimits } from './failure-limits.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
+import { loopbackRedirect } from './loopback-redirect.ts'
 import { createOpenApi } from './openapi.ts'
-import { createPathTable } from './path-table.ts'
-import { createRefusalLog } from './refusal-log.ts'
-import { readJson, readQuery } from './request.ts'
-import { createRequestLimits, type RequestLimits } from './request-limits.ts'
-import { notFound, paramNames, type Route, type RouteInput, readIdempotencyKey, readParams } from './route.ts'
-import { createRoutes } from './routes/routes.ts'
+import { readJson, readParams, readQuery, wantsPage } from './request.ts'
+import { createRequestLog } from './request-log.ts'
+import { notFound, paramNames, type Route, type RouteInput } from './route.ts'
+import { createRoutes, isApiPath } from './routes/routes.ts'
 import type { HttpServices } from './services.ts'
 import { validate } from './validation.ts'
 import { createWorkLimit } from './work-limit.ts'
+import { type Challenge, challengeOf } from './www-authenticate.ts'
 
 export interface AppOptions {
   services: HttpServices
@@ -38,7 +41,7 @@ export interface AppOptions {
   callers: Callers
   failureLimits: readonly SendWindow[]
   /** Where failures are counted, shared with the pages; its own by default. */
-  limits?: RequestLimits
+  limits?: FailureLimits
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
@@ -88,9 +91,9 @@ export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
   const workLimit = createWorkLimit(options.maxWorkedOn)
   const cors = createCors(options.corsOrigins)
-  const limits = options.limits ?? createRequestLimits({ clock, windows: options.failureLimits })
+  const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
-  const noteRefusal = createRefusalLog({ log, clock })
+  const requestLog = createRequestLog({ log, clock })
   const routes = createRoutes({
     ...options,
     proxyMistake: () => callers.proxyMistake,
@@ -98,7 +101,7 @@ export function createApp(options: AppOptions): HttpApp {
     openApi: () => createOpenApi(routes, options),
     docs: () => docsPage(routes, options),
   })
-  const paths = createPathTable(routes)
+  const allowedMethods = createAllowedMethods(routes)
 
   const app = new Hono<Bindings>({ strict: true })
   for (const declared of routes) {
@@ -118,7 +121,7 @@ export function createApp(options: AppOptions): HttpApp {
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
     const { incoming } = context.env
     const requestId = newId(clock.now())
-    const isPage = declared.path === '/' && pages !== undefined && wantsPage(context)
+    const isPage = declared.path === '/' && pages !== undefined && wantsPage(incoming)
     const params = () => readParams(names, name => context.req.param(name))
     const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
       isPage ? servePage(context, requestId) : handle(declared, { incoming, caller, requestId }, params),
@@ -158,15 +161,17 @@ export function createApp(options: AppOptions): HttpApp {
       const error = toKeywayError(thrown, requestId, log)
       const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
       code = refusal.code
-      noteRefusal({ code, route: declared.operation, network: caller.network, request_id: requestId })
+      requestLog.refused({ code, route: declared.operation, network: caller.network, request_id: requestId })
       answered = problemOf(refusal, requestId, challengeOf(declared))
     }
     const milliseconds = performance.now() - startedAt
     const { status } = answered
-    log.debug(
-      { request_id: requestId, route: declared.operation, status, ms: Math.round(milliseconds) },
-      'request',
-    )
+    requestLog.answered({
+      request_id: requestId,
+      route: declared.operation,
+      status,
+      ms: Math.round(milliseconds),
+    })
     observe?.({ method: declared.method, route: declared.path, status, milliseconds, code })
     return answered
   }
@@ -217,7 +222,7 @@ export function createApp(options: AppOptions): HttpApp {
   async function serveUnrouted(context: HttpContext): Promise<Response> {
     const startedAt = performance.now()
     const response = await answerUnrouted(context)
-    const isPage = pages !== undefined && !paths.isApiPath(context.req.path) && response.status !== 404
+    const isPage = pages !== undefined && !isApiPath(context.req.path) && response.status !== 404
     observe?.({
       method: METHODS.has(context.req.method) ? context.req.method : 'OTHER',
       route: isPage ? 'pages' : 'unknown',
@@ -230,11 +235,11 @@ export function createApp(options: AppOptions): HttpApp {
 
   async function answerUnrouted(context: HttpContext): Promise<Response> {
     const requestId = newId(clock.now())
-    const methods = paths.methodsOf(context.req.path)
+    const methods = allowedMethods(context.req.path)
     try {
       if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)
       if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context, { Allow: methods })
-      if (pages && !paths.isApiPath(context.req.path)) return await servePage(context, requestId)
+      if (pages && !isApiPath(context.req.path)) return await servePage(context, requestId)
       return refuse(notFound(), requestId, 'none', context)
     } catch (thrown) {
       return refuse(toKeywayError(thrown, requestId, log), requestId, 'none', context)
@@ -248,7 +253,7 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   async function servePage(context: HttpContext, requestId: string): Promise<Response> {
-    const elsewhere = loopbackRedirect(context)
+    const elsewhere = loopbackRedirect(context.env.incoming, publicUrl)
     if (elsewhere) return redirect(elsewhere, requestId)
     const response = await workLimit.during(() => pages!.fetch(context.req.raw, context.env))
     // What is no page in plain text is for this place to say: whoever asks is no browser.
@@ -266,19 +271,6 @@ export function createApp(options: AppOptions): HttpApp {
   function redirect(location: string, requestId: string): Response {
     return toResponse({ status: 307, headers: { Location: location } }, requestId, null)
   }
-
-  /**
-   * On this machine the service has several names, and cookies and WebSocket origins belong to one of them: a
-   * page asked for under another goes to the public URL. Nothing is built from Host; it is only compared.
-   */
-  function loopbackRedirect(context: HttpContext): string | null {
-    const { method, headers, url = '/' } = context.env.incoming
-    const own = new URL(publicUrl)
-    if (method !== 'GET' || !isLoopbackName(own.hostname) || !wantsPage(context)) return null
-    const host = URL.parse(`http://${headers.host ?? ''}`)
-    if (!host || !isLoopbackName(host.hostname) || host.hostname === own.hostname) return null
-    return url.startsWith('/') ? publicUrl + url : null
-  }
 }
 
 /** A POST of JSON, answered with JSON, whose path is one text: every call that many make at once is one. */
@@ -287,15 +279,3 @@ function isDirect({ method, path, answers }: Route): boolean {
 }
 
 const noParams = () => ({})
-
-function wantsPage(context: HttpContext): boolean {
-  return context.env.incoming.headers.accept?.includes('text/html') ?? false
-}
-
-function challengeOf({ access }: Route): Challenge {
-  return access === 'app' ? 'basic' : 'bearer'
-}
-
-function methodNotAllowed(methods: string): KeywayError {
-  return new KeywayError('method_not_allowed', `This path answers ${methods}.`)
-}

@@ -6,8 +6,8 @@ import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Session } from '../sessions/session.ts'
-import { insufficientScope } from './errors.ts'
 import type { HttpServices } from './services.ts'
+import { insufficientScope } from './www-authenticate.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner by a session or a key without scopes; only a

@@ -3,6 +3,7 @@ import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
+import { type Challenge, challengeFor } from './www-authenticate.ts'
 
 export interface ErrorKind {
   status: 400 | 401 | 402 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 426 | 429 | 500 | 503
@@ -166,9 +167,6 @@ export const ERROR_KINDS: Record<ErrorCode, ErrorKind> = {
   },
 }
 
-/** What the credential that was refused had been; RFC 6750 section 3 asks for no detail where none was sent. */
-export type Challenge = 'bearer' | 'basic' | 'none'
-
 export interface ErrorContext {
   requestId: string
   publicUrl: string
@@ -196,7 +194,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   if (setting && context.namesSettings) body.setting = setting
   const headers: Record<string, string> = {}
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter)
-  const challenge = challengeFor(error, context.challenge)
+  const challenge = challengeFor(error, status, context.challenge)
   if (challenge) headers['WWW-Authenticate'] = challenge
   if (status === 413) headers.Connection = 'close'
   if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
@@ -205,27 +203,6 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
 
 function withDocs(detail: string): string {
   return detail.includes('/docs') ? detail : `${detail} /docs lists what there is.`
-}
-
-/** Whether a refusal concerns the credential itself, and how to ask for a better one. */
-function challengeFor(error: KeywayError, challenge: Challenge): string | null {
-  const { status } = ERROR_KINDS[error.code]
-  if (error.code === 'insufficient_scope') {
-    const scope = missingScope.get(error)
-    return `Bearer error="insufficient_scope"${scope ? `, scope="${scope}"` : ''}`
-  }
-  if (status !== 401) return null
-  if (challenge === 'basic') return 'Basic realm="Keyway apps", charset="UTF-8"'
-  return error.code === 'authentication_required' ? 'Bearer' : 'Bearer error="invalid_token"'
-}
-
-const missingScope = new WeakMap<KeywayError, string>()
-
-/** 403 `insufficient_scope` whose challenge names what is missing (RFC 6750 section 3.1). */
-export function insufficientScope(detail: string, scope: string | null): KeywayError {
-  const error = new KeywayError('insufficient_scope', detail)
-  if (scope) missingScope.set(error, scope)
-  return error
 }
 
 /** A refusal for whatever was thrown. What nobody foresaw is logged whole and told to nobody. */

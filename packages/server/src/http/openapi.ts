@@ -1,8 +1,9 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { EXAMPLE_ID, problem } from './answer-schemas.ts'
 import { ERROR_KINDS } from './errors.ts'
-import { IDEMPOTENCY_KEYS, paramNames, type Route } from './route.ts'
+import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
+import { EXAMPLE_ID, problem } from './openapi-schemas.ts'
+import { paramNames, type Route } from './route.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,5 +1,8 @@
 import type { IncomingMessage } from 'node:http'
+import { isAppId } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
+import { parseId } from '../ids.ts'
+import { notFound } from './route.ts'
 
 /** Bytes of a request body. */
 export const MAX_BODY_BYTES = 16 * 1024
@@ -135,4 +138,22 @@ export function readQuery(
 function credentialInUrl(field: string): KeywayError {
   const message = 'is never accepted in a URL; send it in the body or the Authorization header'
   return invalidRequest([{ field, message }])
+}
+
+/** Path parameters, checked. @throws KeywayError `not_found` for what cannot name anything */
+export function readParams(names: readonly string[], given: (name: string) => string | undefined) {
+  const params: Record<string, string> = {}
+  for (const name of names) {
+    const value = given(name) ?? ''
+    const known =
+      name === 'app_id' ? (isAppId(value) ? value : null) : name.endsWith('_id') ? parseId(value) : value
+    if (known === null) throw notFound()
+    params[name] = known
+  }
+  return params
+}
+
+/** Whether a browser asks for something to show. */
+export function wantsPage({ headers }: IncomingMessage): boolean {
+  return headers.accept?.includes('text/html') ?? false
 }

@@ -1,9 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { z } from 'zod'
-import { isAppId } from '../apps/app.ts'
-import { invalidRequest, KeywayError } from '../errors.ts'
-import { parseId } from '../ids.ts'
+import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Answer } from './answer.ts'
 import type { Access, Principal, PrincipalOf } from './authenticate.ts'
@@ -52,7 +50,7 @@ interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.
   idempotencyKey?: 'optional' | 'required'
   /** How a credential in the URL is refused, where 400 does not say it. */
   credentialInUrl?: () => KeywayError
-  /** Its failures count against the caller's network; see request-limits.ts. */
+  /** Its failures count against the caller's network; see failure-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
   /** Beyond those that its access, body, query and parameters bring by themselves. */
@@ -73,55 +71,12 @@ export function route<
   return declaration as unknown as Route
 }
 
-/** Path parameters, checked. @throws KeywayError `not_found` for what cannot name anything */
-export function readParams(names: readonly string[], given: (name: string) => string | undefined) {
-  const params: Record<string, string> = {}
-  for (const name of names) {
-    const value = given(name) ?? ''
-    const known =
-      name === 'app_id' ? (isAppId(value) ? value : null) : name.endsWith('_id') ? parseId(value) : value
-    if (known === null) throw notFound()
-    params[name] = known
-  }
-  return params
-}
-
 export function paramNames(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(match => match[1]!)
 }
 
 export function notFound(): KeywayError {
   return new KeywayError('not_found', 'There is nothing here, or it is not yours. /docs lists what there is.')
-}
-
-/**
- * A refresh may do without a key; the one that it has proves that a replay is honest, so nobody may guess it. A charge
- * must have one, and there a number of the app's own is as good.
- */
-export const IDEMPOTENCY_KEYS = {
-  optional: {
-    pattern: '^[A-Za-z0-9_-]{16,128}$',
-    rule: '16 to 128 random characters of A-Z a-z 0-9 _ -',
-    example: 'u5d1Zp8yQm4kR0vT2xWc',
-  },
-  required: {
-    pattern: '^[\\x21-\\x7e]{1,255}$',
-    rule: '1 to 255 printable ASCII characters without spaces, new for each charge',
-    example: 'order-4711',
-  },
-} as const
-
-/** @throws KeywayError `invalid_request` */
-export function readIdempotencyKey(
-  incoming: IncomingMessage,
-  wanted: Route['idempotencyKey'],
-): string | null {
-  const values = wanted ? incoming.headersDistinct['idempotency-key'] : undefined
-  if (!wanted || (values === undefined && wanted === 'optional')) return null
-  const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
-  if (values?.length === 1 && new RegExp(pattern).test(values[0]!)) return values[0]!
-  const message = `must be sent once, ${rule}, for example "${example}"`
-  throw invalidRequest([{ field: 'Idempotency-Key', message }])
 }
 
 export type { Principal }

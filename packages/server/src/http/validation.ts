@@ -1,6 +1,13 @@
-import type { FieldError } from '@keyway/sdk/protocol'
-import type { z } from 'zod'
+import { type FieldError, SCOPES } from '@keyway/sdk/protocol'
+import { z } from 'zod'
+import { MAX_ALLOWED_NETWORKS, MAX_KEY_NAME_LENGTH } from '../api-keys/api-key.ts'
+import { MAX_SCOPE_LENGTH, MAX_SCOPES, scopeProblem } from '../api-keys/scope.ts'
+import { isAppId } from '../apps/app.ts'
+import { parseRfc3339 } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'
+import { parseCidr } from '../network.ts'
+import { DEFAULT_PAGE_SIZE, decodeCursor, MAX_PAGE_SIZE } from '../paging.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
 
 /** More would help nobody, and every one costs the answer bytes. */
 const MAX_FIELD_ERRORS = 20
@@ -26,3 +33,177 @@ function toFieldError(issue: z.core.$ZodIssue): FieldError {
       isWhole && issue.code === 'invalid_type' ? 'must be one JSON object, for example {}' : issue.message,
   }
 }
+
+/*
+ * What requests are made of. Every message says what is wanted and shows an example, since a refused field is
+ * read by a person. Lengths are code points, as a reader counts.
+ */
+
+/** Deepest nesting of JSON that is passed on to others. */
+export const MAX_JSON_DEPTH = 64
+
+/** The message for a value that is missing or of another type. */
+export function wanted(what: string, example: string) {
+  return (issue: { input?: unknown }) =>
+    `${issue.input === undefined ? 'is required: ' : 'must be '}${what}, for example ${example}`
+}
+
+function hasCleanCharacters(value: string): boolean {
+  return value.isWellFormed() && !value.includes('\0')
+}
+
+/** A text without NUL and lone surrogates; both break whatever stores or shows them. */
+export function text(what: string, example: string, { max = 16_384, min = 0 } = {}) {
+  return z
+    .string({ error: wanted(what, JSON.stringify(example)) })
+    .refine(hasCleanCharacters, { error: 'must not contain NUL or lone surrogates', abort: true })
+    .refine(value => value.length <= 2 * max && [...value].length <= max, {
+      error: `must have at most ${max} characters`,
+    })
+    .refine(value => value.length >= min, {
+      error: `must be ${what}, for example ${JSON.stringify(example)}`,
+    })
+    .meta({
+      examples: [example],
+      ...(max < 16_384 && { maxLength: max }),
+      ...(min > 0 && { minLength: min }),
+    })
+}
+
+/** A text that `parse` understands, as what it understood. */
+function parsed<Value>(
+  what: string,
+  example: string,
+  parse: (value: string) => Value | null,
+): z.ZodType<Value, string> {
+  return text(what, example).transform((value, context) => {
+    const result = parse(value)
+    if (result !== null) return result
+    context.addIssue({ code: 'custom', message: `must be ${what}, for example ${JSON.stringify(example)}` })
+    return z.NEVER
+  }) as unknown as z.ZodType<Value, string>
+}
+
+/** Null means omitted. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return schema.nullish().transform(value => value ?? undefined)
+}
+
+/** Validated in its one canonical form, and used in that form only. */
+export const email = parsed('one plain address', 'ada@example.com', parseEmailAddress)
+
+export const appId = text('an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters', 'console').refine(
+  isAppId,
+  {
+    error: 'must be an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, for example "console"',
+  },
+)
+
+export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-01T00:00:00Z', parseRfc3339)
+
+const CONTROL_CHARACTERS = /\p{Cc}/u
+
+export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refine(
+  value => !CONTROL_CHARACTERS.test(value),
+  { error: 'must not contain control characters' },
+)
+
+/** An empty name is none; one that was left out says nothing. */
+export function nameOrNone(sent: string | undefined): string | null | undefined {
+  return sent === '' ? null : sent
+}
+
+const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
+  const problem = scopeProblem(value)
+  if (problem) context.addIssue({ code: 'custom', message: problem })
+})
+
+/** Omitted or empty is "everything", so null, which could mean either, is refused. */
+export const scopes = z
+  .array(scope, { error: wanted('a list of scopes (leave it out for all permissions)', '["agent:connect"]') })
+  .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} entries` })
+  .transform(list => [...new Set(list)])
+  .meta({
+    description: `Scopes that Keyway knows: ${Object.keys(SCOPES).join(', ')}; others are the operator's own, at most ${MAX_SCOPE_LENGTH} characters. Omitted or empty: all permissions.`,
+    examples: [['agent:connect']],
+  })
+
+const cidr = parsed(
+  'a network in CIDR notation, with no address bits after the prefix',
+  '203.0.113.0/24',
+  parseCidr,
+)
+
+export const allowedNetworks = z
+  .array(cidr, { error: wanted('a list of networks', '["203.0.113.0/24"]') })
+  .max(MAX_ALLOWED_NETWORKS, { error: `must have at most ${MAX_ALLOWED_NETWORKS} entries` })
+  .transform(list => [...new Set(list)])
+  .meta({
+    description: 'CIDRs that the key may be used from; empty means any.',
+    examples: [['203.0.113.0/24']],
+  })
+
+export function wholeNumber(what: string, example: number, min: number, max: number) {
+  const error = wanted(what, String(example))
+  return z
+    .int({ error })
+    .min(min, { error })
+    .max(max, { error })
+    .meta({ examples: [example] })
+}
+
+/** A credential as it was sent: what is no key is refused by what reads it, in the same words for all. */
+export function credential(what: string, example: string) {
+  return z.string({ error: wanted(what, JSON.stringify(example)) }).meta({ examples: [example] })
+}
+
+/** Any JSON, as deep as others can be trusted to read it. */
+export const json = z
+  .unknown()
+  .refine(value => value !== undefined, {
+    error: 'is required: any JSON, for example {"hello": "world"}',
+    abort: true,
+  })
+  .refine(isPlainJson, {
+    error: `must be JSON at most ${MAX_JSON_DEPTH} levels deep, without NUL or lone surrogates`,
+  })
+  .meta({ description: 'Any JSON.', examples: [{ hello: 'world' }] })
+
+/** Level by level, so that no nesting is deep enough to exhaust the stack. */
+function isPlainJson(value: unknown): boolean {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_JSON_DEPTH) return false
+    const next: unknown[] = []
+    for (const item of level) {
+      if (typeof item === 'string' && !hasCleanCharacters(item)) return false
+      if (typeof item !== 'object' || item === null) continue
+      if (!Object.keys(item).every(hasCleanCharacters)) return false
+      for (const member of Object.values(item)) next.push(member)
+    }
+    level = next
+  }
+  return true
+}
+
+const limit = z
+  .string()
+  .regex(/^[1-9]\d{0,2}$/, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
+  .transform(Number)
+  .refine(value => value <= MAX_PAGE_SIZE, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
+  .default(DEFAULT_PAGE_SIZE)
+  .meta({ description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`, examples: ['50'] })
+
+const cursor = z
+  .string()
+  .transform((value, context) => {
+    const position = decodeCursor(value)
+    if (position) return position
+    context.addIssue({ code: 'custom', message: 'must be the next_cursor of an earlier answer' })
+    return z.NEVER
+  })
+  .optional()
+  .meta({ description: '`next_cursor` of the page before.' })
+
+/** `?limit=&cursor=` of every list. */
+export const pageQuery = z.object({ limit, cursor })

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
 import { ok } from '../answer.ts'
-import * as answers from '../answer-schemas.ts'
 import {
   accountObject,
   chargeAuthorizationObject,
@@ -9,9 +8,10 @@ import {
   page,
   securityEventObject,
 } from '../objects.ts'
+import * as answers from '../openapi-schemas.ts'
 import { notFound, type Route, route } from '../route.ts'
-import { name, nameOrNone, optional, pageQuery } from '../schemas.ts'
 import type { HttpServices } from '../services.ts'
+import { name, nameOrNone, optional, pageQuery } from '../validation.ts'
 
 const profileChange = z.object({
   name: optional(name).meta({ description: `At most ${MAX_USER_NAME_LENGTH} characters; empty removes it.` }),

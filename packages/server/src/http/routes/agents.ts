@@ -3,11 +3,11 @@ import { z } from 'zod'
 import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
-import * as answers from '../answer-schemas.ts'
 import { connectionObject, page } from '../objects.ts'
+import * as answers from '../openapi-schemas.ts'
 import { notFound, type Route, route } from '../route.ts'
-import { json, pageQuery } from '../schemas.ts'
 import type { HttpServices } from '../services.ts'
+import { json, pageQuery } from '../validation.ts'
 
 const TAG = 'Agents'
 

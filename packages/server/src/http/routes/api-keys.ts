@@ -4,9 +4,10 @@ import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import type { Clock, Instant } from '../../clock.ts'
 import { invalidRequest } from '../../errors.ts'
 import { created, ok } from '../answer.ts'
-import * as answers from '../answer-schemas.ts'
 import { apiKeyObject, page } from '../objects.ts'
+import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
 import {
   allowedNetworks,
   appId,
@@ -17,8 +18,7 @@ import {
   pageQuery,
   scopes,
   wholeNumber,
-} from '../schemas.ts'
-import type { HttpServices } from '../services.ts'
+} from '../validation.ts'
 
 const newKey = z.object({
   name: optional(name),

@@ -19,6 +19,27 @@ import { sessionRoutes } from './sessions.ts'
 import { signInRoutes } from './sign-in.ts'
 import { tokenRoutes } from './tokens.ts'
 
+/** First segments that are the API's alone: what is unknown below them never reaches the pages. */
+const API_SEGMENTS = new Set([
+  'v1',
+  'auth',
+  '.well-known',
+  'errors',
+  'hub',
+  'livez',
+  'readyz',
+  'openapi.json',
+  'metrics',
+  'sdk.tgz',
+  'hooks',
+  'docs',
+])
+
+/** Whether a path belongs to the API, and what is unknown below it too. */
+export function isApiPath(path: string): boolean {
+  return API_SEGMENTS.has(path.split('/')[1] ?? '')
+}
+
 export interface RoutesOptions
   extends RootOptions,
     MetricsOptions,

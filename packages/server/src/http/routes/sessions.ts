@@ -1,10 +1,10 @@
 import { idleEnd, type SessionLifetimes } from '../../sessions/session.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
-import * as answers from '../answer-schemas.ts'
 import { page, sessionObject } from '../objects.ts'
+import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import { pageQuery } from '../schemas.ts'
 import type { HttpServices } from '../services.ts'
+import { pageQuery } from '../validation.ts'
 
 const TAG = 'Sessions'
 

@@ -18,7 +18,7 @@ const GUESSES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'refresh_token_reused',
 ])
 
-export interface RequestLimits {
+export interface FailureLimits {
   /**
    * Counts a failed verify, exchange or refresh of this network. Once a window is full the refusal becomes
    * `rate_limited`, which tells a guesser nothing more.
@@ -30,13 +30,13 @@ export interface RequestLimits {
   refusal(network: string, error: KeywayError): KeywayError
 }
 
-export function createRequestLimits({
+export function createFailureLimits({
   clock,
   windows,
 }: {
   clock: Clock
   windows: readonly SendWindow[]
-}): RequestLimits {
+}): FailureLimits {
   const failures = new Map<string, Instant[]>()
   const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
 

@@ -1,0 +1,31 @@
+import type { HealthCheck } from './http/services.ts'
+import type { Hub } from './hub/hub.ts'
+import type { Services } from './services.ts'
+
+/** Mail that waits longer than this is named by /readyz. */
+const MAIL_LATE_SECONDS = 60
+const BLIND = 'had no look at the database for ten seconds, so it takes no connections'
+const DEAF = 'this node does not hear the others; it looks at the database every second instead'
+
+/** What /readyz tells, each by name. Only what is required takes this node out of service. */
+export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
+  const events = storage.eventsHealth()
+  const sees = hub.health().seesDatabase
+  const reachable = await storage.readClock().then(
+    () => true,
+    () => false,
+  )
+  const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
+  const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
+  return [
+    { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
+    { name: 'hub', required: true, ok: sees, detail: sees ? undefined : BLIND },
+    { name: 'events', required: false, ok: events.listening, detail: events.listening ? undefined : DEAF },
+    {
+      name: 'mail',
+      required: false,
+      ok: waiting < MAIL_LATE_SECONDS,
+      detail: waiting < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waiting} s`,
+    },
+  ]
+}

@@ -1,0 +1,33 @@
+import type { IncomingMessage } from 'node:http'
+import { invalidRequest } from '../errors.ts'
+import type { Route } from './route.ts'
+
+/**
+ * A refresh may do without a key; the one that it has proves that a replay is honest, so nobody may guess it. A charge
+ * must have one, and there a number of the app's own is as good.
+ */
+export const IDEMPOTENCY_KEYS = {
+  optional: {
+    pattern: '^[A-Za-z0-9_-]{16,128}$',
+    rule: '16 to 128 random characters of A-Z a-z 0-9 _ -',
+    example: 'u5d1Zp8yQm4kR0vT2xWc',
+  },
+  required: {
+    pattern: '^[\\x21-\\x7e]{1,255}$',
+    rule: '1 to 255 printable ASCII characters without spaces, new for each charge',
+    example: 'order-4711',
+  },
+} as const
+
+/** @throws KeywayError `invalid_request` */
+export function readIdempotencyKey(
+  incoming: IncomingMessage,
+  wanted: Route['idempotencyKey'],
+): string | null {
+  const values = wanted ? incoming.headersDistinct['idempotency-key'] : undefined
+  if (!wanted || (values === undefined && wanted === 'optional')) return null
+  const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
+  if (values?.length === 1 && new RegExp(pattern).test(values[0]!)) return values[0]!
+  const message = `must be sent once, ${rule}, for example "${example}"`
+  throw invalidRequest([{ field: 'Idempotency-Key', message }])
+}
