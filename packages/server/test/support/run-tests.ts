@@ -1,11 +1,16 @@
 import { spawn } from 'node:child_process'
-import { globSync } from 'node:fs'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findPostgresBinaries, POSTGRES_URL_VARIABLE, startCluster } from './postgres.ts'
+import { type Leak, scanRecording } from './secret-scan.ts'
 
 /*
  * `npm test`: one throwaway PostgreSQL for the whole run, then every test file. Arguments go to the runner, for
  * example `npm test -- --test-name-pattern=revoke`; paths among them replace the list of all files.
+ *
+ * All processes of the run record what they say and what they keep secret (recording.ts). After the tests the one
+ * is searched for the other, and a run in which a secret got out has failed.
  */
 
 const ROOT = join(import.meta.dirname, '../../../..')
@@ -14,6 +19,7 @@ const ALL_TESTS = 'packages/*/test/**/*.test.ts'
 const CONCURRENCY = 5
 /** Their files wait longest. They begin first, so that the run does not end with one of them alone. */
 const SLOW_FOLDERS = ['/cluster/', '/faults/', '/web/', '/sdk/']
+const SHOWN_LEAKS = 40
 
 process.exitCode = await runTests(process.argv.slice(2))
 
@@ -21,18 +27,54 @@ async function runTests(args: string[]): Promise<number> {
   const options = args.filter(arg => arg.startsWith('-'))
   const paths = args.filter(arg => !arg.startsWith('-'))
   const files = globSync(paths.length > 0 ? paths : ALL_TESTS, { cwd: ROOT, exclude: isDependency })
-  if (files.length === 0) throw new Error(`no test file matches ${paths.join(' ') || ALL_TESTS}`)
+  if (files.length === 0) {
+    console.error(`No test file matches ${paths.join(' ') || ALL_TESTS}.`)
+    return 1
+  }
   const given = process.env[POSTGRES_URL_VARIABLE]
   const cluster = given || !findPostgresBinaries() ? null : await startCluster()
-  const environment = cluster ? { ...process.env, [POSTGRES_URL_VARIABLE]: cluster.url } : process.env
+  const recording = mkdtempSync(join(tmpdir(), 'keyway-run-'))
+  const environment = {
+    ...process.env,
+    ...(cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}),
+    TEST_RECORDING: recording,
+    NODE_OPTIONS: withRecorder(process.env.NODE_OPTIONS ?? ''),
+  }
   try {
-    return await runNode(
+    const status = await runNode(
       ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...slowFirst(files)],
       environment,
     )
+    return reportSecrets(recording) ? status : status || 1
   } finally {
     await cluster?.stop()
   }
+}
+
+function withRecorder(options: string): string {
+  const recorder = `--require ${JSON.stringify(join(import.meta.dirname, 'record.cjs'))}`
+  return options.includes(recorder) ? options : `${options} ${recorder}`.trim()
+}
+
+/** Whether no secret got out. The recording is removed unless one did; it holds the secrets of this run's tests only. */
+function reportSecrets(recording: string): boolean {
+  const { secrets, processes, bytes, leaks } = scanRecording(recording)
+  const found = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`
+  const megabytes = (bytes / 1e6).toFixed(1)
+  console.log(
+    `ℹ secrets ${count(secrets)} issued, ${megabytes} MB of output from ${count(processes)} processes scanned, ${found}`,
+  )
+  if (leaks.length === 0) rmSync(recording, { recursive: true })
+  for (const leak of leaks.slice(0, SHOWN_LEAKS)) console.log(`✖ ${describeLeak(leak)}`)
+  return leaks.length === 0
+}
+
+function describeLeak({ kind, place, file, line }: Leak): string {
+  return `secret in output: ${kind} in ${place} (${file}, line ${line})`
+}
+
+function count(figure: number): string {
+  return figure.toLocaleString('en')
 }
 
 function isDependency(path: string): boolean {

@@ -1,0 +1,225 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { readFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { setTimeout } from 'node:timers'
+import type { generateKey } from '../../src/api-keys/api-key.ts'
+import type { createApps } from '../../src/apps/apps.ts'
+import type { loadConfig } from '../../src/config.ts'
+import type { createLog, Log } from '../../src/log.ts'
+import type { generateCode } from '../../src/magic-links/magic-link.ts'
+import type { createSend } from '../../src/magic-links/send.ts'
+import type { mailedLink } from '../../src/magic-links/verify-url.ts'
+import type { createMetrics, Metrics } from '../../src/metrics/metrics.ts'
+import type { createSecrets, Purpose, randomToken } from '../../src/secrets.ts'
+import type { startServer } from '../../src/server.ts'
+import type { pageCookie, refreshToken } from '../../src/sessions/refresh-token.ts'
+import type { createJwt } from '../../src/signing-keys/jwt.ts'
+import type { Journal } from './recording.ts'
+
+/*
+ * The functions that make secrets, and the two that say something which no stream shows (the log below its level,
+ * the metrics). Whoever imports one of them gets it with an observer around it, which calls the real one and
+ * returns what that returned. The product knows nothing of it: the import is redirected where Node resolves it.
+ */
+
+/** In paths from `src/`; the test of the scan compares them with the sources. */
+export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
+  'api-keys/api-key.ts': ['generateKey'],
+  'apps/apps.ts': ['createApps'],
+  'config.ts': ['loadConfig'],
+  'log.ts': ['createLog'],
+  'magic-links/magic-link.ts': ['generateCode'],
+  'magic-links/send.ts': ['createSend'],
+  'magic-links/verify-url.ts': ['mailedLink'],
+  'metrics/metrics.ts': ['createMetrics'],
+  'secrets.ts': ['randomToken', 'createSecrets'],
+  'server.ts': ['startServer'],
+  'sessions/refresh-token.ts': ['refreshToken', 'pageCookie'],
+  'signing-keys/jwt.ts': ['createJwt'],
+}
+
+const SOURCE = /\/packages\/server\/src\/(.+\.ts)$/
+const OBSERVERS = Symbol.for('keyway.test.observers')
+/** A scrape asks the database, which some tests have taken away. */
+const SCRAPE_PATIENCE_MS = 500
+/** Sealed, so they are secrets themselves; what else is sealed (mails) holds secrets that are known. */
+const SEALED_SECRETS: readonly Purpose[] = ['signing-key', 'session-secret', 'address-pepper']
+const later = setTimeout
+
+export function observeModules(journal: Journal): void {
+  recordSettings(journal, process.env)
+  Object.assign(globalThis, { [OBSERVERS]: observers(journal) })
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const resolved = nextResolve(specifier, context)
+      const names = OBSERVED[SOURCE.exec(resolved.url)?.[1] ?? '']
+      if (!names || context.parentURL?.startsWith('data:')) return resolved
+      return { url: observedModule(resolved.url, names), format: 'module', shortCircuit: true }
+    },
+  })
+}
+
+/** The same module with some of its exports observed. Its other exports are the very same objects. */
+function observedModule(url: string, names: readonly string[]): string {
+  const lines = [
+    `import * as original from ${JSON.stringify(url)}`,
+    `export * from ${JSON.stringify(url)}`,
+    `const observe = globalThis[Symbol.for(${JSON.stringify(Symbol.keyFor(OBSERVERS))})]`,
+    ...names.map(name => `export const ${name} = observe.${name}(original.${name})`),
+  ]
+  return `data:text/javascript,${encodeURIComponent(lines.join('\n'))}`
+}
+
+type Observer<Original> = (original: Original) => Original
+
+function observers(journal: Journal) {
+  const starting = new AsyncLocalStorage<{ metrics?: Metrics }>()
+  return {
+    generateKey: returning<typeof generateKey>('API key'),
+    generateCode: returning<typeof generateCode>('login code'),
+    refreshToken: returning<typeof refreshToken>('refresh token'),
+    pageCookie: returning<typeof pageCookie>('session cookie'),
+    randomToken: returning<typeof randomToken>('random token'),
+
+    mailedLink: ((original: typeof mailedLink) => (url, wanted) => {
+      journal.secret('link token', wanted.token)
+      return original(url, wanted)
+    }) satisfies Observer<typeof mailedLink>,
+
+    createSend: ((original: typeof createSend) => deps => {
+      const send = original(deps)
+      return async (...args) => {
+        const sent = await send(...args)
+        journal.secret('login id', sent.loginId)
+        return sent
+      }
+    }) satisfies Observer<typeof createSend>,
+
+    createApps: ((original: typeof createApps) => deps => {
+      const apps = original(deps)
+      const newSecret = async (id: string) => {
+        const secret = await apps.newSecret(id)
+        journal.secret('app secret', secret)
+        return secret
+      }
+      return { ...apps, newSecret }
+    }) satisfies Observer<typeof createApps>,
+
+    createJwt: ((original: typeof createJwt) => deps => {
+      const jwt = original(deps)
+      const sign: typeof jwt.sign = (typ, claims) => {
+        const token = jwt.sign(typ, claims)
+        journal.secret(typ === 'agent_ws' ? 'agent token' : 'access token', token)
+        return token
+      }
+      return { ...jwt, sign }
+    }) satisfies Observer<typeof createJwt>,
+
+    createSecrets: ((original: typeof createSecrets) => roots => {
+      for (const root of roots) journal.secret('KEYWAY_SECRET', root)
+      const secrets = original(roots)
+      return {
+        ...secrets,
+        seal(purpose, plaintext, context) {
+          if (SEALED_SECRETS.includes(purpose)) journal.secret(purpose, plaintext)
+          return secrets.seal(purpose, plaintext, context)
+        },
+        mac(purpose, message) {
+          const made = secrets.mac(purpose, message)
+          // Before the dot stands the id of the secret that made it, which is public.
+          journal.secret(`${purpose} MAC`, made.slice(made.indexOf('.') + 1))
+          return made
+        },
+      }
+    }) satisfies Observer<typeof createSecrets>,
+
+    loadConfig: ((original: typeof loadConfig) => environment => {
+      recordSettings(journal, environment)
+      return original(environment)
+    }) satisfies Observer<typeof loadConfig>,
+
+    createLog: ((original: typeof createLog) => (level, destination) => {
+      const log = original(level, destination)
+      const all = original('debug', { write: line => journal.output('log', line) })
+      const both =
+        (name: keyof Log): Log[typeof name] =>
+        (fields, message) => {
+          all[name](fields, message)
+          log[name](fields, message)
+        }
+      return { debug: both('debug'), info: both('info'), warn: both('warn'), error: both('error') }
+    }) satisfies Observer<typeof createLog>,
+
+    createMetrics: ((original: typeof createMetrics) =>
+      (...deps) => {
+        const metrics = original(...deps)
+        const server = starting.getStore()
+        if (server) server.metrics = metrics
+        return metrics
+      }) satisfies Observer<typeof createMetrics>,
+
+    startServer: ((original: typeof startServer) => (config, options) => {
+      const started: { metrics?: Metrics } = {}
+      return starting.run(started, async () => {
+        const server = await original(config, options)
+        let closed: Promise<void> | undefined
+        const close = () => {
+          closed ??= scrape(started.metrics).then(() => server.close())
+          return closed
+        }
+        return { ...server, close, [Symbol.asyncDispose]: close }
+      })
+    }) satisfies Observer<typeof startServer>,
+  }
+
+  function returning<Make extends (...args: never[]) => string>(kind: string) {
+    return (original: Make) =>
+      ((...args) => {
+        const made = original(...args)
+        journal.secret(kind, made)
+        return made
+      }) as Make
+  }
+
+  async function scrape(metrics: Metrics | undefined): Promise<void> {
+    const rendered = metrics?.render().then(
+      ({ body }) => journal.output('metrics', body),
+      () => {},
+    )
+    await Promise.race([rendered, new Promise(resolve => later(resolve, SCRAPE_PATIENCE_MS).unref())])
+  }
+}
+
+const SECRET_SETTINGS = /^KEYWAY_(SECRET|DATABASE_URL|EVENTS_URL|MAIL_URL|MAIL_HOOK_SECRET)(_FILE)?$/
+
+function recordSettings(journal: Journal, environment: Record<string, string | undefined>): void {
+  for (const [name, text = ''] of Object.entries(environment))
+    for (const secret of configuredSecrets(name, text)) journal.secret(name.replace(/_FILE$/, ''), secret)
+}
+
+/** What is secret in the text of a setting: of an address the password, or the key where a host would stand. */
+function configuredSecrets(name: string, text: string): string[] {
+  if (!SECRET_SETTINGS.test(name)) return []
+  const value = name.endsWith('_FILE') ? contentOf(text) : text
+  if (!name.includes('_URL')) return value.split(',')
+  const [, scheme, rest = ''] = /^(\w+):\/\/(.*)$/.exec(value) ?? []
+  if (scheme === 'resend' || scheme === 'postmark') return [rest]
+  const password = /^[^:@/]*:([^@/]*)@/.exec(rest)?.[1] ?? ''
+  return [password, decoded(password)]
+}
+
+function contentOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

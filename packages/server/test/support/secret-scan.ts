@@ -1,0 +1,167 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PROGRAM, SOURCE_MARK } from './recording.ts'
+import { isHandedOut } from './secret-allowances.ts'
+
+/*
+ * Looks in everything that the processes of a test run said for every secret that any of them made (recording.ts).
+ *
+ * A long secret is found anywhere, in whatever it is embedded: the last 20 characters of each of its spellings (as
+ * it is, URL-encoded, in base64 at each of the three offsets, as in `Basic user:secret`) are looked up at every
+ * position of the text by a rolling hash, so the time grows with the text and not with the number of secrets.
+ * Secrets under 12 characters are words that tests put into settings, and are not looked for.
+ *
+ * A login code has eight digits, and so have other numbers. It counts as found where exactly its digits (also as
+ * `1234 5678`) stand by themselves, that is in no longer word, identifier or decimal fraction and not as the value of
+ * a metric, in what the process that made it said after it had made it. By chance that happens once in thousands of
+ * runs: a hundred other such numbers and a thousand codes of one process meet with a likelihood of 0.001.
+ */
+
+export interface Leak {
+  kind: string
+  /** What it came out of, and of which program: `stdout of keyway inbox`. */
+  place: string
+  file: string
+  line: number
+}
+
+export interface ScanResult {
+  secrets: number
+  processes: number
+  bytes: number
+  leaks: Leak[]
+}
+
+interface Secret {
+  kind: string
+  value: string
+  /** How much the process had said when it made it. */
+  offset: number
+}
+
+const TAIL = 20
+const SHORTEST = 12
+const CODE = /^\d{8}$/
+
+export function scanRecording(folder: string): ScanResult {
+  const names = readdirSync(folder)
+  const outputs = names.filter(name => name.endsWith('.output')).map(name => name.slice(0, -'.output'.length))
+  const secrets = new Map(outputs.map(name => [name, readSecrets(join(folder, `${name}.secrets`))]))
+  const kinds = new Map<string, string>()
+  // Later is more precise: a random token turns out to be a link's when the link is made.
+  for (const { kind, value } of [...secrets.values()].flat()) kinds.set(value, kind)
+  const search = createSearch(kinds)
+
+  const leaks: Leak[] = []
+  let bytes = 0
+  for (const name of outputs) {
+    const file = join(folder, `${name}.output`)
+    const output = readFileSync(file)
+    bytes += output.length
+    const codes = secrets.get(name)!.filter(({ value }) => CODE.test(value))
+    const found = [...search(output), ...findCodes(output, codes)]
+    if (found.length > 0) leaks.push(...leaksAmong(found, output.toString('latin1'), file))
+  }
+  const processes = new Set(outputs.map(name => name.split('.')[0])).size
+  return { secrets: kinds.size, processes, bytes, leaks }
+}
+
+function readSecrets(file: string): Secret[] {
+  const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
+  return lines.map(line => {
+    const [kind = '', offset, value = '""'] = line.split('\t')
+    return { kind, offset: Number(offset), value: JSON.parse(value) }
+  })
+}
+
+interface Found {
+  kind: string
+  /** Where its last character stands. */
+  at: number
+}
+
+const BASE = 0x01000193
+const FILTER_BITS = 24
+
+/** Rabin and Karp's search for many texts at once, by the last `SHORTEST` characters of each. */
+function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Found[] {
+  const kindOf = new Map<string, string>()
+  for (const [value, kind] of kinds)
+    if (value.length >= SHORTEST) for (const text of spellings(value)) kindOf.set(text.slice(-TAIL), kind)
+  const byHash = new Map<number, { tail: Buffer; kind: string }[]>()
+  const filter = new Uint8Array(1 << (FILTER_BITS - 3))
+  for (const [text, kind] of kindOf) {
+    const tail = Buffer.from(text)
+    const hash = hashOf(tail.subarray(-SHORTEST))
+    byHash.set(hash, [...(byHash.get(hash) ?? []), { tail, kind }])
+    const bit = hash >>> (32 - FILTER_BITS)
+    filter[bit >> 3]! |= 1 << (bit & 7)
+  }
+  let leaving = 1
+  for (let power = 0; power < SHORTEST; power++) leaving = Math.imul(leaving, BASE)
+
+  return text => {
+    const found: Found[] = []
+    let hash = 0
+    for (let at = 0; at < text.length; at++) {
+      hash = (Math.imul(hash, BASE) + text[at]!) | 0
+      if (at >= SHORTEST) hash = (hash - Math.imul(text[at - SHORTEST]!, leaving)) | 0
+      const bit = hash >>> (32 - FILTER_BITS)
+      if ((filter[bit >> 3]! & (1 << (bit & 7))) === 0) continue
+      const hit = byHash.get(hash)?.find(({ tail }) => endsWith(text, at + 1, tail))
+      if (hit) found.push({ kind: hit.kind, at })
+    }
+    return found
+  }
+}
+
+function hashOf(bytes: Buffer): number {
+  return bytes.reduce((hash, byte) => (Math.imul(hash, BASE) + byte) | 0, 0)
+}
+
+function endsWith(text: Buffer, end: number, tail: Buffer): boolean {
+  return end >= tail.length && text.compare(tail, 0, tail.length, end - tail.length, end) === 0
+}
+
+function spellings(value: string): Set<string> {
+  return new Set([value, encodeURIComponent(value), ...inBase64(value.slice(-2 * TAIL))])
+}
+
+/** What of a text is the same in the base64 of anything that contains it: one spelling for each offset. */
+function inBase64(text: string): string[] {
+  return [0, 1, 2].flatMap(before => {
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)])
+    const whole = bytes.subarray(0, bytes.length - (bytes.length % 3)).subarray(before === 0 ? 0 : 3)
+    return whole.length * 4 < SHORTEST * 3 ? [] : [whole.toString('base64'), whole.toString('base64url')]
+  })
+}
+
+const EIGHT_DIGITS = /(?<!\w|\w[.-])(\d{4}) ?(\d{4})(?!\w|[.-]\w)/g
+const METRIC = /^\w+(\{.*\})? $/
+
+function findCodes(output: Buffer, codes: readonly Secret[]): Found[] {
+  if (codes.length === 0) return []
+  const offsets = new Map(codes.map(({ value, offset }) => [value, offset]))
+  const text = output.toString('latin1')
+  return [...text.matchAll(EIGHT_DIGITS)]
+    .filter(({ 1: first, 2: second, index }) => {
+      const madeAt = offsets.get(`${first}${second}`)
+      return madeAt !== undefined && index >= madeAt && !METRIC.test(lineUpTo(text, index))
+    })
+    .map(({ 0: digits, index }) => ({ kind: 'login code', at: index + digits.length - 1 }))
+}
+
+function lineUpTo(text: string, at: number): string {
+  return text.slice(text.lastIndexOf('\n', at - 1) + 1, at)
+}
+
+function leaksAmong(found: readonly Found[], text: string, file: string): Leak[] {
+  const program = text.slice(PROGRAM.length, text.indexOf('\n'))
+  return found.flatMap(({ kind, at }) => {
+    const marked = text.lastIndexOf(SOURCE_MARK, at)
+    const source = text.slice(marked + 1, text.indexOf('\n', marked))
+    const place = `${source} of ${program}`
+    if (isHandedOut({ kind, place, before: lineUpTo(text, at + 1) })) return []
+    return [{ kind, place, file, line: text.slice(0, at).split('\n').length }]
+  })
+}
