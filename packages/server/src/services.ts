@@ -2,6 +2,7 @@ import { createAgentTokens } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
 import { openJournal } from './backup/journal.ts'
+import { instanceOf } from './backup/journal-entry.ts'
 import { journaled } from './backup/journaled-storage.ts'
 import { createAccounts } from './billing/accounts.ts'
 import { type Clock, createClock } from './clock.ts'
@@ -41,18 +42,19 @@ export async function openServices(config: Config, log: Log = createLog(config.l
     const clock = createClock()
     await clock.synchronize(() => storage.readClock())
     const secrets = createSecrets(config.secrets)
+    const instance = instanceOf(await openPepper(storage, secrets))
     const services = compose(config, log, {
       storage: withSecurityLog(await withJournal(storage), log),
       clock,
       secrets,
+      instance,
     })
     await services.signingKeys.load()
-    await openPepper(services.storage, secrets)
     return services
 
     async function withJournal(plain: DatabaseStorage): Promise<DatabaseStorage> {
       if (config.journalDir === null) return plain
-      const journal = await openJournal(config.journalDir, clock).catch(toJournalMistake)
+      const journal = await openJournal(config.journalDir, clock, instance).catch(toJournalMistake)
       return journaled(plain, { journal, clock, log })
     }
   } catch (error) {

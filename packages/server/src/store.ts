@@ -1,5 +1,6 @@
 import type { ApiKeyStore } from './api-keys/api-key-store.ts'
 import type { AppStore } from './apps/app-store.ts'
+import type { ReplayStore } from './backup/replay-store.ts'
 import type { BillingStore } from './billing/billing-store.ts'
 import type { Instant } from './clock.ts'
 import type { EndingStore } from './endings/ending-store.ts'
@@ -26,6 +27,7 @@ export interface Store {
   magicLinks: MagicLinkStore
   outbox: OutboxStore
   presence: PresenceStore
+  replay: ReplayStore
   securityEvents: SecurityEventStore
   sessions: SessionStore
   signingKeys: SigningKeyStore

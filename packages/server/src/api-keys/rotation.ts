@@ -79,7 +79,7 @@ export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 
  * Tokens that were issued before the rotation may outlive a short overlap. Hubs here ask about the key anew and know
  * its end; those that follow the feed hear of it when it comes.
  */
-async function tellEnd(tx: Transaction, old: ApiKey, end: Instant, now: Instant): Promise<void> {
+export async function tellEnd(tx: Transaction, old: ApiKey, end: Instant, now: Instant): Promise<void> {
   if (end === old.expiresAt || end >= now + FEED_WINDOW) return
   await tx.endings.insert(endingsOf('api_key', [old.id], old.userId, end))
 }

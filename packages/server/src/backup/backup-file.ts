@@ -4,6 +4,7 @@ import { open, rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import type { Instant } from '../clock.ts'
+import { wholeLines } from './lines.ts'
 
 /** Raised when an older program could misread a newer file. */
 export const BACKUP_FORMAT = 1
@@ -125,20 +126,18 @@ async function* parsedLines(file: string): AsyncGenerator<[string, unknown]> {
   const packed = createReadStream(file)
   const unpacked = packed.pipe(createGunzip())
   packed.on('error', error => unpacked.destroy(error))
-  let rest = ''
   unpacked.setEncoding('utf8')
   try {
-    for await (const chunk of unpacked) {
-      const texts = (rest + chunk).split('\n')
-      rest = texts.pop()!
-      for (const text of texts) yield [text, parse(text)]
-    }
+    for await (const text of wholeLines(unpacked, refuseCut)) yield [text, parse(text)]
   } catch (error) {
     // What zlib says of a file that is cut short or something else.
     if (!(error as { code?: string }).code?.startsWith('Z_')) throw error
     throw new BackupDamaged('The backup is cut short, or no backup at all.')
   }
-  if (rest !== '') throw new BackupDamaged('The backup is not whole: its last line is cut.')
+}
+
+function refuseCut(): never {
+  throw new BackupDamaged('The backup is not whole: its last line is cut.')
 }
 
 function parse(text: string): unknown {

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 import type { Row } from './backup-file.ts'
-import type { JournalEntry } from './journal.ts'
+import type { JournalEntry } from './journal-entry.ts'
 
 export interface BackupStore {
   /** The migrations that this database has. */

@@ -9,7 +9,8 @@ import {
   writeBackup,
 } from './backup-file.ts'
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
-import { type JournalEntry, readJournal } from './journal.ts'
+import type { JournalEntry } from './journal-entry.ts'
+import { JournalDamaged, readJournal } from './journal-reader.ts'
 
 export interface BackupReport {
   file: string
@@ -155,7 +156,8 @@ async function insertAll(
 /** @throws BackupRefused where the journal cannot know everything since the backup */
 async function journalSince(folder: string, header: BackupHeader): Promise<JournalEntry[]> {
   const entries = await readJournal(folder).catch(error => {
-    throw new BackupRefused(`The journal in ${folder} cannot be read (${error.code ?? error.message}).`)
+    if (error instanceof JournalDamaged) throw new BackupRefused(error.message)
+    throw error
   })
   const first = entries[0]
   if (!first || first.at > header.created_at)
@@ -165,6 +167,9 @@ async function journalSince(folder: string, header: BackupHeader): Promise<Journ
   return entries.filter(entry => entry.at >= header.created_at - LATE_COMMITS)
 }
 
+/** A restore ends every session and link, so what the journal knows of them is not even counted. */
+const ENDED_ANYWAY = new Set<JournalEntry['type']>(['opened', 'session', 'magic_link'])
+
 async function applyAll(
   tx: RestoreTransaction,
   entries: readonly JournalEntry[],
@@ -172,7 +177,7 @@ async function applyAll(
   let applied = 0
   let unknown = 0
   for (const entry of entries) {
-    if (entry.type === 'opened') continue
+    if (ENDED_ANYWAY.has(entry.type)) continue
     if (await tx.apply(entry)) applied++
     else unknown++
   }

@@ -1,9 +1,13 @@
 import type { BillingStore } from '../billing/billing-store.ts'
-import type { Clock } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
+import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
+import type { SessionEnd } from '../sessions/session.ts'
+import type { SessionStore } from '../sessions/session-store.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
-import type { Journal, JournalEntry } from './journal.ts'
+import type { Journal } from './journal.ts'
+import type { JournalEntry } from './journal-entry.ts'
 
 /** What one run of a transaction did that the journal must hold. */
 interface Noted {
@@ -50,6 +54,8 @@ export function journaled<Base extends Storage>(
     return {
       ...tx,
       billing: notingBilling(tx.billing, noted),
+      sessions: notingSessions(tx.sessions, noted),
+      magicLinks: notingLinks(tx.magicLinks, noted),
       publish(event: Event) {
         if (event.type === 'api_key.changed') noted.keyIds.add(event.keyId)
         if (event.type === 'user.changed') noted.userIds.add(event.userId)
@@ -89,6 +95,43 @@ export function journaled<Base extends Storage>(
         })
       }
       return authorization
+    }
+  }
+
+  function notingSessions(sessions: SessionStore, { entries }: Noted): SessionStore {
+    const note = (id: string, by: SessionEnd, at: Instant) =>
+      entries.push({ type: 'session', at, id, ended_by: by })
+    return {
+      ...sessions,
+      async end(id, by, at) {
+        const ended = await sessions.end(id, by, at)
+        if (ended) note(id, by, at)
+        return ended
+      },
+      async endAllOf(userId, by, at, exceptId) {
+        const ended = await sessions.endAllOf(userId, by, at, exceptId)
+        for (const id of ended) note(id, by, at)
+        return ended
+      },
+    }
+  }
+
+  function notingLinks(links: MagicLinkStore, { entries }: Noted): MagicLinkStore {
+    return {
+      ...links,
+      async consume(id, at) {
+        const link = await links.consume(id, at)
+        if (link) entries.push({ type: 'magic_link', at, id })
+        return link
+      },
+      consumeOthers: (email, exceptId, at) => noteAll(links.consumeOthers(email, exceptId, at), at),
+      consumeAllOf: (email, at) => noteAll(links.consumeAllOf(email, at), at),
+    }
+
+    async function noteAll(consuming: Promise<string[]>, at: Instant): Promise<string[]> {
+      const ids = await consuming
+      for (const id of ids) entries.push({ type: 'magic_link', at, id })
+      return ids
     }
   }
 

@@ -46,12 +46,12 @@ function unopenedFile(error: unknown, file: string): CommandFailed | null {
 }
 
 /** On standard error, so that the answer stays alone on standard output. */
-function tellNowAndThen(): (rows: number) => void {
+export function tellNowAndThen(what = 'rows'): (rows: number) => void {
   let toldAt = performance.now()
   return rows => {
     if (performance.now() - toldAt < PROGRESS_EVERY_MS) return
     toldAt = performance.now()
-    console.error(`${rows} rows …`)
+    console.error(`${rows} ${what} …`)
   }
 }
 

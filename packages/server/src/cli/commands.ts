@@ -20,6 +20,7 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'keys reseal': () => import('./reseal.ts'),
   backup: () => import('./backup.ts'),
   restore: () => import('./restore.ts'),
+  'journal replay': () => import('./journal.ts'),
   inbox: () => import('./inbox.ts'),
   'mail test': () => import('./mail-test.ts'),
   'mail unsuppress': () => import('./mail-unsuppress.ts'),

@@ -51,11 +51,11 @@ async function lookAtDatabase({ storage, config }: Services): Promise<string> {
   return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
 }
 
-async function lookAtStandbys({ storage }: Services): Promise<string> {
+async function lookAtStandbys({ storage, config }: Services): Promise<string> {
   const { synchronous, asynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
   if (asynchronous > 0 && synchronous === 0)
     throw new Error(
-      'the standby follows asynchronously: a failover may lose the last moments, revocations among them. Set synchronous_standby_names, or keep KEYWAY_JOURNAL_DIR on another machine',
+      `the standby follows asynchronously: a failover may lose the last moments, revocations among them. Set synchronous_standby_names, or ${config.journalDir === null ? 'set KEYWAY_JOURNAL_DIR to a folder on another machine' : 'keep KEYWAY_JOURNAL_DIR on another machine'} and run "keyway journal replay" after a failover`,
     )
   return synchronous > 0 ? 'one follows synchronously' : 'none that this user can see'
 }

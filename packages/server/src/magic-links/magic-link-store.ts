@@ -17,10 +17,10 @@ export interface MagicLinkStore {
   findByTokenHash(tokenHash: string): Promise<MagicLink | null>
   /** Spends the link: sets `usedAt` where it is unset and the link has not expired at `at`. Null for all but one of any number of callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>
-  /** Ends the other live links of the address; they answer as used. */
-  consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<void>
-  /** Ends all live links of the address (an account was suspended or deleted). */
-  consumeAllOf(email: EmailAddress, at: Instant): Promise<void>
+  /** Ends the other live links of the address; they answer as used. Returns their ids. */
+  consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<string[]>
+  /** Ends all live links of the address (an account was suspended or deleted). Returns their ids. */
+  consumeAllOf(email: EmailAddress, at: Instant): Promise<string[]>
   /** Counts one try of the code where fewer than `maxTries` were made; null when none was left. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
   /**

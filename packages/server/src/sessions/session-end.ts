@@ -10,7 +10,7 @@ export async function recordEnd(
   tx: Transaction,
   type: 'session_ended' | 'refresh_token_reused',
   { id, userId }: Pick<Session, 'id' | 'userId'>,
-  caller: Caller,
+  caller: Caller | null,
   now: Instant,
 ): Promise<void> {
   await tx.endings.insert(endingsOf('session', [id], userId, now))

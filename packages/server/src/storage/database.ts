@@ -15,6 +15,7 @@ import { createOutboxStore } from './outbox.ts'
 import { openPostgres } from './postgres.ts'
 import { toStartError } from './postgres-errors.ts'
 import { createPresenceStore } from './presence.ts'
+import { createReplayStore } from './replay.ts'
 import type { Scope } from './scope.ts'
 import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
@@ -102,6 +103,7 @@ function createStore(scope: Scope): Store {
     magicLinks: createMagicLinkStore(scope),
     outbox: createOutboxStore(scope),
     presence: createPresenceStore(scope),
+    replay: createReplayStore(scope),
     securityEvents: createSecurityEventStore(scope),
     sessions: createSessionStore(scope),
     signingKeys: createSigningKeyStore(scope),

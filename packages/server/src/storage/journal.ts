@@ -1,7 +1,6 @@
-import type { JournalEntry } from '../backup/journal.ts'
+import { earlier } from '../backup/journal-digest.ts'
+import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
 import type { Db } from './engine.ts'
-
-type Of<Type extends JournalEntry['type']> = Extract<JournalEntry, { type: Type }>
 
 /** Lets one entry of the journal stand in a restored database. False where its subject is younger than the backup. */
 export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {
@@ -17,11 +16,13 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
     case 'charge_authorization':
       return applyAuthorization(db, entry)
     case 'opened':
-      return true
+    case 'session':
+    case 'magic_link':
+      return true // a restore has ended them all
   }
 }
 
-async function applyKey(db: Db, entry: Of<'api_key'>): Promise<boolean> {
+async function applyKey(db: Db, entry: EntryOf<'api_key'>): Promise<boolean> {
   const key = await db.selectFrom('api_keys').selectAll().where('id', '=', entry.id).executeTakeFirst()
   if (!key) return false
   await db
@@ -29,7 +30,7 @@ async function applyKey(db: Db, entry: Of<'api_key'>): Promise<boolean> {
     .set({
       // What was revoked stays revoked, whatever came later.
       revoked_at: key.revoked_at ?? entry.revoked_at,
-      expires_at: entry.expires_at,
+      expires_at: earlier(key.expires_at, entry.expires_at),
       allowed_networks: JSON.stringify(entry.allowed_networks),
     })
     .where('id', '=', entry.id)
@@ -37,7 +38,7 @@ async function applyKey(db: Db, entry: Of<'api_key'>): Promise<boolean> {
   return true
 }
 
-async function applyUser(db: Db, { id, status, at }: Of<'user'>): Promise<boolean> {
+async function applyUser(db: Db, { id, status, at }: EntryOf<'user'>): Promise<boolean> {
   const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
   if (!user || user.status === 'deleted') return user !== undefined
   if (status !== 'deleted') {
@@ -62,7 +63,7 @@ async function applyUser(db: Db, { id, status, at }: Of<'user'>): Promise<boolea
   return true
 }
 
-async function applyLedger(db: Db, { entry }: Of<'ledger'>): Promise<boolean> {
+async function applyLedger(db: Db, { entry }: EntryOf<'ledger'>): Promise<boolean> {
   if (!(await hasUser(db, entry.userId))) return false
   const inserted = await db
     .insertInto('ledger_entries')
@@ -95,7 +96,7 @@ async function applyLedger(db: Db, { entry }: Of<'ledger'>): Promise<boolean> {
 }
 
 /** Also for accounts that the backup does not have: whoever signs up again gets no second credit. */
-async function applyTrialCredit(db: Db, entry: Of<'trial_credit'>): Promise<boolean> {
+async function applyTrialCredit(db: Db, entry: EntryOf<'trial_credit'>): Promise<boolean> {
   await db
     .insertInto('trial_credits')
     .values({ address_hash: entry.address_hash, user_id: entry.user_id, claimed_at: entry.at })
@@ -104,7 +105,7 @@ async function applyTrialCredit(db: Db, entry: Of<'trial_credit'>): Promise<bool
   return true
 }
 
-async function applyAuthorization(db: Db, entry: Of<'charge_authorization'>): Promise<boolean> {
+async function applyAuthorization(db: Db, entry: EntryOf<'charge_authorization'>): Promise<boolean> {
   const { user_id, app_id, granted_at, revoked_at } = entry
   const app = await db.selectFrom('apps').select('id').where('id', '=', app_id).executeTakeFirst()
   if (!app || !(await hasUser(db, user_id))) return false

@@ -28,10 +28,10 @@ export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore 
       return toLink(row)
     },
     async consumeOthers(email, exceptId, at) {
-      await liveLinksOf(email, at).where('id', '<>', exceptId).execute()
+      return idsOf(await liveLinksOf(email, at).where('id', '<>', exceptId).returning('id').execute())
     },
     async consumeAllOf(email, at) {
-      await liveLinksOf(email, at).execute()
+      return idsOf(await liveLinksOf(email, at).returning('id').execute())
     },
     async countCodeTry(id, maxTries) {
       const row = await db
@@ -62,6 +62,10 @@ export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore 
       .where('used_at', 'is', null)
       .where('expires_at', '>', at)
   }
+}
+
+function idsOf(rows: { id: string }[]): string[] {
+  return rows.map(row => row.id)
 }
 
 function toRow(link: MagicLink): MagicLinkRow {

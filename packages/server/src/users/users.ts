@@ -48,14 +48,8 @@ export function createUsers({ storage, clock }: { storage: Storage; clock: Clock
     async suspend(id) {
       const user = await storage.transaction(
         async tx => {
-          const now = clock.now()
-          const suspended = await tx.users.setStatus(id, ['active'], 'suspended')
-          if (!suspended) return tx.users.find(id)
-          await endSignIns(tx, suspended, 'suspended', now)
-          await tx.endings.insert(endingsOf('user', [id], id, now))
-          await tx.securityEvents.insert(securityEvent('account_suspended', id, now, null))
-          tx.publish({ type: 'user.changed', userId: id })
-          return suspended
+          const suspended = await suspendWithin(tx, id, clock.now())
+          return suspended ?? tx.users.find(id)
         },
         whenItHasStatus('suspended', id),
       )
@@ -102,6 +96,17 @@ export function createUsers({ storage, clock }: { storage: Storage; clock: Clock
       return user?.status === status ? user : undefined
     }
   }
+}
+
+/** Suspends inside the caller's transaction. Null, and nothing written, unless the account was active. */
+export async function suspendWithin(tx: Transaction, id: string, now: Instant): Promise<User | null> {
+  const suspended = await tx.users.setStatus(id, ['active'], 'suspended')
+  if (!suspended) return null
+  await endSignIns(tx, suspended, 'suspended', now)
+  await tx.endings.insert(endingsOf('user', [id], id, now))
+  await tx.securityEvents.insert(securityEvent('account_suspended', id, now, null))
+  tx.publish({ type: 'user.changed', userId: id })
+  return suspended
 }
 
 /** Ends every way in that the account has without a key: sessions, and links that are still in the mail. */

@@ -1,0 +1,121 @@
+import type { LedgerEntry } from '../billing/ledger.ts'
+import type { Instant } from '../clock.ts'
+import { hmac } from '../secrets.ts'
+import type { SessionEnd } from '../sessions/session.ts'
+import type { UserStatus } from '../users/user.ts'
+
+/**
+ * What neither a restored backup nor a database that lost its last moments may take back: ends, grants and
+ * charges. Ids, hashes and money only; no address, name or secret, so the journal may be kept where backups are.
+ */
+export type JournalEntry =
+  /** A process began to write here. What came before its first one is not in the journal. */
+  | {
+      type: 'opened'
+      at: Instant
+      /** Whose journal it is; files of older versions do not say. */
+      instance?: string
+    }
+  /** How a key stands after a change that made it stricter. */
+  | {
+      type: 'api_key'
+      at: Instant
+      id: string
+      revoked_at: Instant | null
+      expires_at: Instant | null
+      allowed_networks: string[]
+    }
+  | { type: 'user'; at: Instant; id: string; status: UserStatus }
+  | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
+  /** It was used, or ended with the one that was. */
+  | { type: 'magic_link'; at: Instant; id: string }
+  | { type: 'ledger'; at: Instant; entry: LedgerEntry }
+  | { type: 'trial_credit'; at: Instant; address_hash: string; user_id: string }
+  | {
+      type: 'charge_authorization'
+      at: Instant
+      user_id: string
+      app_id: string
+      granted_at: Instant
+      revoked_at: Instant | null
+    }
+
+export type EntryOf<Type extends JournalEntry['type']> = Extract<JournalEntry, { type: Type }>
+
+/**
+ * Tells one service from another, also after a restore or a move to another engine, and after every rotation of
+ * `KEYWAY_SECRET`: made of the pepper, which stays, and telling nothing about it.
+ */
+export function instanceOf(addressPepper: Buffer): string {
+  return hmac(addressPepper, 'keyway instance').toString('hex').slice(0, 16)
+}
+
+/** One line of a journal, or why it is none. */
+export function parseEntry(line: string): JournalEntry | { wrong: string } {
+  const value = parsed(line)
+  if (!isRecord(value) || typeof value.type !== 'string') return { wrong: 'is no entry of a journal' }
+  const shape = SHAPES[value.type as JournalEntry['type']] as Shape | undefined
+  if (!shape) return { wrong: `has an entry "${value.type}", which this version does not know` }
+  const missing = Object.entries({ at: instant, ...shape }).find(([name, fits]) => !fits(value[name]))
+  if (missing) return { wrong: `has an entry "${value.type}" without a proper "${missing[0]}"` }
+  return value as unknown as JournalEntry
+}
+
+type Check = (value: unknown) => boolean
+type Shape = Record<string, Check>
+
+const text: Check = value => typeof value === 'string' && value !== ''
+const whole: Check = value => Number.isSafeInteger(value)
+const instant: Check = value => whole(value) && (value as number) >= 0
+const orNull =
+  (check: Check): Check =>
+  value =>
+    value === null || check(value)
+const optional =
+  (check: Check): Check =>
+  value =>
+    value === undefined || check(value)
+const oneOf =
+  (...values: string[]): Check =>
+  value =>
+    values.includes(value as string)
+const list: Check = value => Array.isArray(value) && value.every(each => typeof each === 'string')
+const record =
+  (shape: Shape): Check =>
+  value =>
+    isRecord(value) && Object.entries(shape).every(([name, fits]) => fits(value[name]))
+
+const LEDGER_ENTRY: Shape = {
+  id: text,
+  userId: text,
+  kind: text,
+  amount: whole,
+  balanceAfter: whole,
+  appId: orNull(text),
+  description: value => typeof value === 'string',
+  cause: text,
+  createdAt: instant,
+}
+
+const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
+  opened: { instance: optional(text) },
+  api_key: { id: text, revoked_at: orNull(instant), expires_at: orNull(instant), allowed_networks: list },
+  user: { id: text, status: oneOf('active', 'suspended', 'deleted') },
+  session: { id: text, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
+  magic_link: { id: text },
+  ledger: { entry: record(LEDGER_ENTRY) },
+  trial_credit: { address_hash: text, user_id: text },
+  charge_authorization: { user_id: text, app_id: text, granted_at: instant, revoked_at: orNull(instant) },
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

@@ -1,0 +1,23 @@
+import type { Instant } from '../clock.ts'
+
+/** What only the replay of a journal asks: many at once, and changes that a newer state refuses. */
+export interface ReplayStore {
+  /** Of these sessions those that are there, each with whether it has ended. */
+  sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
+  /** Of these links those that are there, each with whether it was used. */
+  linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
+  /** Of these causes those that the ledger has. */
+  postedCauses(causes: readonly string[]): Promise<Set<string>>
+  /** Of these keyed hashes of addresses those that had their trial credit. */
+  claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
+  /** When an operator last lifted a suspension; null: never, or longer ago than security events are kept. */
+  lastActivation(userId: string): Promise<Instant | null>
+  /** Whether anything was said of this key after `since`. Knows of the last hour. */
+  wasChangedSince(keyId: string, since: Instant): Promise<boolean>
+  /** Brings a key's expiry forward to `expiresAt`. False, and nothing written, where it ends by then already. */
+  endKeyBy(keyId: string, expiresAt: Instant): Promise<boolean>
+  /** False, and nothing written, where the key's networks are not `from` any more. */
+  replaceNetworks(keyId: string, from: readonly string[], to: readonly string[]): Promise<boolean>
+  /** Withdraws as of `at`. False, and nothing written, where that was so already or was granted anew after it. */
+  withdrawAsOf(userId: string, appId: string, at: Instant): Promise<boolean>
+}

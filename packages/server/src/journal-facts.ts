@@ -1,0 +1,146 @@
+import type { EntryOf, JournalEntry } from './backup/journal-entry.ts'
+import { readJournalLines } from './backup/journal-reader.ts'
+import type { LedgerEntry } from './billing/ledger.ts'
+import type { Instant } from './clock.ts'
+import type { LeftOut, ReplayKind, Verdict } from './journal-replay.ts'
+import { recordEnd } from './sessions/session-end.ts'
+import type { Storage, Transaction } from './store.ts'
+
+export interface FactReplay {
+  storage: Storage
+  dryRun: boolean
+  act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict>
+  count(kind: ReplayKind, verdict: Verdict): void
+  leaveOut(kind: ReplayKind, id: string, reason: LeftOut['reason']): Verdict
+  progress(entries: number): void
+  now(): Instant
+}
+
+/** Entries that are looked up together. */
+const BATCH = 500
+
+/**
+ * What happens once and is told of once: ended sessions, used links, trial credits, entries of the ledger. A journal
+ * may have millions, so they are read a second time, in batches, and only what the database lacks is kept.
+ */
+export async function replayFacts(folder: string, replay: FactReplay): Promise<void> {
+  const { storage, act, count, progress } = replay
+  const { store } = storage
+  /** What this run let stand: the same thing may be in two files. */
+  const done = new Set<string>()
+  const lacking = new Map<string, LedgerEntry>()
+
+  let read = 0
+  let batch: JournalEntry[] = []
+  for await (const { entry } of readJournalLines(folder)) {
+    batch.push(entry)
+    if (batch.length < BATCH) continue
+    await replayBatch(batch)
+    batch = []
+    read += BATCH
+    progress(read)
+  }
+  await replayBatch(batch)
+  await postAll([...lacking.values()].sort((a, b) => a.createdAt - b.createdAt))
+
+  async function replayBatch(entries: readonly JournalEntry[]): Promise<void> {
+    await endSessions(only(entries, 'session'))
+    await spendLinks(only(entries, 'magic_link'))
+    await claimCredits(only(entries, 'trial_credit'))
+    await noteLacking(only(entries, 'ledger'))
+  }
+
+  async function endSessions(entries: EntryOf<'session'>[]): Promise<void> {
+    const ended = await store.replay.sessionsEnded(entries.map(({ id }) => id))
+    for (const { id, ended_by: by, at } of entries) {
+      await settle('sessions', id, ended.get(id), async tx => {
+        const session = await tx.sessions.end(id, by, at)
+        const type = by === 'reuse' ? 'refresh_token_reused' : 'session_ended'
+        if (session) await recordEnd(tx, type, session, null, replay.now())
+        return session !== null
+      })
+    }
+  }
+
+  async function spendLinks(entries: EntryOf<'magic_link'>[]): Promise<void> {
+    const used = await store.replay.linksUsed(entries.map(({ id }) => id))
+    for (const { id, at } of entries) {
+      await settle(
+        'magic_links',
+        id,
+        used.get(id),
+        async tx => (await tx.magicLinks.consume(id, at)) !== null,
+      )
+    }
+  }
+
+  async function claimCredits(entries: EntryOf<'trial_credit'>[]): Promise<void> {
+    const claimed = await store.replay.claimedCredits(entries.map(entry => entry.address_hash))
+    for (const { address_hash: hash, user_id: userId, at } of entries) {
+      await settle('trial_credits', hash, claimed.has(hash), tx =>
+        tx.billing.claimTrialCredit(hash, userId, at),
+      )
+    }
+  }
+
+  /** @param stands undefined where there is no such row */
+  async function settle(
+    kind: ReplayKind,
+    id: string,
+    stands: boolean | undefined,
+    work: (tx: Transaction) => Promise<boolean>,
+  ): Promise<void> {
+    if (stands === undefined) return count(kind, 'gone')
+    const verdict = stands || done.has(id) ? 'standing' : await act(work)
+    if (verdict === 'replayed') done.add(id)
+    count(kind, verdict)
+  }
+
+  async function noteLacking(entries: EntryOf<'ledger'>[]): Promise<void> {
+    const posted = await store.replay.postedCauses(entries.map(({ entry }) => entry.cause))
+    for (const { entry } of entries) {
+      if (posted.has(entry.cause) || lacking.has(entry.cause)) count('ledger_entries', 'standing')
+      else lacking.set(entry.cause, entry)
+    }
+  }
+
+  /** In the order in which they moved their balances, so that each gets its own instant and balance back. */
+  async function postAll(entries: readonly LedgerEntry[]): Promise<void> {
+    const balances = new Map<string, number | null>()
+    for (const entry of entries) {
+      const { userId } = entry
+      if (!balances.has(userId)) balances.set(userId, await balanceOf(userId))
+      const balance = balances.get(userId)!
+      if (balance === null) {
+        count('ledger_entries', 'gone')
+        continue
+      }
+      const verdict = await post(entry, balance)
+      count('ledger_entries', verdict)
+      if (verdict === 'replayed') balances.set(userId, balance + entry.amount)
+    }
+  }
+
+  async function post(entry: LedgerEntry, balance: number): Promise<Verdict> {
+    const isCovered = balance + entry.amount >= 0
+    if (isCovered || !replay.dryRun) {
+      const verdict = await act(async tx => (await tx.billing.post(entry)) !== null)
+      if (verdict === 'replayed') return verdict
+    }
+    // A charge that was repeated with its key since then is there by its cause.
+    if (await store.billing.findByCause(entry.cause)) return 'standing'
+    return replay.leaveOut('ledger_entries', entry.id, 'not_covered')
+  }
+
+  /** Null where there is no such account. */
+  async function balanceOf(userId: string): Promise<number | null> {
+    return (await store.users.find(userId)) && store.billing.balance(userId)
+  }
+}
+
+function only<Type extends JournalEntry['type']>(
+  entries: readonly JournalEntry[],
+  type: Type,
+): EntryOf<Type>[] {
+  return entries.filter((entry): entry is EntryOf<Type> => entry.type === type)
+}

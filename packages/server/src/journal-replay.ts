@@ -1,0 +1,195 @@
+import type { ApiKey } from './api-keys/api-key.ts'
+import { recordRevocation, tellChanged } from './api-keys/revocation.ts'
+import { tellEnd } from './api-keys/rotation.ts'
+import { digestJournal, earlier, type JournalDigest, type KeyDigest } from './backup/journal-digest.ts'
+import type { EntryOf } from './backup/journal-entry.ts'
+import type { Clock, Instant } from './clock.ts'
+import { KEPT_FOR } from './housekeeping.ts'
+import { type FactReplay, replayFacts } from './journal-facts.ts'
+import type { Storage, Transaction } from './store.ts'
+import { suspendWithin, type Users } from './users/users.ts'
+
+/** What became of the things that a journal tells of. */
+export interface ReplayCount {
+  found: number
+  /** It had come back, and has ended (or is in the ledger) again. */
+  replayed: number
+  /** It stood already, or something newer does. */
+  standing: number
+  /** The database has no such row any more, or never had. */
+  gone: number
+  /** It could not be done; see `left`. */
+  left: number
+}
+
+export type Verdict = Exclude<keyof ReplayCount, 'found'>
+
+export const REPLAY_KINDS = [
+  'api_keys',
+  'users',
+  'sessions',
+  'magic_links',
+  'charge_authorizations',
+  'ledger_entries',
+  'trial_credits',
+] as const
+export type ReplayKind = (typeof REPLAY_KINDS)[number]
+
+/** What a person must look at: a charge that the balance does not cover, networks that nobody can date. */
+export interface LeftOut {
+  kind: ReplayKind
+  id: string
+  reason: 'not_covered' | 'networks_undated'
+}
+
+export interface ReplayReport {
+  entries: number
+  counts: Record<ReplayKind, ReplayCount>
+  left: LeftOut[]
+}
+
+export interface ReplayDeps {
+  storage: Storage
+  clock: Clock
+  users: Users
+  /** Whose journal it must be. */
+  instance: string
+  /** Told now and then how many entries are done. */
+  progress?: (entries: number) => void
+}
+
+/**
+ * Lets everything stand again that the journal has and a database that lost its last moments has not: each by a
+ * conditional change in a transaction of its own that tells every node, while they serve. It only ends, charges and
+ * remembers; what was given (a grant, an activation) is not given again. Repeating it changes nothing.
+ *
+ * @param dryRun change nothing, and count what would be changed
+ * @throws JournalDamaged before anything is changed; KeywayError `unavailable`, after which it may be repeated
+ */
+export async function replayJournal(
+  folder: string,
+  dryRun: boolean,
+  { storage, clock, users, instance, progress = () => {} }: ReplayDeps,
+): Promise<ReplayReport> {
+  const { store } = storage
+  const report = emptyReport()
+  const facts: FactReplay = { storage, dryRun, act, count, progress, leaveOut, now: () => clock.now() }
+
+  const digest = await digestJournal(folder, instance, progress)
+  report.entries = digest.entries
+  await replayKeys(digest)
+  for (const [id, wanted] of digest.users) await replayUser(id, wanted)
+  for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
+  await replayFacts(folder, facts)
+  return report
+
+  /** One change, unless nothing is to be changed. It returns false where another came first. */
+  async function act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict> {
+    return dryRun || (await storage.transaction(work)) ? 'replayed' : 'standing'
+  }
+
+  function count(kind: ReplayKind, verdict: Verdict): void {
+    report.counts[kind].found++
+    report.counts[kind][verdict]++
+  }
+
+  function leaveOut(kind: ReplayKind, id: string, reason: LeftOut['reason']): Verdict {
+    report.left.push({ kind, id, reason })
+    return 'left'
+  }
+
+  async function replayKeys({ keys }: JournalDigest): Promise<void> {
+    const ids = [...keys.keys()]
+    for (let start = 0; start < ids.length; start += BATCH) {
+      const some = ids.slice(start, start + BATCH)
+      const found = new Map((await store.apiKeys.findMany(some)).map(key => [key.id, key]))
+      for (const id of some) {
+        const key = found.get(id)
+        count('api_keys', key ? await replayKey(key, keys.get(id)!) : 'gone')
+      }
+    }
+  }
+
+  async function replayKey(key: ApiKey, wanted: KeyDigest): Promise<Verdict> {
+    const { revokedAt, expiresAt } = wanted
+    if (key.revokedAt !== null) return 'standing'
+    if (revokedAt !== null) return act(tx => revoke(tx, key.id, revokedAt))
+    const endsSooner = earlier(key.expiresAt, expiresAt) !== key.expiresAt
+    const networks = await networksOf(key, wanted)
+    if (networks === 'undated') leaveOut('api_keys', key.id, 'networks_undated')
+    if (endsSooner || networks === 'lost') return act(tx => restrict(tx, key, wanted, networks === 'lost'))
+    return networks === 'undated' ? 'left' : 'standing'
+  }
+
+  async function revoke(tx: Transaction, id: string, at: Instant): Promise<boolean> {
+    const revoked = await tx.apiKeys.revoke(id, at)
+    if (revoked) await recordRevocation(tx, revoked, clock.now(), null)
+    return revoked !== null
+  }
+
+  /**
+   * Networks say nothing of when they were set, so they are put back only where the database would know of a newer
+   * change. A list that lets everybody in ends nothing, and is never put back.
+   */
+  async function networksOf(key: ApiKey, wanted: KeyDigest): Promise<'stand' | 'lost' | 'undated'> {
+    const { allowedNetworks, at } = wanted
+    if (allowedNetworks.length === 0 || allowedNetworks.join() === key.allowedNetworks.join()) return 'stand'
+    if (at < clock.now() - KEPT_FOR.endings) return 'undated'
+    return (await store.replay.wasChangedSince(key.id, at)) ? 'stand' : 'lost'
+  }
+
+  async function restrict(
+    tx: Transaction,
+    key: ApiKey,
+    { expiresAt, allowedNetworks }: KeyDigest,
+    withNetworks: boolean,
+  ): Promise<boolean> {
+    const now = clock.now()
+    const ends = expiresAt !== null && (await tx.replay.endKeyBy(key.id, expiresAt))
+    if (ends) await tellEnd(tx, key, expiresAt, now)
+    const narrows =
+      withNetworks && (await tx.replay.replaceNetworks(key.id, key.allowedNetworks, allowedNetworks))
+    if (ends || narrows) await tellChanged(tx, key, now)
+    return ends || narrows
+  }
+
+  async function replayUser(id: string, wanted: { status: string; at: Instant }): Promise<void> {
+    if (wanted.status === 'active') return
+    const user = await store.users.find(id)
+    if (!user) count('users', 'gone')
+    else if (user.status === 'deleted' || user.status === wanted.status) count('users', 'standing')
+    else count('users', wanted.status === 'deleted' ? await deleteUser(id) : await suspend(id, wanted.at))
+  }
+
+  async function deleteUser(id: string): Promise<Verdict> {
+    if (!dryRun) await users.delete(id)
+    return 'replayed'
+  }
+
+  /** Unless it was lifted since. The lock keeps an activation from coming between the look and the change. */
+  async function suspend(id: string, at: Instant): Promise<Verdict> {
+    if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
+    return act(async tx => {
+      await tx.users.lock(id)
+      if (((await tx.replay.lastActivation(id)) ?? at) > at) return false
+      return (await suspendWithin(tx, id, clock.now())) !== null
+    })
+  }
+
+  async function replayWithdrawal(entry: EntryOf<'charge_authorization'>): Promise<void> {
+    const { user_id: userId, app_id: appId, revoked_at: revokedAt } = entry
+    if (revokedAt === null) return
+    const granted = (await store.billing.authorizations(userId)).find(each => each.appId === appId)
+    if (!granted) count('charge_authorizations', 'gone')
+    else if (granted.revokedAt !== null || granted.grantedAt > revokedAt)
+      count('charge_authorizations', 'standing')
+    else count('charge_authorizations', await act(tx => tx.replay.withdrawAsOf(userId, appId, revokedAt)))
+  }
+}
+
+const BATCH = 500
+
+function emptyReport(): ReplayReport {
+  const counts = REPLAY_KINDS.map(kind => [kind, { found: 0, replayed: 0, standing: 0, gone: 0, left: 0 }])
+  return { entries: 0, counts: Object.fromEntries(counts), left: [] }
+}

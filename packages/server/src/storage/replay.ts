@@ -1,0 +1,97 @@
+import type { ReplayStore } from '../backup/replay-store.ts'
+import type { Scope } from './scope.ts'
+
+export function createReplayStore({ db }: Scope): ReplayStore {
+  return {
+    async sessionsEnded(ids) {
+      if (ids.length === 0) return new Map()
+      const rows = await db
+        .selectFrom('sessions')
+        .select(['id', 'ended_at'])
+        .where('id', 'in', [...ids])
+        .execute()
+      return new Map(rows.map(row => [row.id, row.ended_at !== null]))
+    },
+    async linksUsed(ids) {
+      if (ids.length === 0) return new Map()
+      const rows = await db
+        .selectFrom('magic_links')
+        .select(['id', 'used_at'])
+        .where('id', 'in', [...ids])
+        .execute()
+      return new Map(rows.map(row => [row.id, row.used_at !== null]))
+    },
+    async postedCauses(causes) {
+      if (causes.length === 0) return new Set()
+      const rows = await db
+        .selectFrom('ledger_entries')
+        .select('cause')
+        .where('cause', 'in', [...causes])
+        .execute()
+      return new Set(rows.map(row => row.cause))
+    },
+    async claimedCredits(addressHashes) {
+      if (addressHashes.length === 0) return new Set()
+      const rows = await db
+        .selectFrom('trial_credits')
+        .select('address_hash')
+        .where('address_hash', 'in', [...addressHashes])
+        .execute()
+      return new Set(rows.map(row => row.address_hash))
+    },
+    async lastActivation(userId) {
+      const last = await db
+        .selectFrom('security_events')
+        .select('at')
+        .where('user_id', '=', userId)
+        .where('type', '=', 'account_activated')
+        .orderBy('at', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return last?.at ?? null
+    },
+    async wasChangedSince(keyId, since) {
+      const newer = await db
+        .selectFrom('endings')
+        .select('id')
+        .where('subject_id', '=', keyId)
+        .where('at', '>', since)
+        .limit(1)
+        .executeTakeFirst()
+      return newer !== undefined
+    },
+    async endKeyBy(keyId, expiresAt) {
+      const row = await db
+        .updateTable('api_keys')
+        .set({ expires_at: expiresAt })
+        .where('id', '=', keyId)
+        .where('revoked_at', 'is', null)
+        .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', expiresAt)]))
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+    async replaceNetworks(keyId, from, to) {
+      const row = await db
+        .updateTable('api_keys')
+        .set({ allowed_networks: JSON.stringify(to) })
+        .where('id', '=', keyId)
+        .where('allowed_networks', '=', JSON.stringify(from))
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+    async withdrawAsOf(userId, appId, at) {
+      const row = await db
+        .updateTable('charge_authorizations')
+        .set({ revoked_at: at })
+        .where('user_id', '=', userId)
+        .where('app_id', '=', appId)
+        .where('revoked_at', 'is', null)
+        .where('granted_at', '<=', at)
+        .returning('app_id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
+  }
+}
