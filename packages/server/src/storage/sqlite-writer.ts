@@ -15,7 +15,6 @@ export type WriterOrder =
   | { kind: 'close'; id: number }
 
 export type WriterAnswer =
-  | { kind: 'opened' }
   | { kind: 'done'; id: number; rows: unknown[]; changes: number }
   /** The statement failed; its transaction can go on or be rolled back. */
   | { kind: 'failed'; id: number; message: string; code: number }
@@ -33,12 +32,22 @@ const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeig
 database.exec('pragma journal_mode = wal; pragma synchronous = full;')
 const statements = new Map<string, StatementSync>()
 
+let answers: WriterAnswer[] = []
 let begun = 0
 let aborted: { batch: number; message: string; code: number } | null = null
 
-port.on('message', (order: WriterOrder) => {
+port.on('message', (orders: WriterOrder[]) => {
+  for (const order of orders) take(order)
+  port.postMessage(answers)
+  answers = []
+  if (!database.isOpen) port.close()
+})
+port.postMessage('opened')
+
+function take(order: WriterOrder): void {
   if (order.kind === 'close') {
-    close(order.id)
+    database.close()
+    answer({ kind: 'done', id: order.id, rows: [], changes: 0 })
     return
   }
   if (aborted?.batch === order.batch) {
@@ -51,8 +60,7 @@ port.on('message', (order: WriterOrder) => {
   } catch (error) {
     fail(order, error as Error & { errcode?: number })
   }
-})
-answer({ kind: 'opened' })
+}
 
 function begin(batch: number): void {
   begun = batch
@@ -116,12 +124,6 @@ function prepare(sql: string): StatementSync {
   return statement
 }
 
-function close(id: number): void {
-  database.close()
-  answer({ kind: 'done', id, rows: [], changes: 0 })
-  port.close()
-}
-
 function answer(message: WriterAnswer): void {
-  port.postMessage(message)
+  answers.push(message)
 }
