@@ -17,8 +17,8 @@ import {
   refuse,
   upgradeProblem,
 } from './handshake.ts'
-import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './handshake-limits.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
 
 /** How long a peer may take to answer a close frame before its socket is cut. */
 const CLOSE_TIMEOUT_MS = 3 * SECOND

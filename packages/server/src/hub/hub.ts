@@ -1,28 +1,23 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Json } from '@keyway/sdk/protocol'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
-import { KeywayError } from '../errors.ts'
 import type { Event, Events } from '../events.ts'
-import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createConnections } from './connections.ts'
 import { createDoor } from './door.ts'
-import { encodeMessage } from './frames.ts'
+import { drain } from './drain.ts'
 import type { HubQuestions } from './hub-questions.ts'
 import { createRelay } from './node-relay.ts'
 import { createPresence } from './presence.ts'
 import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
 import { Registry } from './registry.ts'
+import { createRevocations } from './revocations.ts'
 import { createStandingQuestions } from './standing-questions.ts'
-import { createSweep } from './sweep.ts'
 
 const TICK_MS = 500
 const SWEEP_MS = SECOND
-/** Of a drain, kept for the closing handshakes. */
-const CLOSING_MS = SECOND
 
 export interface HubHealth {
   /** False: this node cannot confirm revocations now, and holds nobody. */
@@ -86,8 +81,14 @@ export function createHub(deps: HubDeps): Hub {
   const standings = createStandingQuestions(questions)
   const presence = createPresence({ ...deps, registry })
   const relay = createRelay({ events, presence, log, nodeId, carryOut })
-  const sweeper = createSweep({ questions, clock, registry, recheck: keyIds => agents.recheck(keyIds) })
-  const agents = createConnections({ ...deps, registry, standings, presence, relay, sweep: sweeper })
+  const revocations = createRevocations({
+    questions,
+    clock,
+    registry,
+    standings,
+    end: (connection, ending) => agents.end(connection, ending),
+  })
+  const agents = createConnections({ ...deps, registry, standings, presence, relay, revocations })
   const door = createDoor({ ...deps, isDraining: () => draining, take: agents.take })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
@@ -96,19 +97,7 @@ export function createHub(deps: HubDeps): Hub {
   return {
     handleUpgrade: door.open,
     connections: userId => presence.list(userId),
-    async sendTo(userId, to, data) {
-      const frame = encodeMessage({ id: newId(clock.now()), from: 'api', from_key_id: null, data })
-      if (!frame) throw new KeywayError('payload_too_large', 'The message is longer than 64 KiB.')
-      if (!registry.mayDeliver(userId, clock.now())) {
-        throw new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
-          retryAfter: 1,
-        })
-      }
-      const delivered = await agents.deliver(userId, to, frame, null)
-      if (delivered > 0) return delivered
-      const rows = await presence.list(userId)
-      return rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to) ? 0 : null
-    },
+    sendTo: agents.messages.sendFromApi,
     async disconnect(userId, target) {
       const here = agents.disconnect(userId, target)
       const elsewhere = await relay.ask({ op: 'disconnect', userId, target })
@@ -118,27 +107,23 @@ export function createHub(deps: HubDeps): Hub {
       return registry.byId.size
     },
     health: () => ({
-      seesDatabase: sweeper.canSee(clock.now()),
-      lastLook: sweeper.lastLook,
+      seesDatabase: revocations.canSee(clock.now()),
+      lastLook: revocations.lastLook,
       connections: registry.byId.size,
       draining,
       otherNodes: presence.others().length,
     }),
     async start() {
       unsubscribe = events.subscribe(hear)
-      await Promise.all([sweeper.look(), presence.heartbeat()])
+      await Promise.all([revocations.look(), presence.heartbeat()])
       relay.greet()
-      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, agents.tick)
-      every(SWEEP_MS, () => void sweeper.look())
+      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, agents.beat)
+      every(SWEEP_MS, () => void revocations.look())
       every(NODE_HEARTBEAT_MS, () => void presence.heartbeat())
     },
     async drain(deadlineMs) {
       draining = true
-      const closing = Math.min(CLOSING_MS, deadlineMs / 2)
-      agents.announceDraining(Math.max(0, Math.floor((deadlineMs - closing) / SECOND)))
-      await untilEmpty(registry.byId, deadlineMs - closing)
-      for (const connection of [...registry.byId.values()]) agents.end(connection, 1012, 'restarting')
-      await untilEmpty(agents.sockets, closing)
+      await drain(registry, agents, deadlineMs)
     },
     async close() {
       draining = true
@@ -149,8 +134,8 @@ export function createHub(deps: HubDeps): Hub {
       relay.stop()
       await presence.leave()
     },
-    tick: agents.tick,
-    sweep: () => sweeper.look(),
+    tick: agents.beat,
+    sweep: () => revocations.look(),
   }
 
   function every(ms: number | null, work: () => void): void {
@@ -159,19 +144,13 @@ export function createHub(deps: HubDeps): Hub {
 
   function hear(event: Event): void {
     if (event.type === 'hub.relay') relay.hear(event)
-    else if (event.type === 'events.gap') agents.recheck(registry.keys())
-    else if (event.type === 'api_key.changed' && registry.holdsKey(event.keyId)) agents.recheck([event.keyId])
-    else if (event.type === 'user.changed') agents.recheck(registry.keysOf(event.userId))
+    else revocations.hear(event)
   }
 
   function carryOut(order: Parameters<typeof relay.ask>[0]): number {
     if (order.op === 'disconnect') return agents.disconnect(order.userId, order.target)
-    if (order.op === 'deliver') return agents.write(order.userId, order.to, Buffer.from(order.frame), null)
+    if (order.op === 'deliver')
+      return agents.messages.write(order.userId, order.to, Buffer.from(order.frame), null)
     return 0
   }
-}
-
-async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {
-  const step = 20
-  for (let waited = 0; waited < ms && collection.size > 0; waited += step) await wait(step)
 }

@@ -1,11 +1,6 @@
 import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Allowance, type Bucket, fullBucket, refill } from './token-bucket.ts'
-
-/** Deliveries of one user on one node. */
-export const DELIVERY_ALLOWANCE: Allowance = { burst: 5000, perSecond: 1000 }
-/** Bytes written for the deliveries of one user on one node. */
-export const BYTE_ALLOWANCE: Allowance = { burst: 16 * 1024 * 1024, perSecond: 4 * 1024 * 1024 }
+import { type Bucket, BYTE_ALLOWANCE, DELIVERY_ALLOWANCE, fullBucket, refill } from './rate-limits.ts'
 
 interface UserEntry {
   connections: Set<AgentConnection>

@@ -1,8 +1,9 @@
-import type { CloseCode, CloseReason, FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
+import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
 import { HUB_EXPIRY_NOTICE_SECONDS } from '@keyway/sdk/protocol'
-import { type Clock, SECOND } from '../clock.ts'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
-import { type AgentConnection, refusalOf } from './agent-connection.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import { refusalOfKey } from './close-codes.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
@@ -17,7 +18,6 @@ export interface RenewalsDeps {
   presence: Pick<Presence, 'came'>
   send(connection: AgentConnection, frame: ServerFrame): void
   sendError(connection: AgentConnection, code: FrameErrorCode, detail: string): void
-  end(connection: AgentConnection, code: CloseCode, reason: CloseReason): void
 }
 
 export interface Renewals {
@@ -26,6 +26,8 @@ export interface Renewals {
    * the connection from then on. Otherwise the agent hears `invalid_token` and the old token stays.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
+  /** Sends `token_expiring` when it is due: 60 s before the end, once for each token. */
+  noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
 export function createRenewals(deps: RenewalsDeps): Renewals {
@@ -47,6 +49,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
         connection.renewingTo = null
       }
     },
+    noticeExpiry,
   }
 
   async function renewOnce(connection: AgentConnection, token: string): Promise<void> {
@@ -60,7 +63,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     hold(connection, claims.keyId)
     const standing = await standings.askFor(connection, claims.keyId)
     if (connection.state !== 'open') return
-    const refused = refusalOf(standing, connection, clock.now())
+    const refused = refusalOfKey(standing, connection, clock.now())
     if (refused || !scopesAllow(claims)) {
       letGo(connection)
       sendError(connection, 'invalid_token', 'The key of this token does not open the hub now.')
@@ -70,9 +73,15 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     connection.accept(standing!)
     presence.came(connection)
     const now = clock.now()
-    connection.noticed = connection.expiresAt - now <= HUB_EXPIRY_NOTICE_SECONDS * SECOND
+    connection.noticed = false
     send(connection, { type: 'token_accepted', ...connection.lifetime(now) })
-    if (connection.noticed) send(connection, { type: 'token_expiring', ...connection.lifetime(now) })
+    noticeExpiry(connection, now)
+  }
+
+  function noticeExpiry(connection: AgentConnection, now: Instant): void {
+    if (connection.noticed || connection.expiresAt - now > HUB_EXPIRY_NOTICE_SECONDS * SECOND) return
+    connection.noticed = true
+    send(connection, { type: 'token_expiring', ...connection.lifetime(now) })
   }
 
   /** Registered under the new key before the question, as a new connection is. */

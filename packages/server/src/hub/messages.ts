@@ -1,34 +1,44 @@
-import type { AgentFrame, FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
+import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { encodeMessage } from './frames.ts'
 import type { Relay } from './node-relay.ts'
+import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 
-export interface DeliveriesDeps {
+export interface MessagesDeps {
   clock: Clock
   registry: Registry
   relay: Pick<Relay, 'ask'>
+  presence: Pick<Presence, 'list'>
   send(connection: AgentConnection, frame: ServerFrame): void
   sendError(connection: AgentConnection, code: FrameErrorCode, detail: string, id?: string): void
   /** Whether it was written. */
   writeBytes(connection: AgentConnection, frame: Buffer): boolean
 }
 
-export interface Deliveries {
+/** What agents and the API say to the connections of one owner, on all nodes. */
+export interface Messages {
   /** Carries out a `send` frame: the sender hears `sent`, or why not. */
-  relayMessage(sender: AgentConnection, frame: Extract<AgentFrame, { type: 'send' }>): Promise<void>
+  sendFrom(sender: AgentConnection, frame: Extract<AgentFrame, { type: 'send' }>): Promise<void>
+  /**
+   * Sends as `api` to a connection, to all of a key's, or to "all" of the user's. Returns to how many it was
+   * written; null when nothing of that name is there.
+   *
+   * @throws KeywayError `rate_limited`, `payload_too_large`
+   */
+  sendFromApi(userId: string, to: string, data: Json): Promise<number | null>
   /** Writes a message frame to the user's connections on this node; returns to how many. */
   write(userId: string, to: string, frame: Buffer, exceptId: string | null): number
-  /** The same on all nodes. */
-  deliver(userId: string, to: string, frame: Buffer, exceptId: string | null): Promise<number>
 }
 
-export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { clock, registry, relay, send, sendError, writeBytes } = deps
-  return { relayMessage, write, deliver }
+export function createMessages(deps: MessagesDeps): Messages {
+  const { clock, registry, relay, presence, send, sendError, writeBytes } = deps
+  return { sendFrom, sendFromApi, write }
 
-  async function relayMessage(
+  async function sendFrom(
     sender: AgentConnection,
     { id, to, data }: Extract<AgentFrame, { type: 'send' }>,
   ): Promise<void> {
@@ -45,6 +55,21 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     }
   }
 
+  async function sendFromApi(userId: string, to: string, data: Json): Promise<number | null> {
+    const frame = encodeMessage({ id: newId(clock.now()), from: 'api', from_key_id: null, data })
+    if (!frame) throw new KeywayError('payload_too_large', 'The message is longer than 64 KiB.')
+    if (!registry.mayDeliver(userId, clock.now())) {
+      throw new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
+        retryAfter: 1,
+      })
+    }
+    const delivered = await deliver(userId, to, frame, null)
+    if (delivered > 0) return delivered
+    const rows = await presence.list(userId)
+    return rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to) ? 0 : null
+  }
+
+  /** To how many it was written, on all nodes. */
   async function deliver(
     userId: string,
     to: string,

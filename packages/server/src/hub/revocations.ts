@@ -1,6 +1,10 @@
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import type { Event } from '../events.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import { type Ending, refusalOfKey } from './close-codes.ts'
 import type { HubQuestions } from './hub-questions.ts'
 import type { Registry } from './registry.ts'
+import type { StandingQuestions } from './standing-questions.ts'
 
 /** How far back each look reads: a transaction lands later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE
@@ -8,8 +12,10 @@ export const SWEEP_WINDOW_MS = MINUTE
 export const BLIND_AFTER_MS = 10 * SECOND
 const PAGE = 1000
 
-export interface Sweep {
-  /** Looks once. Never rejects; a look that is still under way is not doubled. */
+export interface Revocations {
+  /** Of the events that reach this node: asks about the keys of which one tells. */
+  hear(event: Event): void
+  /** One sweep of the database. Never rejects; a look that is still under way is not doubled. */
   look(): Promise<void>
   /** Whether revocations would be seen: the last successful look is less than 10 s old. */
   canSee(now: Instant): boolean
@@ -17,21 +23,28 @@ export interface Sweep {
 }
 
 /**
- * What makes revocation certain where events only make it fast: reads the endings of the last minute and has
- * every key that is held here and named there asked about. Each ending is acted on once.
+ * How the end of a key or an account (or of what it allowed) reaches the connections that it holds: at once by an
+ * event, and for certain by the sweep, which reads the endings of the last minute. Either only has the key asked
+ * about, and the answer decides. Each ending is acted on once.
  */
-export function createSweep(deps: {
+export function createRevocations(deps: {
   questions: Pick<HubQuestions, 'endingsSince'>
   clock: Clock
   registry: Registry
-  recheck(keyIds: readonly string[]): void
-}): Sweep {
-  const { questions, clock, registry, recheck } = deps
+  standings: Pick<StandingQuestions, 'ask'>
+  end(connection: AgentConnection, ending: Ending): void
+}): Revocations {
+  const { questions, clock, registry, standings, end } = deps
   const seen = new Map<string, Instant>()
   let lastLook: Instant | null = null
   let looking: Promise<void> | null = null
 
   return {
+    hear(event) {
+      if (event.type === 'events.gap') recheck(registry.keys())
+      else if (event.type === 'api_key.changed' && registry.holdsKey(event.keyId)) recheck([event.keyId])
+      else if (event.type === 'user.changed') recheck(registry.keysOf(event.userId))
+    },
     look() {
       looking ??= lookOnce()
         .catch(() => {}) // the next look tries again, and 10 s without one ends every connection
@@ -66,6 +79,23 @@ export function createSweep(deps: {
     }
     for (const [id, at] of seen) if (at < began - 2 * SWEEP_WINDOW_MS) seen.delete(id)
     lastLook = began
-    if (affected.size > 0) recheck([...affected])
+    recheck(affected)
+  }
+
+  /** Asks how keys stand now, and ends the connections of those that do not. */
+  function recheck(keyIds: Iterable<string>): void {
+    for (const keyId of keyIds) void recheckKey(keyId)
+  }
+
+  async function recheckKey(keyId: string): Promise<void> {
+    for (const connection of registry.ofKey(keyId)) connection.askAgain = true
+    const standing = await standings.ask(keyId)
+    const now = clock.now()
+    for (const connection of registry.ofKey(keyId)) {
+      if (connection.keyId !== keyId) continue
+      const refused = refusalOfKey(standing, connection, now)
+      if (refused) end(connection, refused)
+      else if (connection.state === 'open') connection.accept(standing!)
+    }
   }
 }

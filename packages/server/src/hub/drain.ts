@@ -1,0 +1,29 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ServerFrame } from '@keyway/sdk/protocol'
+import { SECOND } from '../clock.ts'
+import { RESTARTING } from './close-codes.ts'
+import type { Connections } from './connections.ts'
+import type { Registry } from './registry.ts'
+
+/** Of a drain, kept for the closing handshakes. */
+const CLOSING_MS = SECOND
+
+/** Tells every agent to go elsewhere, and closes those that stayed with 1012 in time. */
+export async function drain(
+  { byId }: Registry,
+  { send, end, sockets }: Pick<Connections, 'send' | 'end' | 'sockets'>,
+  deadlineMs: number,
+): Promise<void> {
+  const closing = Math.min(CLOSING_MS, deadlineMs / 2)
+  const seconds = Math.max(0, Math.floor((deadlineMs - closing) / SECOND))
+  const frame: ServerFrame = { type: 'draining', close_in_seconds: seconds }
+  for (const connection of [...byId.values()]) if (connection.state === 'open') send(connection, frame)
+  await untilEmpty(byId, deadlineMs - closing)
+  for (const connection of [...byId.values()]) end(connection, RESTARTING)
+  await untilEmpty(sockets, closing)
+}
+
+async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {
+  const step = 20
+  for (let waited = 0; waited < ms && collection.size > 0; waited += step) await wait(step)
+}

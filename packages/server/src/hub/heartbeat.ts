@@ -1,0 +1,52 @@
+import { HUB_HEARTBEAT_SECONDS, HUB_SILENCE_SECONDS } from '@keyway/sdk/protocol'
+import { type Clock, type Instant, SECOND } from '../clock.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import { type Ending, endingByTime, MAX_BUFFERED_BYTES } from './close-codes.ts'
+import type { Registry } from './registry.ts'
+import type { Renewals } from './renewals.ts'
+import type { Revocations } from './revocations.ts'
+
+export interface HeartbeatDeps {
+  clock: Clock
+  registry: Registry
+  revocations: Pick<Revocations, 'canSee'>
+  renewals: Pick<Renewals, 'noticeExpiry'>
+  end(connection: AgentConnection, ending: Ending): void
+  forget(connection: AgentConnection): void
+}
+
+/**
+ * What time brings to every connection: its end, the notice of its expiry, a ping every 25 s, and the loss of its
+ * line after 60 s of silence. One pass over all connections instead of timers for each.
+ */
+export function createHeartbeat(deps: HeartbeatDeps): () => void {
+  const { clock, registry, revocations, renewals, end, forget } = deps
+  return beat
+
+  function beat(): void {
+    const now = clock.now()
+    const seesEndings = revocations.canSee(now)
+    for (const connection of registry.byId.values()) {
+      const ending = endingByTime(connection, now, seesEndings)
+      if (ending) end(connection, ending)
+      else if (isSilent(connection, now)) drop(connection)
+      else keep(connection, now)
+    }
+  }
+
+  function drop(connection: AgentConnection): void {
+    forget(connection)
+    connection.socket.terminate() // nobody is there to answer a close frame
+  }
+
+  function keep(connection: AgentConnection, now: Instant): void {
+    if (connection.state === 'open') renewals.noticeExpiry(connection, now)
+    if (now < connection.pingAt) return
+    connection.pingAt = now + HUB_HEARTBEAT_SECONDS * SECOND
+    if (connection.socket.bufferedAmount <= MAX_BUFFERED_BYTES) connection.socket.ping()
+  }
+}
+
+function isSilent({ heardAt }: AgentConnection, now: Instant): boolean {
+  return now - heardAt >= HUB_SILENCE_SECONDS * SECOND
+}
