@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { test } from 'node:test'
+import { root, sourceFiles, src } from '../structure/source.ts'
+import { OBSERVED } from '../support/observed-modules.ts'
+import { type Leak, scanRecording } from '../support/secret-scan.ts'
+import { temporaryFolder } from '../support/serve.ts'
+
+const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
+
+function npmTest(file: string): Promise<{ code: number; stdout: string; stderr: string }> {
+  // A runner inside of a test would otherwise take itself for a part of it.
+  const { NODE_TEST_CONTEXT, ...env } = process.env
+  return new Promise(resolve =>
+    execFile(process.execPath, [RUNNER, file], { env }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    ),
+  )
+}
+
+/** What the scan finds where a process first said `before`, then made the secret, then said `after`. */
+function scan({ kind = 'API key', secret = '', source = 'log', before = '', after = '' }): Leak[] {
+  const folder = temporaryFolder()
+  try {
+    const head = `program: keyway serve\n\n\x1e${source}\n${before}`
+    writeFileSync(join(folder.path, '1.0.x.output'), `${head}${after}\n`)
+    writeFileSync(
+      join(folder.path, '1.0.x.secrets'),
+      `${kind}\t${Buffer.byteLength(head)}\t${JSON.stringify(secret)}\n`,
+    )
+    return scanRecording(folder.path).leaks
+  } finally {
+    folder.remove()
+  }
+}
+
+test('a run fails when a process told a secret, however silent its log, and says where without repeating it', async () => {
+  const { code, stdout } = await npmTest('packages/server/test/ops/leaking-fixture.ts')
+  assert.equal(code, 1)
+  assert.match(stdout, /^ℹ pass 1$/m, 'nothing but the scan failed')
+  assert.match(stdout, /^ℹ secrets 1 issued, .* MB of output from \d processes scanned, 1 FOUND$/m)
+  const [line = '', file = ''] =
+    /^✖ secret in output: API key in log of packages\/server\/test\/ops\/leaking-fixture\.ts \((.+), line \d+\)$/m.exec(
+      stdout,
+    ) ?? []
+  assert.ok(line, stdout)
+  assert.ok(existsSync(file), 'what was recorded is there to be looked into')
+  const [key = ''] = /svc_\w{32}/.exec(readFileSync(file, 'latin1'))!
+  assert.ok(key && !stdout.includes(key))
+  rmSync(join(file, '..'), { recursive: true })
+})
+
+test('a run that told none ends with a line that says how much was looked through', async () => {
+  const { code, stdout } = await npmTest('packages/server/test/unit/money.test.ts')
+  assert.equal(code, 0, stdout)
+  assert.match(stdout, /\nℹ secrets \d+ issued, [\d.]+ MB of output from \d processes scanned, none found\n$/)
+})
+
+test('a file that does not exist is one clear line', async () => {
+  const { code, stdout, stderr } = await npmTest('nothing')
+  assert.deepEqual([code, stdout, stderr], [1, '', 'No test file matches nothing.\n'])
+})
+
+test('a secret is found in every spelling that it can leave in', () => {
+  for (let round = 0; round < 20; round++) {
+    const secret = `svc_${randomBytes(24).toString('base64')}`
+    for (const after of [
+      secret,
+      `{"authorization":"Bearer ${secret}"}`,
+      `GET /x?key=${encodeURIComponent(secret)}&a=b`,
+      ...['a', 'ab', 'abc', 'shop'].map(
+        user => `Authorization: Basic ${Buffer.from(`${user}:${secret}`).toString('base64')}`,
+      ),
+      Buffer.from(`{"key":"${secret}","at":1}`).toString('base64url'),
+      `${'x'.repeat(70_000)}${secret}${'y'.repeat(70_000)}`,
+      `its end: ${secret.slice(-20)}`,
+    ])
+      assert.deepEqual(
+        scan({ secret, after }).map(({ kind, place, line }) => [kind, place, line]),
+        [['API key', 'log of keyway serve', 4]],
+        after.slice(0, 200),
+      )
+    const hash = createHash('sha256').update(secret).digest('base64url')
+    assert.deepEqual(scan({ secret, after: `prefix ${secret.slice(0, 12)}, hash ${hash}` }), [])
+  }
+})
+
+test('a code is found where it stands by itself after it was made, and not in longer numbers, ids or metrics', () => {
+  const code = { kind: 'login code', secret: '12345678' }
+  for (const after of [
+    'code 1234 5678',
+    '"code":"12345678"',
+    '(12345678)',
+    'code=12345678&x',
+    'It is 12345678.',
+  ])
+    assert.equal(scan({ ...code, after }).length, 1, after)
+  for (const after of [
+    '1234567812345678',
+    '"time":1234567890123',
+    '12345678-9abc-7def-8123-456789abcdef',
+    '0.12345678',
+    '12345678.5',
+    'a12345678',
+  ])
+    assert.deepEqual(scan({ ...code, after }), [], after)
+  for (const after of ['nodejs_heap_size_total_bytes 12345678', 'x{route="/a"} 12345678'])
+    assert.deepEqual(scan({ ...code, source: 'metrics', after }), [], after)
+  assert.equal(scan({ ...code, source: 'metrics', after: 'x{route="/12345678"} 1' }).length, 1)
+  assert.deepEqual(scan({ ...code, before: '"bytes":12345678\n', after: 'x' }), [])
+})
+
+/** How the secrets of each file that draws randomness or makes a MAC are learnt. */
+const LEARNT: Record<string, string> = {
+  'api-keys/api-key.ts': 'generateKey',
+  'apps/apps.ts': 'createApps',
+  'backup/journal-entry.ts': 'a checksum, not a secret',
+  'config/generated-secret.ts': 'createSecrets, which is given it',
+  'ids.ts': 'names, of which only the login id is secret: createSend',
+  'magic-links/magic-link.ts': 'generateCode',
+  'magic-links/send.ts': 'mailedLink and createSend',
+  'mail/hooks/resend.ts': 'compared with what the provider sent, and sent to nobody',
+  'secrets.ts': 'randomToken and createSecrets; a nonce is public',
+  'sessions/refresh-token.ts': 'refreshToken and pageCookie',
+  'sessions/sessions.ts': 'createSecrets, which seals it',
+  'signing-keys/signing-keys.ts': 'createSecrets, which seals it',
+  'storage/postgres-events.ts': 'names of probes, which every node reads',
+  'storage/redis-events.ts': 'names of probes, which every node reads',
+  'users/onboarding.ts': 'createSecrets, which seals it',
+  'web/cookies.ts': 'randomToken and createSecrets',
+  'web/forms.ts': 'createSecrets',
+  'web/keys.ts': 'createSecrets',
+}
+const MAKES_SECRETS =
+  /\b(random(Bytes|Int|UUID|FillSync|Fill|Token|Base62)|getRandomValues|generateKeyPair\w*|createHmac|hmac|\.mac)\(/
+
+test('every place that makes secrets is one that the scan learns them from', async () => {
+  const files = (await sourceFiles()).map(({ path, text }) => ({ path: relative(src, path), text }))
+  const makers = files.filter(({ text }) => MAKES_SECRETS.test(text)).map(({ path }) => path)
+  assert.deepEqual(
+    makers.sort(),
+    Object.keys(LEARNT).sort(),
+    'name in LEARNT how the scan knows their secrets; observe them in support/observed-modules.ts',
+  )
+  for (const [path, names] of Object.entries(OBSERVED)) {
+    const source = files.find(file => file.path === path)
+    for (const name of names)
+      assert.match(source?.text ?? '', new RegExp(`^export (async )?function ${name}\\b`, 'm'), path)
+  }
+})
