@@ -6,8 +6,8 @@ import type { Event, Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createConnections } from './connections.ts'
-import { createDoor } from './door.ts'
 import { drain } from './drain.ts'
+import { createHandshakes } from './handshake.ts'
 import type { HubQuestions } from './hub-questions.ts'
 import { createRelay } from './node-relay.ts'
 import { createPresence } from './presence.ts'
@@ -89,13 +89,13 @@ export function createHub(deps: HubDeps): Hub {
     end: (connection, ending) => agents.end(connection, ending),
   })
   const agents = createConnections({ ...deps, registry, standings, presence, relay, revocations })
-  const door = createDoor({ ...deps, isDraining: () => draining, take: agents.take })
+  const handshakes = createHandshakes({ ...deps, isDraining: () => draining, take: agents.take })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
   let draining = false
 
   return {
-    handleUpgrade: door.open,
+    handleUpgrade: handshakes.open,
     connections: userId => presence.list(userId),
     sendTo: agents.messages.sendFromApi,
     async disconnect(userId, target) {
