@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { describe, type TestContext, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { postgresMissing } from '../support/engines.ts'
+import { startNodeProcess } from '../support/node-processes.ts'
 import {
   call,
   connectHub,
@@ -9,42 +10,17 @@ import {
   createPrintedLinks,
   exchange,
   freshPostgres,
-  NODE_SETTINGS,
-  type PrintedLinks,
   revokeKey,
   signIn,
 } from '../support/nodes.ts'
-import { freePort, type ServedProcess, serve } from '../support/serve.ts'
-
-interface Process {
-  origin: string
-  served: ServedProcess
-}
-
-async function startProcess(
-  t: TestContext,
-  url: string,
-  links: PrintedLinks,
-  port?: number,
-): Promise<Process> {
-  const at = port ?? (await freePort())
-  const served = await serve({ ...NODE_SETTINGS, KEYWAY_PORT: String(at), KEYWAY_DATABASE_URL: url })
-  t.after(() => served.end('SIGKILL').catch(() => {}))
-  let read = 0
-  const reading = setInterval(() => {
-    const lines = served.output().slice(read).split('\n')
-    read = served.output().length - lines.pop()!.length
-    for (const line of lines) if (line.startsWith('Sign-in link')) links.announce(line)
-  }, 20)
-  t.after(() => clearInterval(reading))
-  return { origin: `http://127.0.0.1:${at}`, served }
-}
+import { freePort } from '../support/serve.ts'
 
 describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
   test('what starts after the answer to a revocation fails on both', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
-    const [a, b] = await Promise.all([startProcess(t, url, links), startProcess(t, url, links)])
+    const startNode = () => startNodeProcess(t, { KEYWAY_DATABASE_URL: url }, links)
+    const [a, b] = await Promise.all([startNode(), startNode()])
     const person = await signIn(a.origin, links, 'two-processes@example.com')
     for (let round = 0; round < 100; round++) {
       const { id, key } = (await createKey(a.origin, person.access_token)).body
@@ -67,9 +43,10 @@ describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000
   test('a node that is killed is gone from the list in time, its mail goes on, and it comes back by itself', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
-    const a = await startProcess(t, url, links)
-    const port = await freePort()
-    const b = await startProcess(t, url, links, port)
+    const settings = { KEYWAY_DATABASE_URL: url }
+    const a = await startNodeProcess(t, settings, links)
+    const port = String(await freePort())
+    const b = await startNodeProcess(t, { ...settings, KEYWAY_PORT: port }, links)
     const person = await signIn(a.origin, links, 'killed@example.com')
     const { key } = (await createKey(a.origin, person.access_token)).body
     const token = (await exchange(a.origin, key)).body.token
@@ -97,7 +74,7 @@ describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000
     here.send({ type: 'send', id: '2', to: 'all', data: 'anybody?' })
     assert.equal((await here.next(frame => frame.type === 'sent' && frame.id === '2')).delivered, 0)
 
-    const again = await startProcess(t, url, links, port)
+    const again = await startNodeProcess(t, { ...settings, KEYWAY_PORT: port }, links)
     t.diagnostic(`ready again after ${Math.round(again.served.readyAfter)} ms`)
     const back = await connectHub(again.origin, token)
     await untilListed([here.id, back.id], 5_000)

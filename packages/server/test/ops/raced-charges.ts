@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { type Charges, createCharges } from '../../src/billing/charges.ts'
+import type { LedgerEntry } from '../../src/billing/ledger.ts'
+import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
+import { TRIAL_CREDIT } from '../../src/users/onboarding.ts'
+import { anEntry } from '../contract/fixtures.ts'
+import type { EngineName } from '../support/engines.ts'
+import { openServices } from '../support/services.ts'
+
+const PEOPLE = 10
+/** Callers at once: more than one node has connections for. */
+const CALLERS = 48
+const CENT = MICROS_PER_DOLLAR / 100
+
+/**
+ * So many charges over two nodes at once, each second one sent twice, by people whose money is for nine in ten of
+ * them; and then every entry of every ledger checked.
+ */
+export async function raceCharges(engine: EngineName, t: TestContext, count: number): Promise<void> {
+  const services = await openServices(engine, t, {})
+  const { store, clock } = services
+  const nodes = [
+    createCharges(services),
+    createCharges({ storage: await services.opened.reopen(), clock: services.clock }),
+  ]
+  const people: string[] = []
+  for (let person = 0; person < PEOPLE; person++) {
+    const { user } = await services.signIn(`person${person}@example.com`)
+    // With the trial credit as much as nine in ten of the charges, of 1.5 cents on average, will take.
+    const credit = Math.round((count / PEOPLE) * 1.5 * 0.9) * CENT - TRIAL_CREDIT
+    await store.billing.post(anEntry(user.id, credit, { createdAt: clock.now() }))
+    people.push(user.id)
+  }
+  const wanted = Array.from({ length: count }, (_, number) => ({
+    app: { id: number % 3 === 0 ? 'console' : 'hub' },
+    charge: {
+      userId: people[(number * 7) % PEOPLE]!,
+      amount: (number % 4) * CENT + 1 + (number % 9),
+      description: `call ${number}`,
+    },
+    key: `charge-${number}-of-this-run`,
+  }))
+  const answers: (LedgerEntry | string)[][] = wanted.map(() => [])
+  const queue = wanted.flatMap((_, number) => (number % 2 === 0 ? [number, number] : [number]))
+
+  let next = 0
+  await Promise.all(
+    Array.from({ length: CALLERS }, async (_, caller) => {
+      for (let at = next++; at < queue.length; at = next++) {
+        const number = queue[at]!
+        const { app, charge, key } = wanted[number]!
+        const answer = await untilAnswered(nodes[(caller + at) % 2]!, app, charge, key)
+        answers[number]!.push(answer)
+      }
+    }),
+  )
+
+  const codes = new Set(answers.flat().filter(answer => typeof answer === 'string'))
+  assert.deepEqual([...codes], ['insufficient_balance'])
+  for (const twice of answers) {
+    const entries = twice.filter(answer => typeof answer !== 'string')
+    assert.ok(new Set(entries.map(({ id }) => id)).size <= 1, 'one key, one charge')
+  }
+  const charged = new Map(
+    answers
+      .flat()
+      .filter(answer => typeof answer !== 'string')
+      .map(entry => [entry.id, entry]),
+  )
+  assert.ok(charged.size > count / 2)
+  for (const userId of people) await assertExact(userId, charged)
+
+  async function assertExact(userId: string, all: ReadonlyMap<string, LedgerEntry>): Promise<void> {
+    const { rows } = await services.opened.storage.engine.connection.execute(
+      `select amount, balance_after, kind from ledger_entries where user_id = '${userId}'`,
+      [],
+    )
+    const entries = rows as { amount: number; balance_after: number; kind: string }[]
+    const balance = await store.billing.balance(userId)
+    assert.equal(
+      entries.reduce((sum, { amount }) => sum + amount, 0),
+      balance,
+    )
+    assert.ok(balance >= 0 && entries.every(entry => entry.balance_after >= 0))
+    const charges = [...all.values()].filter(entry => entry.userId === userId)
+    assert.equal(entries.filter(({ kind }) => kind === 'charge').length, charges.length)
+    // The entries form one chain: each balance is some other's plus its own amount.
+    const balances = new Set(entries.map(entry => entry.balance_after))
+    assert.equal(balances.size, entries.length)
+    for (const entry of entries) {
+      const before = entry.balance_after - entry.amount
+      assert.ok(before === 0 || balances.has(before))
+    }
+  }
+}
+
+type Charge = Parameters<Charges['charge']>
+
+/** As an app does: what was not answered is asked again under its key, which is what the key is for. */
+async function untilAnswered(node: Charges, ...charge: Charge): Promise<LedgerEntry | string> {
+  for (;;) {
+    const answer = await node.charge(...charge).catch((error: { code: string }) => error.code)
+    if (answer !== 'unavailable') return answer
+  }
+}

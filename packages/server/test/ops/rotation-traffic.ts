@@ -1,0 +1,216 @@
+import { randomBytes } from 'node:crypto'
+import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { basic } from '../support/http.ts'
+import {
+  type Answered,
+  call,
+  connectHub,
+  exchange,
+  type PrintedLinks,
+  refresh,
+  SHARED_URL,
+  signIn,
+} from '../support/nodes.ts'
+
+export interface BalancedNode {
+  origin: string
+  stop(): Promise<unknown>
+}
+
+export interface Pair<Node extends BalancedNode> {
+  /** Those that take traffic; a node that is being stopped has none. */
+  live(): Node[]
+  /** Asks each in turn. Nothing goes to a node that is being stopped. */
+  through<Answer>(ask: (origin: string) => Promise<Answer>): Promise<Answer>
+  /** Each in turn: no more traffic, what is under way is answered, stopped, started with other secrets. */
+  restartOneByOne(secrets: string): Promise<void>
+}
+
+/** A pair of nodes behind what a load balancer does. */
+export async function startPair<Node extends BalancedNode>(
+  start: (secrets: string) => Promise<Node>,
+  secrets: string,
+): Promise<Pair<Node>> {
+  const nodes: (Node | null)[] = [await start(secrets), await start(secrets)]
+  const underWay = new Map<Node, number>()
+  const live = () => nodes.filter(node => node !== null)
+  let turn = 0
+  return {
+    live,
+    async through(ask) {
+      const node = live()[turn++ % live().length]!
+      underWay.set(node, (underWay.get(node) ?? 0) + 1)
+      try {
+        return await ask(node.origin)
+      } finally {
+        underWay.set(node, underWay.get(node)! - 1)
+      }
+    },
+    async restartOneByOne(listed) {
+      for (const index of nodes.keys()) {
+        const leaving = nodes[index]!
+        nodes[index] = null
+        while ((underWay.get(leaving) ?? 0) > 0) await new Promise(resolve => setImmediate(resolve))
+        await leaving.stop()
+        nodes[index] = await start(listed)
+      }
+    },
+  }
+}
+
+export interface Traffic {
+  failures: string[]
+  /** Answered calls by name. */
+  counts: Record<string, number>
+  /** What the app shows from its next call on. */
+  appSecret: { current: string }
+  /** Agent tokens by who signed them: `<origin> <kid>`, with when the first came (`performance.now()`). */
+  signers: Map<string, { tokens: number; since: number }>
+  /** Resolves once so many more calls were answered; rejects when the traffic broke down. */
+  answered(calls: number): Promise<void>
+  /** Ends it, and waits for what is under way. */
+  stop(): Promise<void>
+}
+
+/**
+ * Every kind of call, over and over, on whichever node is there. Each token is verified as an app does it, with the
+ * published keys, which are kept for as long as their answer allows and not asked for sooner for an unknown key.
+ */
+export function startTraffic(
+  pair: Pair<BalancedNode>,
+  links: PrintedLinks,
+  { people, appSecret: firstSecret }: { people: number; appSecret: string },
+): Traffic {
+  const failures: string[] = []
+  const counts: Record<string, number> = {}
+  const signers: Traffic['signers'] = new Map()
+  const appSecret = { current: firstSecret }
+  const verifies = createVerifier(pair)
+  const waiting = new Set<() => void>()
+  let stopped = false
+  let total = 0
+  const running = Promise.all(Array.from({ length: people }, (_, at) => person(`person${at}@example.com`)))
+  running.catch(error => failures.push(String(error)))
+
+  return {
+    failures,
+    counts,
+    appSecret,
+    signers,
+    answered(calls) {
+      const enough = total + calls
+      const reached = new Promise<void>(resolve => {
+        const look = () => {
+          if (total < enough) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+      })
+      return Promise.race([reached, running.then(() => {})])
+    },
+    async stop() {
+      stopped = true
+      await running
+    },
+  }
+
+  async function person(email: string): Promise<void> {
+    const first = await pair.through(origin => signIn(origin, links, email))
+    let { access_token: access, refresh_token: token } = first
+    const made = await expect('create key', 201, origin =>
+      call(origin, 'POST', '/v1/api-keys', { token: access, body: {} }),
+    )
+    for (let round = 0; !stopped; round++) {
+      const agent = await exchanged(made.key)
+      const next = await expect('refresh', 200, origin =>
+        refresh(origin, token, randomBytes(12).toString('hex')),
+      )
+      ;({ access_token: access, refresh_token: token } = next)
+      await expectValid('access token', access)
+      await expect('me', 200, origin => call(origin, 'GET', '/v1/me', { token: access }))
+      await visitHub(agent)
+      const headers = basic('shop', appSecret.current)
+      for (const presented of [made.key, access, agent]) {
+        const answer = await expect('introspect', 200, origin =>
+          call(origin, 'POST', '/auth/introspect', { body: { token: presented }, headers }),
+        )
+        if (answer.active !== true) failures.push('introspect: not active')
+      }
+      if (round % 5 === 0) await signInAgain(email, first.user.id)
+    }
+  }
+
+  async function exchanged(key: string): Promise<string> {
+    let from = ''
+    const { token } = await expect('exchange', 200, origin => {
+      from = origin
+      return exchange(origin, key)
+    })
+    await expectValid('agent token', token)
+    const signer = `${from} ${decodeProtectedHeader(token).kid}`
+    const known = signers.get(signer) ?? { tokens: 0, since: performance.now() }
+    signers.set(signer, { ...known, tokens: known.tokens + 1 })
+    return token
+  }
+
+  /** Two agents connect, one hears the other, both leave. */
+  async function visitHub(token: string): Promise<void> {
+    await pair.through(async origin => {
+      const [speaker, listener] = await Promise.all([connectHub(origin, token), connectHub(origin, token)])
+      speaker.send({ type: 'send', id: '1', to: listener.id, data: 'hello' })
+      const sent = await speaker.next(frame => frame.type === 'sent' || frame.type === 'error')
+      if (sent.delivered === 1) await listener.next(frame => frame.type === 'message')
+      else failures.push(`hub: ${JSON.stringify(sent)}`)
+      for (const agent of [speaker, listener]) agent.socket.close()
+      await Promise.all([speaker.closed, listener.closed])
+    })
+    count('hub')
+  }
+
+  async function signInAgain(email: string, userId: string): Promise<void> {
+    const again = await pair.through(origin => signIn(origin, links, email))
+    if (again.user.id !== userId) failures.push('sign in: another user')
+    count('sign in')
+  }
+
+  async function expect(
+    name: string,
+    status: number,
+    ask: (origin: string) => Promise<Answered>,
+  ): Promise<Answered['body']> {
+    const answer = await pair.through(ask)
+    count(name)
+    if (answer.status !== status) failures.push(`${name}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    return answer.body
+  }
+
+  async function expectValid(name: string, token: string): Promise<void> {
+    await verifies(token).catch(error => failures.push(`${name}: ${error}`))
+    count(`${name} verified`)
+  }
+
+  function count(name: string): void {
+    counts[name] = (counts[name] ?? 0) + 1
+    total++
+    for (const look of [...waiting]) look()
+  }
+}
+
+function createVerifier(pair: Pair<BalancedNode>): (token: string) => Promise<unknown> {
+  let copy: Promise<{ keys: ReturnType<typeof createLocalJWKSet>; until: number }> | undefined
+  return async token => {
+    copy ??= fetchKeys()
+    if ((await copy).until <= performance.now()) copy = fetchKeys()
+    return jwtVerify(token, (await copy).keys, { issuer: SHARED_URL, algorithms: ['EdDSA'] })
+  }
+
+  function fetchKeys() {
+    return pair.through(async origin => {
+      const response = await fetch(`${origin}/.well-known/jwks.json`)
+      const maxAge = Number(/max-age=(\d+)/.exec(response.headers.get('cache-control')!)![1])
+      const keys = createLocalJWKSet((await response.json()) as JSONWebKeySet)
+      return { keys, until: performance.now() + maxAge * 1000 }
+    })
+  }
+}

@@ -1,0 +1,27 @@
+import type { TestContext } from 'node:test'
+import { NODE_SETTINGS, type PrintedLinks } from './nodes.ts'
+import { freePort, type ServedProcess, serve } from './serve.ts'
+
+export interface NodeProcess {
+  origin: string
+  served: ServedProcess
+}
+
+/** A node that is a process of its own, killed after the test. Its sign-in links go to `links` as it prints them. */
+export async function startNodeProcess(
+  t: TestContext,
+  settings: Record<string, string>,
+  links: PrintedLinks,
+): Promise<NodeProcess> {
+  const port = settings.KEYWAY_PORT ?? String(await freePort())
+  const served = await serve({ ...NODE_SETTINGS, ...settings, KEYWAY_PORT: port })
+  t.after(() => served.end('SIGKILL').catch(() => {}))
+  let read = 0
+  const reading = setInterval(() => {
+    const lines = served.output().slice(read).split('\n')
+    read = served.output().length - lines.pop()!.length
+    for (const line of lines) if (line.startsWith('Sign-in link')) links.announce(line)
+  }, 20)
+  t.after(() => clearInterval(reading))
+  return { origin: `http://127.0.0.1:${port}`, served }
+}
