@@ -23,7 +23,7 @@ const BATCH = 500
  * What happens once and is told of once: ended sessions, used links, trial credits, entries of the ledger. A journal
  * may have millions, so they are read a second time, in batches, and only what the database lacks is kept.
  */
-export async function replayFacts(folder: string, replay: FactReplay): Promise<void> {
+export async function replayFacts(files: readonly string[], replay: FactReplay): Promise<void> {
   const { storage, act, count, progress } = replay
   const { store } = storage
   /** What this run let stand: the same thing may be in two files. */
@@ -32,7 +32,7 @@ export async function replayFacts(folder: string, replay: FactReplay): Promise<v
 
   let read = 0
   let batch: JournalEntry[] = []
-  for await (const { entry } of readJournalLines(folder)) {
+  for await (const { entry } of readJournalLines(files)) {
     batch.push(entry)
     if (batch.length < BATCH) continue
     await replayBatch(batch)

@@ -63,11 +63,12 @@ export interface ReplayDeps {
  * conditional change in a transaction of its own that tells every node, while they serve. It only ends, charges and
  * remembers; what was given (a grant, an activation) is not given again. Repeating it changes nothing.
  *
+ * @param files of the journal, listed before: what this very run writes into it is not for it to read
  * @param dryRun change nothing, and count what would be changed
  * @throws JournalDamaged before anything is changed; KeywayError `unavailable`, after which it may be repeated
  */
 export async function replayJournal(
-  folder: string,
+  files: readonly string[],
   dryRun: boolean,
   { storage, clock, users, instance, progress = () => {} }: ReplayDeps,
 ): Promise<ReplayReport> {
@@ -75,12 +76,13 @@ export async function replayJournal(
   const report = emptyReport()
   const facts: FactReplay = { storage, dryRun, act, count, progress, leaveOut, now: () => clock.now() }
 
-  const digest = await digestJournal(folder, instance, progress)
+  const digest = await digestJournal(files, instance, progress)
   report.entries = digest.entries
   await replayKeys(digest)
+  // Before the accounts, whose end would end their sessions under another name than the journal has.
+  await replayFacts(files, facts)
   for (const [id, wanted] of digest.users) await replayUser(id, wanted)
   for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
-  await replayFacts(folder, facts)
   return report
 
   /** One change, unless nothing is to be changed. It returns false where another came first. */

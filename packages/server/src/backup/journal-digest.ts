@@ -28,12 +28,12 @@ export interface KeyDigest {
  * @throws JournalDamaged where a line is wrong, or the journal is not of this `instance`
  */
 export async function digestJournal(
-  folder: string,
+  files: readonly string[],
   instance: string,
   progress: (entries: number) => void = () => {},
 ): Promise<JournalDigest> {
   const digest: JournalDigest = { entries: 0, keys: new Map(), users: new Map(), authorizations: new Map() }
-  for await (const { entry, file } of readJournalLines(folder)) {
+  for await (const { entry, file } of readJournalLines(files)) {
     if (entry.type === 'opened') {
       refuseForeign(entry, file, instance)
       continue

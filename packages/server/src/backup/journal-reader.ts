@@ -17,12 +17,11 @@ export interface JournalLine {
 }
 
 /**
- * Every entry of all files in the folder, file by file, never more than a piece of one in memory. A last line that
- * a crash cut is left out: nobody was answered for it. @throws JournalDamaged
+ * Every entry of these files, one after the other, never more than a piece of one in memory. A last line that a
+ * crash cut is left out: nobody was answered for it. @throws JournalDamaged
  */
-export async function* readJournalLines(folder: string): AsyncGenerator<JournalLine> {
-  for (const name of await journalFiles(folder)) {
-    const file = join(folder, name)
+export async function* readJournalLines(files: readonly string[]): AsyncGenerator<JournalLine> {
+  for (const file of files) {
     let number = 0
     try {
       for await (const line of wholeLines(createReadStream(file, 'utf8'))) {
@@ -38,16 +37,19 @@ export async function* readJournalLines(folder: string): AsyncGenerator<JournalL
 /** All of it, oldest first. @throws JournalDamaged */
 export async function readJournal(folder: string): Promise<JournalEntry[]> {
   const entries: JournalEntry[] = []
-  for await (const { entry } of readJournalLines(folder)) entries.push(entry)
+  for await (const { entry } of readJournalLines(await journalFiles(folder))) entries.push(entry)
   return entries.sort((a, b) => a.at - b.at)
 }
 
-/** The names of its files. @throws JournalDamaged where there is none */
+/** Its files as they are now. @throws JournalDamaged where there is none */
 export async function journalFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(error => {
     throw unreadable(error, folder)
   })
-  const files = names.filter(name => name.endsWith(JOURNAL_SUFFIX)).sort()
+  const files = names
+    .filter(name => name.endsWith(JOURNAL_SUFFIX))
+    .sort()
+    .map(name => join(folder, name))
   if (files.length > 0) return files
   throw new JournalDamaged(`There is no journal in ${folder}. ${WHICH_FOLDER}`)
 }

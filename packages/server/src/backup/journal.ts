@@ -1,6 +1,7 @@
-import { type FileHandle, mkdir, open, readdir } from 'node:fs/promises'
+import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, toRfc3339 } from '../clock.ts'
+import { makeFolder } from '../folders.ts'
 import { newId } from '../ids.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { JOURNAL_SUFFIX } from './journal-reader.ts'
@@ -17,7 +18,7 @@ export interface Journal {
  * @param instance whose journal it is; every file begins with it
  */
 export async function openJournal(folder: string, clock: Clock, instance: string): Promise<Journal> {
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   let day = ''
   let file: FileHandle | null = null
   let waiting: string[] = []

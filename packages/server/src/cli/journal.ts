@@ -47,9 +47,9 @@ function folderOf(context: CommandContext): string {
 async function replay(context: CommandContext, folder: string, dryRun: boolean): Promise<ReplayReport> {
   try {
     // Before the services are opened: they begin a journal where there is none.
-    await journalFiles(folder)
+    const files = await journalFiles(folder)
     const services = await context.services()
-    return await replayJournal(folder, dryRun, { ...services, progress: tellNowAndThen('entries') })
+    return await replayJournal(files, dryRun, { ...services, progress: tellNowAndThen('entries') })
   } catch (error) {
     if (error instanceof JournalDamaged) throw new CommandFailed(error.message)
     throw error

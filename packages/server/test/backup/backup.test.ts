@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
-import { basic } from '../support/http.ts'
 import {
   call,
   createKey,
   createPrintedLinks,
   exchange,
-  freshPostgres,
   NODE_SECRET,
-  NODE_SETTINGS,
   refresh,
   revokeKey,
   sendLink,
@@ -21,52 +16,16 @@ import {
   startNode,
   verifyLink,
 } from '../support/nodes.ts'
-import { environment, launcher, temporaryFolder } from '../support/serve.ts'
+import { charge, done, freshSettings, keyway, registerShop } from './commands.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
-
-/** Settings of an empty database of its own. */
-async function freshSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
-  const folder = temporaryFolder()
-  t.after(folder.remove)
-  const settings = { ...NODE_SETTINGS, KEYWAY_DATA_DIR: folder.path }
-  const journal = { KEYWAY_JOURNAL_DIR: join(folder.path, 'journal') }
-  return engine === 'sqlite'
-    ? settings
-    : { ...settings, ...journal, KEYWAY_DATABASE_URL: await freshPostgres(t) }
-}
-
-/** `keyway` with these words and settings. */
-async function keyway(settings: Record<string, string>, ...words: string[]) {
-  const child = spawn(process.execPath, [launcher, ...words], { env: environment(settings) })
-  const out: Buffer[] = []
-  const err: Buffer[] = []
-  child.stdout.on('data', chunk => out.push(chunk))
-  child.stderr.on('data', chunk => err.push(chunk))
-  const [status] = await once(child, 'close')
-  return { status, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() }
-}
-
-async function done(running: ReturnType<typeof keyway>): Promise<string> {
-  const { status, out, err } = await running
-  assert.equal(status, 0, err)
-  return out
-}
-
-function charge(origin: string, secret: string, userId: string, key: string) {
-  return call(origin, 'POST', '/v1/charges', {
-    body: { user_id: userId, amount: '0.10', description: 'a test' },
-    headers: { ...basic('shop', secret), 'Idempotency-Key': key },
-  })
-}
 
 /** A service with two people, three keys and a charge. */
 async function openShop(engine: EngineName, t: TestContext) {
   const settings = await freshSettings(engine, t)
   const links = createPrintedLinks()
-  await done(keyway(settings, 'apps', 'add', 'shop', '--name', 'Shop'))
-  const secret = (await done(keyway(settings, 'apps', 'secret', 'shop'))).trim()
   const node = await startNode(t, settings, links)
+  const secret = await registerShop(node)
   const ann = await signIn(node.origin, links, 'ann@example.com')
   await signIn(node.origin, links, 'bob@example.com')
   const keys = []

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { createApps } from '../../src/apps/apps.ts'
+import { loadCommand } from '../../src/cli/commands.ts'
+import type { ReplayReport } from '../../src/journal-replay.ts'
+import type { Services } from '../../src/services.ts'
+import type { EngineName } from '../support/engines.ts'
+import { basic } from '../support/http.ts'
+import { call, freshPostgres, NODE_SETTINGS, type TestNode } from '../support/nodes.ts'
+import { environment, launcher, temporaryFolder } from '../support/serve.ts'
+
+/** Settings of an empty database of its own. */
+export async function freshSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
+  const settings = settingsOfFolder(t)
+  return engine === 'sqlite' ? settings : { ...settings, KEYWAY_DATABASE_URL: await freshPostgres(t) }
+}
+
+/** Settings of a folder of its own, with a journal in it. */
+export function settingsOfFolder(t: TestContext): Record<string, string> {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const journal = join(folder.path, 'journal')
+  return { ...NODE_SETTINGS, KEYWAY_DATA_DIR: folder.path, KEYWAY_JOURNAL_DIR: journal }
+}
+
+/** `keyway` with these words and settings. */
+export async function keyway(settings: Record<string, string>, ...words: string[]) {
+  const child = spawn(process.execPath, [launcher, ...words], { env: environment(settings) })
+  const out: Buffer[] = []
+  const err: Buffer[] = []
+  child.stdout.on('data', chunk => out.push(chunk))
+  child.stderr.on('data', chunk => err.push(chunk))
+  const [status] = await once(child, 'close')
+  return { status, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() }
+}
+
+export async function done(running: ReturnType<typeof keyway>): Promise<string> {
+  const { status, out, err } = await running
+  assert.equal(status, 0, err)
+  return out
+}
+
+/** Registers the app `shop`; returns its secret. */
+export async function registerShop({ services }: TestNode): Promise<string> {
+  const apps = createApps(services)
+  await apps.register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
+  return apps.newSecret('shop')
+}
+
+/** A charge by the shop. */
+export function charge(origin: string, secret: string, userId: string, key: string, amount = '0.10') {
+  return call(origin, 'POST', '/v1/charges', {
+    body: { user_id: userId, amount, description: 'a test' },
+    headers: { ...basic('shop', secret), 'Idempotency-Key': key },
+  })
+}
+
+/** `keyway journal replay` in this process, on services that are open already. */
+export async function replayHere(services: Services, journal: string, dryRun = false) {
+  const command = await loadCommand('journal replay')
+  const answer: { data: ReplayAnswer | null; text: string } = { data: null, text: '' }
+  const status = await command.run({
+    args: [],
+    options: { journal, 'dry-run': dryRun },
+    config: () => services.config,
+    services: async () => services,
+    print(data, text) {
+      Object.assign(answer, { data, text })
+    },
+  })
+  return { status, text: answer.text, data: answer.data! }
+}
+
+export type ReplayAnswer = ReplayReport & { journal: string; dry_run: boolean }

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import {
+  call,
+  connectHub,
+  createKey,
+  createPrintedLinks,
+  exchange,
+  type PrintedLinks,
+  revokeKey,
+  signIn,
+  startNode,
+  type TestNode,
+  verifyLink,
+} from '../support/nodes.ts'
+import { charge, registerShop } from './commands.ts'
+import { type Loss, openRewindable } from './rewind.ts'
+
+/** A service whose database lost its last moments, in which all sorts of things had ended; nobody serves it yet. */
+export async function loseLastMoments(loss: Loss, t: TestContext) {
+  const database = await openRewindable(loss, t)
+  const links = createPrintedLinks()
+  const first = await startNode(t, database.settings, links)
+  const secret = await registerShop(first)
+  const people = await openAccounts(first, links)
+  await first.close()
+  const remembered = await database.remember()
+  const before = await startNode(t, database.settings, links)
+  const lost = await endEverything(before, links, people, secret)
+  await before.close()
+  return { ...people, links, secret, lost, settings: await remembered.rewind() }
+}
+
+/** Four people with keys, a session that is to end and a link that is to be used. */
+async function openAccounts({ origin }: TestNode, links: PrintedLinks) {
+  const keyOf = async (token: string): Promise<{ id: string; key: string }> =>
+    (await createKey(origin, token)).body
+  const person = async (name: string) => {
+    const signedIn = await signIn(origin, links, `${name}@example.com`)
+    return { ...signedIn, key: await keyOf(signedIn.access_token) }
+  }
+  const ann = await person('ann')
+  const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
+  const token = ann.access_token
+  const keys = {
+    revoked: ann.key,
+    rotated: await keyOf(token),
+    elsewhere: await keyOf(token),
+    untouched: await keyOf(token),
+  }
+  await call(origin, 'PUT', '/v1/me/charge-authorizations/shop', { token })
+  await call(origin, 'POST', '/auth/send-magic-link', { body: { email: 'dan@example.com' } })
+  const unused = await links.next('dan@example.com')
+  return { ann, keys, bob, cat, dan, unused }
+}
+
+/** The last moments, each acknowledged. */
+async function endEverything(
+  { origin, services: { users } }: TestNode,
+  links: PrintedLinks,
+  { ann, keys, bob, cat, dan, unused }: Awaited<ReturnType<typeof openAccounts>>,
+  secret: string,
+) {
+  const token = ann.access_token
+  const revoked = (await revokeKey(origin, token, keys.revoked.id)).body
+  const path = `/v1/api-keys/${keys.rotated.id}`
+  const overlap = { overlap_seconds: 3600 }
+  assert.equal((await call(origin, 'POST', `${path}/rotate`, { token, body: overlap })).status, 201)
+  const rotated = (await call(origin, 'GET', path, { token })).body
+  const networks = { allowed_networks: ['192.0.2.0/24'] }
+  await call(origin, 'PATCH', `/v1/api-keys/${keys.elsewhere.id}`, { token, body: networks })
+  assert.equal((await exchange(origin, keys.elsewhere.key)).body.code, 'network_not_allowed')
+  await users.suspend(bob.user.id)
+  await users.delete(cat.user.id)
+  assert.equal((await verifyLink(origin, 'dan@example.com', unused)).status, 200)
+  const out = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
+  assert.equal(out.status, 204)
+  await call(origin, 'DELETE', '/v1/me/charge-authorizations/console', { token })
+  const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0')).body
+  assert.equal((await charge(origin, secret, ann.user.id, 'lost-charge-1')).status, 201)
+  await signIn(origin, links, 'fay@example.com')
+  return {
+    revokedAt: revoked.revoked_at,
+    expiresAt: rotated.expires_at,
+    account: (await me(origin, token)).body,
+    charged,
+    ledger: (await call(origin, 'GET', '/v1/me/ledger', { token })).body.data,
+  }
+}
+
+export function me(origin: string, token: string) {
+  return call(origin, 'GET', '/v1/me', { token })
+}
+
+/** A live connection with this key. */
+export async function connect({ origin }: TestNode, { key }: { key: string }) {
+  const answer = await exchange(origin, key)
+  assert.equal(answer.status, 200, JSON.stringify(answer.body))
+  return connectHub(origin, answer.body.token)
+}
+
+const TABLES = [
+  'users',
+  'api_keys',
+  'sessions',
+  'magic_links',
+  'ledger_entries',
+  'balances',
+  'trial_credits',
+  'charge_authorizations',
+  'endings',
+  'security_events',
+]
+
+/** Every row that a replay may change or write; when a key was used last moves by itself. */
+export async function rowsOf(settings: Record<string, string>): Promise<unknown> {
+  const storage = await createStorage(loadConfig({ ...settings }), createLog('silent'))
+  try {
+    const all: Record<string, unknown> = {}
+    for (const table of TABLES) {
+      const { rows } = await storage.engine.connection.execute(`select * from ${table}`, [])
+      all[table] = rows.map(row => JSON.stringify({ ...(row as object), last_used_at: null })).sort()
+    }
+    return all
+  } finally {
+    await storage.close()
+  }
+}

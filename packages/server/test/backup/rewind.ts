@@ -1,0 +1,102 @@
+import { copyFileSync, existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createLog } from '../../src/log.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { startPostgresServer } from '../faults/postgres-server.ts'
+import { postgresConfig } from '../support/engines.ts'
+import { freshPostgres } from '../support/nodes.ts'
+import { clusterUrl, databaseUrl, withClient } from '../support/postgres.ts'
+import { settingsOfFolder } from './commands.ts'
+
+/** How a database can lose its last moments. */
+export type Loss = 'a copied SQLite file' | 'a PostgreSQL snapshot' | 'an asynchronous failover'
+
+/** A database that forgets; nobody may be connected when it is remembered or rewound. */
+export interface Rewindable {
+  settings: Record<string, string>
+  /** Remembers how it stands. What comes after is lost with `rewind`, which returns the settings from then on. */
+  remember(): Promise<{ rewind(): Promise<Record<string, string>> }>
+}
+
+export async function openRewindable(loss: Loss, t: TestContext): Promise<Rewindable> {
+  if (loss === 'a copied SQLite file') return copiedFile(settingsOfFolder(t))
+  return loss === 'a PostgreSQL snapshot' ? snapshot(t) : failover(t)
+}
+
+function copiedFile(settings: Record<string, string>): Rewindable {
+  const file = join(settings.KEYWAY_DATA_DIR!, 'keyway.db')
+  return {
+    settings,
+    async remember() {
+      const parts = [file, `${file}-wal`].filter(part => existsSync(part))
+      for (const part of parts) copyFileSync(part, `${part}.copy`)
+      return {
+        async rewind() {
+          for (const part of [file, `${file}-wal`, `${file}-shm`]) rmSync(part, { force: true })
+          for (const part of parts) copyFileSync(`${part}.copy`, part)
+          return settings
+        },
+      }
+    },
+  }
+}
+
+async function snapshot(t: TestContext): Promise<Rewindable> {
+  const url = await freshPostgres(t)
+  const settings = { ...settingsOfFolder(t), KEYWAY_DATABASE_URL: url }
+  const name = new URL(url).pathname.slice(1)
+  const copy = `${name}_copy`
+  const cluster = await clusterUrl()
+  const run = (statement: string) => withClient(cluster, client => client.query(statement))
+  t.after(() => run(`drop database if exists ${copy} with (force)`))
+  return {
+    settings,
+    async remember() {
+      await run(`create database ${copy} template ${name}`)
+      const rewound = { ...settings, KEYWAY_DATABASE_URL: databaseUrl(cluster, copy) }
+      return { rewind: async () => rewound }
+    },
+  }
+}
+
+/** A standby that hears nothing more from a moment on, and is promoted when the primary has crashed. */
+async function failover(t: TestContext): Promise<Rewindable> {
+  const primary = await startPostgresServer()
+  t.after(() => primary.remove())
+  await (await createStorage(postgresConfig(primary.url), createLog('silent'))).close()
+  const settings = { ...settingsOfFolder(t), KEYWAY_DATABASE_URL: primary.url }
+  return {
+    settings,
+    async remember() {
+      const standby = await primary.startStandby(false)
+      t.after(() => standby.remove())
+      const reached = await one(primary.url, 'select pg_current_wal_flush_lsn() as value')
+      await until(standby.url, `pg_last_wal_replay_lsn() >= '${reached}'::pg_lsn`)
+      await withClient(standby.url, client => client.query(`alter system set primary_conninfo = ''`))
+      await one(standby.url, 'select pg_reload_conf() as value')
+      await until(standby.url, 'not exists (select from pg_stat_wal_receiver)')
+      return {
+        async rewind() {
+          await primary.crash()
+          await standby.promote()
+          return { ...settings, KEYWAY_DATABASE_URL: standby.url }
+        },
+      }
+    },
+  }
+}
+
+async function until(url: string, condition: string): Promise<void> {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    if (await one(url, `select ${condition} as value`)) return
+    await wait(25)
+  }
+  throw new Error(`PostgreSQL does not come to: ${condition}`)
+}
+
+async function one(url: string, query: string): Promise<unknown> {
+  const { rows } = await withClient(url, client => client.query(query))
+  return rows[0].value
+}
