@@ -45,7 +45,7 @@ for (const connections of CONNECTIONS) {
 }
 
 const latencies: Row[] = []
-for (const name of ['sqlite', 'postgres'] as const) {
+for (const name of Object.keys(subjects) as Name[]) {
   const runs: Measured[] = []
   for (let round = 0; round < 3; round++) {
     const { perSecond } = await exchange(load, subjects[name], 32)
@@ -60,6 +60,8 @@ for (const name of ['sqlite', 'postgres'] as const) {
     'p99 ms': of(run => run.p99),
     'p99.9 ms': of(run => run.p999),
   })
+  // Its tail is the machine's own: whatever else wanted this core.
+  if (name === 'floor') continue
   targets.push({
     what: `p99 at half of the load, ${name}`,
     wanted: '< 10 ms',
