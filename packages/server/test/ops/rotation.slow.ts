@@ -40,7 +40,7 @@ test('signing keys, KEYWAY_SECRET and app secrets rotate on a pair of processes:
   assert.equal(before.size, 1)
 
   const rotatedAt = performance.now()
-  const { kid } = JSON.parse(await keyway(OLD, 'keys', 'rotate', '--json'))
+  const { kid } = JSON.parse(await keyway(OLD, 'keys', 'rotate-signing', '--json'))
   const newer = (await keyway(OLD, 'apps', 'secret', 'shop')).trim()
   await traffic.answered(SOME_CALLS)
   traffic.appSecret.current = newer

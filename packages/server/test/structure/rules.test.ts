@@ -63,8 +63,8 @@ test('every migration file is in the list of migrations', async () => {
 
 test('docs/contract.md names tests that exist', async () => {
   const contract = await readFile(join(root, 'docs/contract.md'), 'utf8')
-  const tests = await filesOf(join(root, 'packages'), '*/test/**/*.test.ts')
-  const named = [...contract.matchAll(/`([\w/.-]+\.test\.ts)`(?: “([^”]+)”)?/g)]
+  const tests = await filesOf(join(root, 'packages'), '*/test/**/*.{test,slow}.ts')
+  const named = [...contract.matchAll(/`([\w/.-]+\.(?:test|slow)\.ts)`(?: “([^”]+)”)?/g)]
   assert.ok(named.length >= 20, `only ${named.length} tests are named`)
   const wrong = named.filter(([, file, title]) => {
     const found = tests.find(each => each.path.endsWith(`/test/${file}`))
