@@ -23,8 +23,8 @@ async function run(argv: string[]): Promise<number> {
     if (error instanceof ConfigError || isForTheOperator(error))
       return fail(error.message, EXIT_CONFIGURATION)
     if (error instanceof UsageError) return fail(error.message, EXIT_USAGE)
-    if (error instanceof CommandFailed || error instanceof KeywayError)
-      return fail(error.message, EXIT_FAILED)
+    if (error instanceof KeywayError) return fail(error.message + causeOf(error), EXIT_FAILED)
+    if (error instanceof CommandFailed) return fail(error.message, EXIT_FAILED)
     console.error(error)
     return EXIT_FAILED
   }
@@ -36,6 +36,11 @@ function isForTheOperator(error: unknown): error is Error {
     error instanceof Error &&
     ['CannotStart', 'DatabaseTooNew', 'MigrationNeeded', 'SealError'].includes(error.name)
   )
+}
+
+/** Whoever runs the command may know what callers are not told: which host did not answer, that the disk is full. */
+function causeOf({ extras }: KeywayError): string {
+  return extras.cause instanceof Error && extras.cause.message ? ` (${extras.cause.message})` : ''
 }
 
 class UsageError extends Error {

@@ -7,6 +7,7 @@ import { journaled } from './backup/journaled-storage.ts'
 import { createAccounts } from './billing/accounts.ts'
 import { type Clock, createClock } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
+import { whyNotWritable } from './folders.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
 import { createMailer } from './mail/mailer.ts'
@@ -53,8 +54,11 @@ export async function openServices(config: Config, log: Log = createLog(config.l
     return services
 
     async function withJournal(plain: DatabaseStorage): Promise<DatabaseStorage> {
-      if (config.journalDir === null) return plain
-      const journal = await openJournal(config.journalDir, clock, instance).catch(toJournalMistake)
+      const folder = config.journalDir
+      if (folder === null) return plain
+      const journal = await openJournal(folder, clock, instance).catch(error =>
+        toJournalMistake(folder, error),
+      )
       return journaled(plain, { journal, clock, log })
     }
   } catch (error) {
@@ -75,10 +79,10 @@ function explain(error: unknown): never {
   throw error
 }
 
-function toJournalMistake(error: NodeJS.ErrnoException): never {
+function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
   if (error.syscall === undefined) throw error
   throw new ConfigError([
-    `KEYWAY_JOURNAL_DIR cannot be used (${error.message}). Example: KEYWAY_JOURNAL_DIR=/var/lib/keyway/journal`,
+    `KEYWAY_JOURNAL_DIR ${JSON.stringify(folder)} cannot be used: ${whyNotWritable(error)}. Example: KEYWAY_JOURNAL_DIR=/var/lib/keyway/journal`,
   ])
 }
 

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import { makeFolder, whyNotWritable } from '../folders.ts'
 import { ConfigError, Mistake } from './mistakes.ts'
 import * as parse from './parsers.ts'
 
@@ -33,12 +34,10 @@ export function loadOrCreateSecret(config: Config): Config {
 
 function makeDataDir(dir: string): void {
   try {
-    const created = mkdirSync(dir, { recursive: true, mode: 0o700 })
-    // mkdir's mode is cut by the umask, and a directory that was there keeps what its owner chose.
-    if (created) chmodSync(dir, 0o700)
+    makeFolder(dir)
   } catch (cause) {
     throw new ConfigError([
-      `KEYWAY_DATA_DIR ${JSON.stringify(dir)} cannot be made (${(cause as NodeJS.ErrnoException).code}). Example: KEYWAY_DATA_DIR=/var/lib/keyway`,
+      `KEYWAY_DATA_DIR ${JSON.stringify(dir)} cannot be made: ${whyNotWritable(cause)}. Example: KEYWAY_DATA_DIR=/var/lib/keyway`,
     ])
   }
 }
@@ -46,11 +45,14 @@ function makeDataDir(dir: string): void {
 /** Written whole under another name and then linked, so that of two first starts at once both read one secret. */
 function createSecret(file: string): void {
   const draft = `${file}.${process.pid}`
-  writeFileSync(draft, `${randomBytes(SECRET_BYTES).toString('base64')}\n`, { mode: 0o600, flush: true })
   try {
+    writeFileSync(draft, `${randomBytes(SECRET_BYTES).toString('base64')}\n`, { mode: 0o600, flush: true })
     linkSync(draft, file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+    throw new ConfigError([
+      `The secret cannot be written to ${file}: ${whyNotWritable(error)}. Check KEYWAY_DATA_DIR, or give a secret in KEYWAY_SECRET.`,
+    ])
   } finally {
     rmSync(draft, { force: true })
   }

@@ -153,9 +153,16 @@ async function patiently(step: () => Promise<void>): Promise<void> {
       return await step()
     } catch (error) {
       const code = (error as { code?: string }).code
-      const passes = error instanceof KeywayError || (code !== undefined && MADE_BY_ANOTHER.has(code))
+      const isAway = error instanceof KeywayError && !isDiskFull(error.extras.cause)
+      const passes = isAway || (code !== undefined && MADE_BY_ANOTHER.has(code))
       if (!passes || waited >= PATIENCE_MS) throw error
       await wait(RETRY_MS)
     }
   }
+}
+
+/** Waiting frees no disk, and an operator who waits for the start shall hear why. */
+function isDiskFull(cause: unknown): boolean {
+  const { code, message = '' } = (cause ?? {}) as { code?: string; message?: string }
+  return code === '53100' || /disk is full/.test(message)
 }

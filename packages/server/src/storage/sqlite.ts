@@ -1,8 +1,8 @@
-import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { unavailable } from '../errors.ts'
+import { makeFolder, whyNotWritable } from '../folders.ts'
 import type { Log } from '../log.ts'
 import { CannotStart } from './cannot-start.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
@@ -86,20 +86,22 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
 }
 
 async function startWriterOn(file: string): Promise<Writer> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(file))
   return startWriter(file)
 }
 
 /** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: nothing that passes by itself. */
 const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
 const BUSY_CODE = 5
+const FULL_CODE = 13
 
 /** At the start: what the operator can mend in a place is said as that; everything else stays what it is. */
 function toStartError(file: string, error: unknown): unknown {
-  const { message, syscall } = error as NodeJS.ErrnoException
+  const { syscall } = error as NodeJS.ErrnoException
+  if (primaryCode(error) === FULL_CODE) return unavailable(error)
   if (syscall === undefined && !UNUSABLE_CODES.has(primaryCode(error))) return error
   return new CannotStart(
-    `${file} cannot be used (${message}). Check that it is Keyway's own and that this user may write there.`,
+    `${file} cannot be used: ${whyNotWritable(error)}. Check that it is Keyway's own and that this user may write there.`,
   )
 }
 
@@ -118,7 +120,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
   const file = join(dataDir, 'serve.lock')
   let lock: DatabaseSync | undefined
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeFolder(dataDir)
     lock = new DatabaseSync(file, { timeout: 0 })
     lock.exec('begin exclusive')
   } catch (error) {

@@ -6,6 +6,7 @@ import { sourceFiles, src } from './source.ts'
 /** Folder → the folders (and top-level files) it may import besides itself and the kernel. */
 const KERNEL = [
   'errors',
+  'folders',
   'events',
   'clock',
   'ids',

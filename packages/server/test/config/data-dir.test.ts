@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { EXIT_CONFIGURATION } from '../../src/config.ts'
+
+const program = fileURLToPath(new URL('../../bin/keyway.js', import.meta.url))
+const EXAMPLE_SECRET = Buffer.alloc(32, 1).toString('base64')
+
+function temporaryFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-data-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A disk with these options; skips the test where none can be mounted. */
+function mountDisk(t: TestContext, options: string): string | null {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-disk-'))
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder])
+  t.after(() => {
+    if (status === 0) spawnSync('umount', ['-l', folder])
+    rmSync(folder, { recursive: true, force: true })
+  })
+  if (status === 0) return folder
+  t.skip('no disk can be mounted here')
+  return null
+}
+
+/** Starts the service and waits for its end; one that hangs has no status. */
+function start(settings: Record<string, string>) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'serve'], {
+    env: { PATH: process.env.PATH, KEYWAY_PORT: '0', KEYWAY_LOG_LEVEL: 'silent', ...settings },
+    encoding: 'utf8',
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+  })
+  return { status, said: stdout + stderr }
+}
+
+function assertSaid(settings: Record<string, string>, expected: RegExp): void {
+  const { status, said } = start(settings)
+  assert.deepEqual([status, said.trim().split('\n').length], [EXIT_CONFIGURATION, 1], said)
+  assert.match(said, expected)
+}
+
+test('folders are made with mode 0700, whatever the umask', t => {
+  const dataDir = join(temporaryFolder(t), 'one', 'two')
+  const before = process.umask(0o277)
+  try {
+    assert.throws(() => statSync(dataDir))
+    const { status } = start({ KEYWAY_DATA_DIR: dataDir, KEYWAY_METRICS_PORT: 'none' })
+    assert.equal(status, EXIT_CONFIGURATION)
+    assert.equal(existsSync(dataDir), false, 'a mistake elsewhere makes nothing')
+    assertSaid({ KEYWAY_DATA_DIR: dataDir, KEYWAY_JOURNAL_DIR: `${program}/x` }, /KEYWAY_JOURNAL_DIR/)
+  } finally {
+    process.umask(before)
+  }
+  for (const folder of [dataDir, join(dataDir, '..')]) assert.equal(statSync(folder).mode & 0o777, 0o700)
+})
+
+test('a data directory that cannot be is one sentence at once, with the reason', t => {
+  const file = join(temporaryFolder(t), 'file')
+  writeFileSync(file, '')
+  assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file stands where/)
+  assertSaid({ KEYWAY_DATA_DIR: join(file, 'below') }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file stands/)
+  if (process.platform !== 'linux') return
+  assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be made: .*ENOENT/)
+})
+
+test('so is a database file or a journal in such a place', { skip: process.platform !== 'linux' }, t => {
+  const folder = temporaryFolder(t)
+  const database = { KEYWAY_DATA_DIR: folder, KEYWAY_DATABASE_URL: 'sqlite:/proc/x/k.db' }
+  assertSaid(database, /^\/proc\/x\/k\.db cannot be used: .*ENOENT/)
+  assertSaid({ KEYWAY_DATA_DIR: folder, KEYWAY_JOURNAL_DIR: '/proc/x' }, /^KEYWAY_JOURNAL_DIR .*ENOENT/)
+})
+
+test('a read-only data directory is one sentence, with a secret of its own or a given one', t => {
+  const folder = mountDisk(t, 'ro,size=1m')
+  if (!folder) return
+  assertSaid({ KEYWAY_DATA_DIR: folder }, /^The secret cannot be written .*: the file system is read-only/)
+  assertSaid({ KEYWAY_DATA_DIR: folder, KEYWAY_SECRET: EXAMPLE_SECRET }, /serve\.lock cannot be used/)
+  assertSaid({ KEYWAY_DATA_DIR: join(folder, 'x') }, /cannot be made: the file system is read-only/)
+})
+
+test('a full disk is named at once; no half of a secret stays', t => {
+  const folder = mountDisk(t, 'size=64k')
+  if (!folder) return
+  const database = start({ KEYWAY_DATA_DIR: folder })
+  assert.equal(database.status, 1)
+  assert.match(database.said, /cannot reach its database .*disk is full/)
+  const filler = join(folder, 'filler')
+  assert.throws(() => writeFileSync(filler, Buffer.alloc(64 * 1024)), { code: 'ENOSPC' })
+  const below = join(folder, 'below')
+  assertSaid({ KEYWAY_DATA_DIR: below }, /^The secret cannot be written .*: the disk is full/)
+  assert.deepEqual(readdirSync(below), [])
+})
