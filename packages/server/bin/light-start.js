@@ -13,5 +13,5 @@ process.env.NODE_COMPILE_CACHE ??= cache
 enableCompileCache(process.env.NODE_COMPILE_CACHE)
 
 // Nearly all that a start allocates stays, so room for what dies young would only be room that is never given
-// back. main.ts lets it grow again once the service is ready.
+// back. cli/serve.ts lets it grow again once the service is ready.
 setFlagsFromString('--semi-space-growth-factor=1')

@@ -6,15 +6,14 @@ import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
-import type { ApiKey, ApiKeyStatus, OwnedApiKey } from './api-key.ts'
+import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
+import { assertOpens, findPresented, standingOf } from './authentication.ts'
 import { createKeyLife } from './key-life.ts'
-import { assertOpens, findPresented, standingOf } from './key-standing.ts'
 import { createLastUsed } from './last-used.ts'
-import { type NewApiKey, newApiKey } from './new-api-key.ts'
 import { createRevocation, tellChanged } from './revocation.ts'
 import { createRotation } from './rotation.ts'
 
-export type { NewApiKey } from './new-api-key.ts'
+export type { NewApiKey } from './api-key.ts'
 
 /** Whether a key still opens anything, and what; the hub asks this about every key that it holds connections of. */
 export interface KeyStanding {

@@ -7,7 +7,7 @@ import { securityEvent } from '../security-events/security-events.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, type OwnedApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
-import { isWellFormed } from './key-standing.ts'
+import { isWellFormed } from './authentication.ts'
 
 /** The three ways to end a key: by its owner, by the operator, by whoever holds it. */
 export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {

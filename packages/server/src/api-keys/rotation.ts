@@ -1,13 +1,12 @@
 import { type Instant, SECOND } from '../clock.ts'
 import { endingsOf } from '../endings/endings.ts'
-import { FEED_WINDOW } from '../endings/revocations.ts'
+import { FEED_WINDOW } from '../endings/revocation-feed.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Store, Transaction } from '../store.ts'
-import { type ApiKey, statusOf } from './api-key.ts'
+import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
-import { newApiKey } from './new-api-key.ts'
 import { recordRevocation, tellChanged } from './revocation.ts'
 
 /** Seconds that a rotated key still works unless the caller says otherwise: a day. */

@@ -1,4 +1,11 @@
+import { flushCompileCache } from 'node:module'
+import { setFlagsFromString } from 'node:v8'
+import { type Config, configWarnings } from '../config.ts'
+import { isLoopbackHost } from '../network.ts'
 import type { Command } from './command.ts'
+
+/** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
+const SHUTDOWN_DEADLINE_MS = 9_000
 
 export const commands: Command[] = [
   {
@@ -8,8 +15,54 @@ export const commands: Command[] = [
     help: `Checks the settings, prepares the database, listens, and prints where to go next. SIGTERM or Ctrl-C
 drains it: agents are told, queued mail stays queued, and it exits with 0 within ten seconds.`,
     async run(context) {
-      const { serve } = await import('../main.ts')
       return serve(context.config())
     },
   },
 ]
+
+/** Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained. */
+async function serve(config: Config): Promise<number> {
+  // A terminal or a log reader that went away is no reason to end.
+  process.stdout.on('error', () => {})
+  for (const warning of configWarnings(config)) console.warn(`Warning: ${warning}`)
+  const stop = untilSignal()
+  const { startServer } = await import('../server.ts')
+  const server = await startServer(config)
+  console.log(whereToGoNext(server.url, config))
+  endLightStart()
+  await stop
+  await Promise.race([server.close(), deadline()])
+  return 0
+}
+
+/** Undoes what bin/light-start.js set for the start alone, and keeps compiled code also for those who are killed. */
+function endLightStart(): void {
+  setFlagsFromString('--semi-space-growth-factor=2')
+  flushCompileCache()
+}
+
+/** A second signal changes nothing: a terminal and npm both send one. */
+function untilSignal(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve())
+  return promise
+}
+
+function deadline(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
+}
+
+function whereToGoNext(url: string, config: Config): string {
+  const lines = [
+    `Keyway is ready on ${url}`,
+    `  Sign in     ${url}/sign-in`,
+    `  API         ${url}/docs`,
+    `  Hub         ${url.replace(/^http/, 'ws')}/hub`,
+  ]
+  if (config.mail.kind === 'inbox') {
+    // The page answers only where nobody else can listen.
+    const inbox = isLoopbackHost(config.host) ? `${url}/inbox` : 'npx keyway inbox'
+    lines.push(`  Inbox       ${inbox}   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
+  }
+  return lines.join('\n')
+}

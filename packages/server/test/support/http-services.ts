@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
 import { createApps } from '../../src/apps/apps.ts'
 import { createCharges } from '../../src/billing/charges.ts'
-import { createRevocations } from '../../src/endings/revocations.ts'
+import { createRevocations } from '../../src/endings/revocation-feed.ts'
 import type { HttpServices } from '../../src/http/services.ts'
 import { createHub } from '../../src/hub/hub.ts'
 import { newId } from '../../src/ids.ts'

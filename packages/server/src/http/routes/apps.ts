@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseAmount } from '../../billing/money.ts'
 import { toRfc3339 } from '../../clock.ts'
-import type { FeedPage } from '../../endings/revocations.ts'
+import type { FeedPage } from '../../endings/revocation-feed.ts'
 import { invalidRequest, KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { MAX_PAGE_SIZE } from '../../paging.ts'

@@ -12,11 +12,11 @@ import { type HealthOptions, healthRoutes } from './health.ts'
 import { hookRoutes } from './hooks.ts'
 import { hubRoutes } from './hub.ts'
 import { jwksRoutes } from './jwks.ts'
+import { magicLinkRoutes } from './magic-links.ts'
 import { type MetricsOptions, metricsRoutes } from './metrics.ts'
 import { type RootOptions, rootRoutes } from './root.ts'
 import { sdkRoutes } from './sdk.ts'
 import { sessionRoutes } from './sessions.ts'
-import { signInRoutes } from './sign-in.ts'
 import { tokenRoutes } from './tokens.ts'
 
 /** First segments that are the API's alone: what is unknown below them never reaches the pages. */
@@ -62,7 +62,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...sdkRoutes(),
     ...errorRoutes(),
     ...hubRoutes(options.publicUrl),
-    ...signInRoutes(services),
+    ...magicLinkRoutes(services),
     ...tokenRoutes(services),
     ...apiKeyRoutes(services, clock),
     ...accountRoutes(services),

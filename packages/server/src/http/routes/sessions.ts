@@ -1,11 +1,16 @@
+import { z } from 'zod'
 import { idleEnd, type SessionLifetimes } from '../../sessions/session.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
-import { page, sessionObject } from '../objects.ts'
+import { page, sessionAnswer, sessionObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { pageQuery } from '../validation.ts'
+import { pageQuery, text } from '../validation.ts'
 
+const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
+const refreshBody = z.object({ refresh_token: refreshToken })
+/** Whoever signs in without the pages reads of these two there. */
+const SIGN_IN = 'Sign-in'
 const TAG = 'Sessions'
 
 export function sessionRoutes(
@@ -13,6 +18,45 @@ export function sessionRoutes(
   lifetimes: SessionLifetimes,
 ): Route[] {
   return [
+    route({
+      method: 'POST',
+      path: '/auth/refresh',
+      operation: 'refreshSession',
+      tag: SIGN_IN,
+      summary: 'Get new tokens for a refresh token',
+      description:
+        'Every refresh token works once. Send a random Idempotency-Key, and a lost answer can be asked for again with the same key. Reuse without it ends the session.',
+      access: 'public',
+      body: refreshBody,
+      example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
+      idempotencyKey: 'optional',
+      countsFailures: true,
+      answers: [
+        { status: 200, description: 'New tokens.', schema: answers.session, example: answers.sessionExample },
+      ],
+      errors: ['invalid_refresh_token', 'refresh_token_reused', 'rate_limited'],
+      async handle({ body, idempotencyKey, caller }) {
+        const { user, session, tokens } = await sessions.refresh(body.refresh_token, idempotencyKey, caller)
+        return ok(sessionAnswer(user, session, tokens))
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/auth/logout',
+      operation: 'logOut',
+      tag: SIGN_IN,
+      summary: 'End the session of a refresh token',
+      description: 'Also with a token that was rotated already; an unknown one is answered alike.',
+      access: 'public',
+      body: refreshBody,
+      example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
+      answers: [{ status: 204, description: 'The session has ended, or there was none.' }],
+      errors: [],
+      async handle({ body, caller }) {
+        await sessions.endByToken(body.refresh_token, 'logout', caller)
+        return NO_CONTENT
+      },
+    }),
     route({
       method: 'GET',
       path: '/v1/sessions',

@@ -3,7 +3,7 @@ import { DEFAULT_APP_ID } from '../../apps/app.ts'
 import { invalidRequest } from '../../errors.ts'
 import { LOGIN_CODE_DIGITS, MAGIC_LINK_LIFETIME_SECONDS } from '../../magic-links/magic-link.ts'
 import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
-import { NO_CONTENT, ok } from '../answer.ts'
+import { ok } from '../answer.ts'
 import { sessionAnswer } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
@@ -40,14 +40,9 @@ const verifyBody = z
       'Either `token` and `email`, or `login_id`, `code` and `email`; with `app_id`, which must then be that of the link.',
   })
 
-const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
-const refreshBody = z.object({ refresh_token: refreshToken })
 const TAG = 'Sign-in'
 
-export function signInRoutes({
-  magicLinks,
-  sessions,
-}: Pick<HttpServices, 'magicLinks' | 'sessions'>): Route[] {
+export function magicLinkRoutes({ magicLinks }: Pick<HttpServices, 'magicLinks'>): Route[] {
   return [
     route({
       method: 'POST',
@@ -99,45 +94,6 @@ export function signInRoutes({
       async handle({ body, caller }) {
         const { user, session, tokens, isNewUser } = await magicLinks.verify(toProof(body), 'api', caller)
         return ok({ ...sessionAnswer(user, session, tokens!), is_new_user: isNewUser })
-      },
-    }),
-    route({
-      method: 'POST',
-      path: '/auth/refresh',
-      operation: 'refreshSession',
-      tag: TAG,
-      summary: 'Get new tokens for a refresh token',
-      description:
-        'Every refresh token works once. Send a random Idempotency-Key, and a lost answer can be asked for again with the same key. Reuse without it ends the session.',
-      access: 'public',
-      body: refreshBody,
-      example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
-      idempotencyKey: 'optional',
-      countsFailures: true,
-      answers: [
-        { status: 200, description: 'New tokens.', schema: answers.session, example: answers.sessionExample },
-      ],
-      errors: ['invalid_refresh_token', 'refresh_token_reused', 'rate_limited'],
-      async handle({ body, idempotencyKey, caller }) {
-        const { user, session, tokens } = await sessions.refresh(body.refresh_token, idempotencyKey, caller)
-        return ok(sessionAnswer(user, session, tokens))
-      },
-    }),
-    route({
-      method: 'POST',
-      path: '/auth/logout',
-      operation: 'logOut',
-      tag: TAG,
-      summary: 'End the session of a refresh token',
-      description: 'Also with a token that was rotated already; an unknown one is answered alike.',
-      access: 'public',
-      body: refreshBody,
-      example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
-      answers: [{ status: 204, description: 'The session has ended, or there was none.' }],
-      errors: [],
-      async handle({ body, caller }) {
-        await sessions.endByToken(body.refresh_token, 'logout', caller)
-        return NO_CONTENT
       },
     }),
   ]
