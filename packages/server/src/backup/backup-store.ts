@@ -24,6 +24,8 @@ export interface RestoreTransaction {
   /** Takes out what a fresh database has by itself, signing keys included. */
   clear(): Promise<void>
   insert(table: string, rows: readonly Row[]): Promise<void>
+  /** What tells whose backup this is; null in very old ones. */
+  sealedPepper(): Promise<string | null>
   /** Ends every session and link, and drops mail that carries a link. Returns how many of each. */
   endSignIns(now: Instant): Promise<{ sessions: number; links: number }>
   /** Returns how many keys were not revoked before. */

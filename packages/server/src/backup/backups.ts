@@ -9,7 +9,7 @@ import {
   writeBackup,
 } from './backup-file.ts'
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
-import type { JournalEntry } from './journal-entry.ts'
+import { instanceOf, type JournalEntry } from './journal-entry.ts'
 import { JournalDamaged, readJournal } from './journal-reader.ts'
 
 export interface BackupReport {
@@ -50,12 +50,14 @@ export interface BackupDeps {
   fingerprint: string
   /** Of every secret that is given. */
   fingerprints: readonly string[]
+  /** Opens what tells whose a journal is. @throws SealError */
+  openPepper(sealed: string): Buffer
   /** Told now and then how many rows are done. */
   progress?: (rows: number) => void
 }
 
 export function createBackups(deps: BackupDeps) {
-  const { store, clock, version, fingerprint, fingerprints, progress = () => {} } = deps
+  const { store, clock, version, fingerprint, fingerprints, openPepper, progress = () => {} } = deps
 
   return {
     /** Writes one file, consistent while others write. @throws BackupRefused when the file is there already */
@@ -87,8 +89,9 @@ export function createBackups(deps: BackupDeps) {
         const now = clock.now()
         await tx.clear()
         await insertAll(tx, counted(readRows(file)))
+        if (journal) refuseOthers(journal, await tx.sealedPepper())
         const ended = await tx.endSignIns(now)
-        const applied = journal && (await applyAll(tx, journal))
+        const applied = journal && (await applyAll(tx, journal.since))
         const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
         return {
           backupFrom: header.created_at,
@@ -108,6 +111,16 @@ export function createBackups(deps: BackupDeps) {
       if (++done % 1000 === 0) progress(done)
       yield each
     }
+  }
+
+  /** Another service's journal knows nothing of these keys, so that they would all be taken as unrevoked. */
+  function refuseOthers({ folder, instances }: Journal, sealedPepper: string | null): void {
+    const own = sealedPepper === null ? null : instanceOf(openPepper(sealedPepper))
+    const other = instances.find(instance => instance !== own)
+    if (own === null || other === undefined) return
+    throw new BackupRefused(
+      `The journal in ${folder} is of another service (${other}; the backup is of ${own}). Give the journal of the service that was backed up, or take the files of others out of it.`,
+    )
   }
 
   function refuseForeign(header: BackupHeader, known: readonly string[]): void {
@@ -153,8 +166,15 @@ async function insertAll(
   await flush()
 }
 
+interface Journal {
+  folder: string
+  since: JournalEntry[]
+  /** Whose it is, as far as its files say. */
+  instances: string[]
+}
+
 /** @throws BackupRefused where the journal cannot know everything since the backup */
-async function journalSince(folder: string, header: BackupHeader): Promise<JournalEntry[]> {
+async function journalSince(folder: string, header: BackupHeader): Promise<Journal> {
   const entries = await readJournal(folder).catch(error => {
     if (error instanceof JournalDamaged) throw new BackupRefused(error.message)
     throw error
@@ -164,7 +184,11 @@ async function journalSince(folder: string, header: BackupHeader): Promise<Journ
     throw new BackupRefused(
       `The journal in ${folder} begins ${first ? `at ${toRfc3339(first.at)}` : 'nowhere'}, after the backup of ${toRfc3339(header.created_at)}, so it cannot say what ended in between. Leave --journal out: then all keys are revoked.`,
     )
-  return entries.filter(entry => entry.at >= header.created_at - LATE_COMMITS)
+  return {
+    folder,
+    since: entries.filter(entry => entry.at >= header.created_at - LATE_COMMITS),
+    instances: entries.flatMap(entry => (entry.type === 'opened' ? (entry.instance ?? []) : [])),
+  }
 }
 
 /** A restore ends every session and link, so what the journal knows of them is not even counted. */

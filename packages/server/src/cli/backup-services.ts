@@ -23,7 +23,9 @@ export async function withBackups<Outcome>(
     await clock.synchronize(() => storage.readClock())
     const fingerprints = config.secrets.map(secret => createSecrets([secret]).fingerprint)
     const store = createBackupStore(storage.engine)
-    const deps = { store, clock, version: VERSION, fingerprint: fingerprints[0]!, fingerprints }
+    const { open } = createSecrets(config.secrets)
+    const openPepper = (sealed: string) => open('address-pepper', sealed, 'address-pepper')
+    const deps = { store, clock, version: VERSION, fingerprint: fingerprints[0]!, fingerprints, openPepper }
     return await work(createBackups({ ...deps, progress: tellNowAndThen() }))
   } catch (error) {
     if (error instanceof BackupRefused || error instanceof BackupDamaged)

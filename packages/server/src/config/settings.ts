@@ -198,7 +198,7 @@ export const settings = {
   }),
   KEYWAY_JOURNAL_DIR: optional({
     defaultMeaning: '`<data dir>/journal` with SQLite',
-    meaning: 'The append-only record of what was ended, for restoring a backup.',
+    meaning: 'The append-only record of what was ended, for restoring a backup and after a failover.',
     example: '/var/lib/keyway-journal',
     parse: parse.directory,
   }),

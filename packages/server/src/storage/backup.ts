@@ -81,6 +81,10 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         await db.executeQuery(insertion(db, table, columns, rows.slice(start, start + size)))
       }
     },
+    async sealedPepper() {
+      const kept = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
+      return (await kept.executeTakeFirst())?.value ?? null
+    },
     async endSignIns(now) {
       const sessions = await db
         .updateTable('sessions')

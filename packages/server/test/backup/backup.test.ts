@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
@@ -151,7 +151,7 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     await done(keyway(target, 'restore', shop.file))
   })
 
-  test('a journal that began after the backup, since it cannot know everything', async t => {
+  test('a journal that began after the backup, or is of another service, since it cannot know everything', async t => {
     const shop = await openShop('sqlite', t)
     await done(keyway(shop.settings, 'backup', shop.file))
     const younger = await freshSettings('sqlite', t)
@@ -163,6 +163,17 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     const { status, err } = await keyway(target, 'restore', shop.file, '--journal', journal)
     assert.equal(status, 1)
     assert.match(err, /begins at .* after the backup/)
+
+    const foreign = journal.replace(/journal$/, 'foreign')
+    mkdirSync(foreign)
+    writeFileSync(
+      join(foreign, '2020-01-01-0.ndjson'),
+      '{"type":"opened","at":1,"instance":"0123456789abcdef"}\n',
+    )
+    const other = await keyway(target, 'restore', shop.file, '--journal', foreign)
+    assert.equal(other.status, 1)
+    assert.match(other.err, /of another service \(0123456789abcdef; the backup is of \w{16}\)/)
+    await done(keyway(target, 'restore', shop.file))
   })
 })
 

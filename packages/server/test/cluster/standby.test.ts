@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
+import type { Finding } from '../../src/cli/doctor-finding.ts'
 import { startPostgresServer } from '../faults/postgres-server.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
@@ -24,8 +25,10 @@ describe('a standby', { skip: postgresMissing(), timeout: 60_000 }, () => {
         output += chunk
       })
       await once(doctor, 'close')
-      const { findings } = JSON.parse(output) as { findings: { check: string; ok: boolean }[] }
-      assert.equal(findings.find(each => each.check === 'standbys')?.ok, synchronous)
+      const { findings } = JSON.parse(output) as { findings: Finding[] }
+      const { ok, detail } = findings.find(each => each.check === 'standbys')!
+      assert.equal(ok, synchronous)
+      if (!ok) assert.match(detail, /KEYWAY_JOURNAL_DIR .* run "keyway journal replay" after a failover/)
       if (synchronous) await standby.promote()
     })
   }
