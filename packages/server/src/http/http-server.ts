@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
+import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -64,6 +65,7 @@ export function createHttpServer(
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
+  server.on('connect', (_request, socket) => refuseTunnel(socket))
   return server
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -93,17 +95,19 @@ export function createHttpServer(
       socket.destroy()
       return
     }
-    const { status, title, detail } = PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED
+    endWith(socket, PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED)
+  }
+
+  /** CONNECT (RFC 9110 section 9.3.6) asks for a tunnel, and Node hands its bare connection over or cuts it. */
+  function refuseTunnel(socket: Duplex): void {
+    socket.on('error', () => socket.destroy())
+    endWith(socket, NO_TUNNEL)
+  }
+
+  function endWith(socket: Duplex, { status, title, detail, code, allow }: Refusal): void {
     const requestId = newId(clock.now())
-    const type = `${publicUrl}/errors/invalid_request`
-    const body = JSON.stringify({
-      type,
-      title,
-      status,
-      detail,
-      code: 'invalid_request',
-      request_id: requestId,
-    })
+    const type = `${publicUrl}/errors/${code}`
+    const body = JSON.stringify({ type, title, status, detail, code, request_id: requestId })
     const head = [
       `HTTP/1.1 ${status} ${title}`,
       'Content-Type: application/problem+json',
@@ -111,6 +115,7 @@ export function createHttpServer(
       `X-Request-Id: ${requestId}`,
       'Cache-Control: no-store',
       'X-Content-Type-Options: nosniff',
+      ...(allow ? [`Allow: ${allow}`] : []),
       'Connection: close',
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
@@ -130,22 +135,49 @@ function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
 }
 
-const MALFORMED = { status: 400, title: 'Bad Request', detail: 'This is not a well-formed HTTP request.' }
+/** What is written by hand, where there is no request that could be answered. */
+interface Refusal {
+  status: number
+  title: string
+  detail: string
+  code: ErrorCode
+  allow?: string
+}
 
-const PARSER_REFUSALS: Record<string, typeof MALFORMED> = {
+const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+const NO_TUNNEL: Refusal = {
+  status: 405,
+  title: 'Method Not Allowed',
+  detail: `This is no proxy and opens no tunnel. It answers ${ALLOWED}.`,
+  code: 'method_not_allowed',
+  allow: ALLOWED,
+}
+
+const MALFORMED: Refusal = {
+  status: 400,
+  title: 'Bad Request',
+  detail: 'This is not a well-formed HTTP request.',
+  code: 'invalid_request',
+}
+
+const PARSER_REFUSALS: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
     title: 'Request Header Fields Too Large',
     detail: `The headers of a request have at most ${MAX_HEADER_BYTES} bytes.`,
+    code: 'invalid_request',
   },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: {
     status: 413,
     title: 'Payload Too Large',
     detail: 'Chunk extensions are not read.',
+    code: 'invalid_request',
   },
   ERR_HTTP_REQUEST_TIMEOUT: {
     status: 408,
     title: 'Request Timeout',
     detail: 'The request took too long to arrive.',
+    code: 'invalid_request',
   },
 }

@@ -49,6 +49,22 @@ test('twenty requests in one write are answered in their order', async t => {
   )
 })
 
+test('CONNECT opens no tunnel, is answered, and hides no request behind it', async t => {
+  const server = await openServer('sqlite', t)
+  for (const target of ['example.com:443', '127.0.0.1:22', 'x:1']) {
+    const answer = await server.raw(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n${LIVE}`)
+    assert.match(answer, /^HTTP\/1\.1 405 Method Not Allowed\r\n/)
+    assert.match(answer, /\r\nAllow: GET, HEAD, .*\r\n(.*\r\n)*Connection: close\r\n\r\n/)
+    const problem = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))
+    assert.deepEqual([problem.status, problem.code], [405, 'method_not_allowed'])
+    assert.equal((await server.get(new URL(problem.type).pathname)).status, 200)
+  }
+  const gone = connect(server.port, '127.0.0.1')
+  gone.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')
+  gone.resetAndDestroy()
+  assert.equal((await server.get('/livez')).status, 200)
+})
+
 test('a body that trickles is cut off', async t => {
   const timeouts = { headersMs: 300, requestMs: 400, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
