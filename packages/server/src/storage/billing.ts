@@ -1,9 +1,10 @@
+import { expressionBuilder } from 'kysely'
 import type { BillingStore } from '../billing/billing-store.ts'
 import type { ChargeAuthorization, LedgerEntry } from '../billing/ledger.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
 import { before } from './paging.ts'
-import type { ChargeAuthorizationRow, LedgerEntryRow } from './schema.ts'
+import type { ChargeAuthorizationRow, LedgerEntryRow, Schema } from './schema.ts'
 import type { Scope } from './scope.ts'
 
 export function createBillingStore({ db, atomically }: Scope): BillingStore {
@@ -94,16 +95,11 @@ export function createBillingStore({ db, atomically }: Scope): BillingStore {
 }
 
 /**
- * The balance first: its conditional update locks the row, so nobody else moves it until the entry stands. A
- * cause that was used before shows at the entry's unique key, and then the amount is taken back.
+ * The balance first: whoever moves it locks its row, so nobody else does until the entry stands. A cause that was
+ * used before shows at the entry's unique key, and then the amount is taken back.
  */
 async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null> {
   const { userId, amount } = entry
-  await tx
-    .insertInto('balances')
-    .values({ user_id: userId, balance: 0 })
-    .onConflict(conflict => conflict.column('user_id').doNothing())
-    .execute()
   const balanceAfter = await move(tx, userId, amount)
   if (balanceAfter === null) return null
   const inserted = await tx
@@ -117,7 +113,7 @@ async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<L
       app_id: entry.appId,
       description: entry.description,
       cause: entry.cause,
-      created_at: await afterTheLast(tx, entry),
+      created_at: afterTheLast(tx, entry),
     })
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returningAll()
@@ -127,34 +123,42 @@ async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<L
   return null
 }
 
-/**
- * The instant of an entry whose balance is locked. Of one user no two are of one millisecond, nor is a later one
- * older: requests that waited for the lock, and clocks of several nodes, would else tell the ledger out of order.
- */
-async function afterTheLast(
-  tx: Db,
-  { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>,
-): Promise<number> {
-  const last = await tx
-    .selectFrom('ledger_entries')
-    .select('created_at')
-    .where('user_id', '=', userId)
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-  return last ? Math.max(createdAt, last.created_at + 1) : createdAt
+/** The balance after the amount; null where it would be below zero, and then nothing has moved. */
+async function move(tx: Db, userId: string, amount: number): Promise<number | null> {
+  const row = await (amount < 0 ? take(tx, userId, amount) : add(tx, userId, amount)).executeTakeFirst()
+  return row?.balance ?? null
 }
 
-async function move(tx: Db, userId: string, amount: number): Promise<number | null> {
-  const row = await tx
+function take(tx: Db, userId: string, amount: number) {
+  return tx
     .updateTable('balances')
     .set(eb => ({ balance: eb('balance', '+', amount) }))
     .where('user_id', '=', userId)
     .where(eb => eb(eb('balance', '+', amount), '>=', 0))
     .returning('balance')
-    .executeTakeFirst()
-  return row?.balance ?? null
+}
+
+function add(tx: Db, userId: string, amount: number) {
+  return tx
+    .insertInto('balances')
+    .values({ user_id: userId, balance: amount })
+    .onConflict(conflict =>
+      conflict.column('user_id').doUpdateSet(eb => ({ balance: eb('balances.balance', '+', amount) })),
+    )
+    .returning('balance')
+}
+
+/**
+ * The instant of an entry whose balance is locked. Of one user no two are of one millisecond, nor is a later one
+ * older: requests that waited for the lock, and clocks of several nodes, would else tell the ledger out of order.
+ */
+function afterTheLast(tx: Db, { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>) {
+  const next = tx
+    .selectFrom('ledger_entries')
+    .select(eb => eb(eb.fn.max('created_at'), '+', 1).as('next'))
+    .where('user_id', '=', userId)
+    .where('created_at', '>=', createdAt)
+  return expressionBuilder<Schema>().fn.coalesce(next, expressionBuilder<Schema>().val(createdAt))
 }
 
 async function grant(tx: Db, userId: string, appId: string, at: number): Promise<void> {

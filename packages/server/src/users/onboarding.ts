@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { FIRST_PARTY_APP_IDS } from '../apps/app.ts'
-import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, MICROS_PER_DOLLAR, type MicroDollars } from '../billing/money.ts'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -62,7 +61,7 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
       const now = user.createdAt
       // None of these needs what another answers, so all are under way together: one wait instead of eight.
       await Promise.all([
-        grantTrialCredit(tx, prepared).then(credit => welcome(tx, user, credit)),
+        creditAndWelcome(tx, prepared),
         tx.billing.insertSubscription({ userId: user.id, plan: 'free', status: 'active', startedAt: now }),
         ...FIRST_PARTY_APP_IDS.map(appId => authorize(tx, user, appId)),
         tx.securityEvents.insert(securityEvent('account_created', user.id, now, caller)),
@@ -70,16 +69,32 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
     },
   }
 
-  function welcome(
-    tx: Transaction,
-    user: PreparedAccount['user'],
-    credit: LedgerEntry | null,
-  ): Promise<void> {
+  /** The credit once for each address, for ever: who deletes the account and returns gets no second one. */
+  async function creditAndWelcome(tx: Transaction, prepared: PreparedAccount): Promise<void> {
+    const { user, addressHash, creditId } = prepared
+    const claimed = await tx.billing.claimTrialCredit(addressHash, user.id, user.createdAt)
+    if (!claimed) return welcome(tx, user, 0)
+    await Promise.all([
+      tx.billing.post({
+        id: creditId,
+        userId: user.id,
+        kind: 'trial_credit',
+        amount: TRIAL_CREDIT,
+        appId: null,
+        description: 'Trial credit',
+        cause: `trial_credit:${user.id}`,
+        createdAt: user.createdAt,
+      }),
+      welcome(tx, user, TRIAL_CREDIT),
+    ])
+  }
+
+  function welcome(tx: Transaction, user: PreparedAccount['user'], credit: MicroDollars): Promise<void> {
     return outbox.enqueue(tx, {
       id: welcomeMailId(user.id),
       recipient: user.email,
       userId: user.id,
-      content: { kind: 'welcome', trialCredit: formatMoney(credit?.amount ?? 0) },
+      content: { kind: 'welcome', trialCredit: formatMoney(credit) },
       now: user.createdAt,
     })
   }
@@ -88,24 +103,6 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
 async function authorize(tx: Transaction, user: User, appId: string): Promise<void> {
   if (await tx.billing.authorize(user.id, appId, user.createdAt)) return
   throw new Error(`the first-party app ${appId} is not registered`)
-}
-
-/** Once for each address, for ever: who deletes the account and returns gets no second one. */
-async function grantTrialCredit(
-  tx: Transaction,
-  { user, addressHash, creditId }: PreparedAccount,
-): Promise<LedgerEntry | null> {
-  if (!(await tx.billing.claimTrialCredit(addressHash, user.id, user.createdAt))) return null
-  return tx.billing.post({
-    id: creditId,
-    userId: user.id,
-    kind: 'trial_credit',
-    amount: TRIAL_CREDIT,
-    appId: null,
-    description: 'Trial credit',
-    cause: `trial_credit:${user.id}`,
-    createdAt: user.createdAt,
-  })
 }
 
 /** One id a user (a UUID version 8, RFC 9562), so that no retry can queue a second welcome. */
