@@ -1,4 +1,4 @@
-import { createAgentTokens } from './agent-tokens/agent-tokens.ts'
+import { createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
 import { openJournal } from './backup/journal.ts'
@@ -105,7 +105,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
   const suppressions = createSuppressions(common)
   const users = createUsers(common)
   const accounts = createAccounts(common)
-  const apps = createApps(common)
+  const apps = createApps({ ...common, ownAudiences: [publicUrl, hubAudience(publicUrl)] })
   const apiKeys = createApiKeys({ ...common, outbox, maxActiveKeys: config.maxActiveKeys })
   const agentTokens = createAgentTokens({ ...common, apiKeys, jwt })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })

@@ -30,7 +30,16 @@ export interface Apps {
   authenticate(id: string, secret: string): Promise<App | null>
 }
 
-export function createApps({ storage, clock }: { storage: Storage; clock: Clock }): Apps {
+/** @param ownAudiences what this service's own tokens are issued to, which no app can be */
+export function createApps({
+  storage,
+  clock,
+  ownAudiences = [],
+}: {
+  storage: Storage
+  clock: Clock
+  ownAudiences?: readonly string[]
+}): Apps {
   const { apps } = storage.store
 
   return {
@@ -40,6 +49,7 @@ export function createApps({ storage, clock }: { storage: Storage; clock: Clock 
 
     async register(wanted) {
       assertValid(wanted)
+      if (ownAudiences.some(own => isSamePlace(own, wanted.audience))) throw audienceIsOurs()
       const app: App = { ...wanted, firstParty: false, createdAt: clock.now() }
       const outcome = await storage.transaction(async tx => {
         if (app.audience !== null && (await tx.apps.findByAudience(app.audience))) return 'audience'
@@ -87,6 +97,21 @@ function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
     },
   ].filter(error => error !== false)
   if (errors.length > 0) throw invalidRequest(errors)
+}
+
+/** Also with a slash at its end or in capitals: an address that looks like ours shall not stand for somebody else. */
+function isSamePlace(own: string, audience: string | null): boolean {
+  const place = (text: string) => {
+    const { origin, pathname } = new URL(text)
+    return origin + pathname.replace(/\/+$/, '')
+  }
+  return audience !== null && place(own) === place(audience)
+}
+
+function audienceIsOurs(): KeywayError {
+  const message =
+    'is what this service issues its own tokens to; give the address of the app\'s own service, for example "https://shop.example.com"'
+  return invalidRequest([{ field: 'audience', message }])
 }
 
 function isName(name: string): boolean {

@@ -1,5 +1,4 @@
 import type { App } from '../apps/app.ts'
-import { createApps } from '../apps/apps.ts'
 import { type Command, CommandFailed, table } from './command.ts'
 
 export const commands: Command[] = [
@@ -9,7 +8,7 @@ export const commands: Command[] = [
     summary: 'List the registered apps.',
     help: 'New accounts authorise the first-party apps to charge them; every other app asks.',
     async run(context) {
-      const apps = (await createApps(await context.services()).list()).map(appJson)
+      const apps = (await (await context.services()).apps.list()).map(appJson)
       const rows = apps.map(app => [app.id, app.name, app.first_party ? 'yes' : 'no', app.audience ?? '-'])
       context.print({ data: apps }, table(['ID', 'NAME', 'FIRST PARTY', 'AUDIENCE'], rows))
       return 0
@@ -27,7 +26,7 @@ export const commands: Command[] = [
     help: 'ID is 1 to 64 of a-z 0-9 . _ - and never changes. Example:\n  keyway apps add shop --name "The shop"',
     async run(context) {
       const { name, audience, 'verify-url': verifyUrl } = context.options
-      const app = await createApps(await context.services()).register({
+      const app = await (await context.services()).apps.register({
         id: context.args[0]!,
         name: String(name),
         audience: addressOf('audience', audience),
@@ -45,7 +44,7 @@ export const commands: Command[] = [
 over; making another one ends it.`,
     async run(context) {
       const id = context.args[0]!
-      const secret = await createApps(await context.services()).newSecret(id)
+      const secret = await (await context.services()).apps.newSecret(id)
       context.print({ id, secret }, secret)
       return 0
     },

@@ -162,6 +162,14 @@ describe('the command line', () => {
     assert.deepEqual(ids, ['console', 'hub', 'service-sdk', 'shop'])
   })
 
+  test('an app cannot take an audience that the service issues its own tokens to', async () => {
+    for (const audience of [server.url, `${server.url}/hub`]) {
+      const { code, stderr } = await keyway('apps', 'add', 'mine', '--name', 'Mine', '--audience', audience)
+      assert.equal(code, 1)
+      assert.match(stderr, /^audience: is what this service issues its own tokens to; .*\n$/)
+    }
+  })
+
   test('rotate-signing publishes a new key and signs nobody out', async () => {
     const { access_token } = await signIn(ada)
     const { kid } = await json('keys', 'rotate-signing')

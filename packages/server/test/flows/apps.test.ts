@@ -51,6 +51,19 @@ forEachEngine(engine => {
     await apps.register({ ...SHOP, verifyUrl: 'http://localhost:3000/verify', name: '😀'.repeat(100) })
   })
 
+  test('no app is registered for an audience of this service itself, however it is spelt', async t => {
+    const ownAudiences = ['https://keyway.example.com', 'https://keyway.example.com/hub']
+    const apps = createApps({ ...(await openTestStorage(engine, t)), ownAudiences })
+    for (const audience of [
+      ...ownAudiences,
+      'https://keyway.example.com/',
+      'https://keyway.example.com:443/hub/',
+      'HTTPS://KEYWAY.example.com/hub?x',
+    ])
+      assert.equal(await refusedWith(apps.register({ ...SHOP, audience })), 'invalid_request', audience)
+    await apps.register({ ...SHOP, audience: 'https://keyway.example.com/shop' })
+  })
+
   test('the two newest secrets of an app are accepted, and only for that app', async t => {
     const opened = await openTestStorage(engine, t)
     const apps = createApps(opened)
