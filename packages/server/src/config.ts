@@ -1,8 +1,7 @@
-import { join } from 'node:path'
 import { contradictions } from './config/checks.ts'
 import { type Environment, readSettings } from './config/environment.ts'
 import { ConfigError } from './config/mistakes.ts'
-import type { Values } from './config/settings.ts'
+import { derived, type Values } from './config/settings.ts'
 import type { LogLevel } from './log.ts'
 import type { SendWindow } from './magic-links/send-limits.ts'
 
@@ -78,25 +77,15 @@ export function loadConfigOfProcess(): Config {
 }
 
 function assemble(values: Values): Config {
-  const port = values.KEYWAY_PORT
-  const publicUrl = values.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
-  const database = values.KEYWAY_DATABASE_URL ?? {
-    engine: 'sqlite',
-    file: join(values.KEYWAY_DATA_DIR, 'keyway.db'),
-  }
   return {
-    publicUrl,
+    ...derived(values),
     host: values.KEYWAY_HOST,
-    port,
+    port: values.KEYWAY_PORT,
     dataDir: values.KEYWAY_DATA_DIR,
-    database,
-    events: values.KEYWAY_EVENTS_URL ?? eventsOf(database),
     secrets: values.KEYWAY_SECRET ?? [],
     mail: values.KEYWAY_MAIL_URL,
     mailHookSecret: values.KEYWAY_MAIL_HOOK_SECRET ?? null,
     mailFrom: values.KEYWAY_MAIL_FROM,
-    supportEmail: values.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
-    verifyUrl: values.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
     magicLinkLimits: values.KEYWAY_MAGIC_LINK_LIMITS,
     magicLinkNetworkLimits: values.KEYWAY_MAGIC_LINK_NETWORK_LIMITS,
     failureLimits: values.KEYWAY_FAILURE_LIMITS,
@@ -109,14 +98,7 @@ function assemble(values: Values): Config {
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
     hubMaxConnections: values.KEYWAY_HUB_MAX_CONNECTIONS,
     metricsPort: values.KEYWAY_METRICS_PORT ?? null,
-    journalDir:
-      values.KEYWAY_JOURNAL_DIR ??
-      (database.engine === 'sqlite' ? join(values.KEYWAY_DATA_DIR, 'journal') : null),
     autoMigrate: values.KEYWAY_AUTO_MIGRATE,
     logLevel: values.KEYWAY_LOG_LEVEL,
   }
-}
-
-function eventsOf(database: Config['database']): Config['events'] {
-  return database.engine === 'postgres' ? { kind: 'postgres', url: database.url } : { kind: 'in-process' }
 }

@@ -1,3 +1,4 @@
+import type { Page } from '@keyway/sdk/protocol'
 import { DAY, type Instant } from './clock.ts'
 
 export const DEFAULT_PAGE_SIZE = 50
@@ -25,6 +26,15 @@ export function toSlice<Row>(rows: Row[], limit: number, position: (row: Row) =>
   const kept = rows.slice(0, limit)
   const last = kept.at(-1)
   return { rows: kept, next: rows.length > limit && last ? position(last) : null }
+}
+
+/** How every list is answered. */
+export function page<Row, Item>(slice: Slice<Row>, toItem: (row: Row) => Item): Page<Item> {
+  return {
+    data: slice.rows.map(toItem),
+    has_more: slice.next !== null,
+    next_cursor: slice.next && encodeCursor(slice.next),
+  }
 }
 
 /** Opaque to clients; holds nothing that could be used to read another's rows, since every list is scoped by its owner. */

@@ -146,17 +146,3 @@ export function equals(left: string, right: string): boolean {
 export function randomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')
 }
-
-const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const BASE62_REJECT_FROM = 256 - (256 % BASE62.length)
-
-/** `length` characters of 0-9A-Za-z, each drawn uniformly: bytes that would favour some are thrown away. */
-export function randomBase62(length: number): string {
-  let text = ''
-  while (text.length < length) {
-    for (const byte of randomBytes(length - text.length)) {
-      if (byte < BASE62_REJECT_FROM) text += BASE62[byte % BASE62.length]
-    }
-  }
-  return text
-}

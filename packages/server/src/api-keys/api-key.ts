@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
-import { randomBase62, sha256 } from '../secrets.ts'
+import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
 
 export const API_KEY_PREFIX = 'svc_'
@@ -45,6 +46,20 @@ export function statusOf(key: Pick<ApiKey, 'revokedAt' | 'expiresAt'>, now: Inst
 /** A new key. It leaves in the one answer that makes it. */
 export function generateKey(): string {
   return API_KEY_PREFIX + randomBase62(API_KEY_RANDOM_LENGTH)
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const BASE62_REJECT_FROM = 256 - (256 % BASE62.length)
+
+/** `length` characters of 0-9A-Za-z, each drawn uniformly: bytes that would favour some are thrown away. */
+function randomBase62(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length - text.length)) {
+      if (byte < BASE62_REJECT_FROM) text += BASE62[byte % BASE62.length]
+    }
+  }
+  return text
 }
 
 export interface NewApiKey {

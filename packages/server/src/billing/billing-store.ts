@@ -1,6 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { ChargeAuthorization, LedgerEntry, Subscription } from './ledger.ts'
+import type { ChargeAuthorization } from './charge-authorizations.ts'
+import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
 
 export interface BillingStore {

@@ -23,13 +23,3 @@ export interface Subscription {
   status: 'active'
   startedAt: Instant
 }
-
-/** That an app may charge the user's balance. */
-export interface ChargeAuthorization {
-  userId: string
-  appId: string
-  /** The app's registered name. */
-  name: string
-  grantedAt: Instant
-  revokedAt: Instant | null
-}

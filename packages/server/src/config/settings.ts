@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
 import * as parse from './parsers.ts'
 
 /** One environment variable: all that its parser, its error message and its documentation need. */
@@ -219,31 +221,23 @@ export type Values = {
     | ((typeof settings)[Name]['default'] extends string ? never : undefined)
 }
 
-/** docs/configuration.md, whole. */
-export function configurationDocument(): string {
-  const rows = Object.entries<Setting<unknown>>(settings).map(([name, setting]) => {
-    const names = [
-      name,
-      ...(setting.secret ? [`${name}_FILE`] : []),
-      ...(setting.alias ? [setting.alias] : []),
-    ]
-    const standard = setting.defaultMeaning ?? `\`${setting.default}\``
-    return `| ${names.map(each => `\`${each}\``).join(', ')} | ${standard} | ${setting.meaning} | \`${setting.example}\` |`
-  })
-  return `${INTRODUCTION}\n\n| Variable | Default | Meaning | Example |\n|---|---|---|---|\n${rows.join('\n')}\n`
+/** What stands where nothing is set and the default follows from other settings, as `defaultMeaning` says in words. */
+export function derived(
+  values: Values,
+): Pick<Config, 'publicUrl' | 'database' | 'events' | 'supportEmail' | 'verifyUrl' | 'journalDir'> {
+  const { KEYWAY_PORT: port, KEYWAY_DATA_DIR: dataDir } = values
+  const publicUrl = values.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
+  const database = values.KEYWAY_DATABASE_URL ?? { engine: 'sqlite', file: join(dataDir, 'keyway.db') }
+  return {
+    publicUrl,
+    database,
+    events: values.KEYWAY_EVENTS_URL ?? eventsOf(database),
+    supportEmail: values.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
+    verifyUrl: values.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
+    journalDir: values.KEYWAY_JOURNAL_DIR ?? (database.engine === 'sqlite' ? join(dataDir, 'journal') : null),
+  }
 }
 
-const INTRODUCTION = `# Configuration
-
-<!-- Made by \`npm run docs\` from packages/server/src/config/settings.ts. Change it there. -->
-
-All settings are environment variables. None is needed to begin with.
-
-- They are checked together at start. Every mistake is listed in one message, each with an example, and the
-  process exits with status 78 before it listens. \`npx keyway check-config\` does only the checking.
-- A variable that begins with \`KEYWAY_\` and is not in this table is a mistake too: a mistyped name would
-  silently leave a default in force. An empty variable counts as not set.
-- What carries a secret can come from a file instead: \`NAME_FILE\` names it. The text of a secret is never
-  repeated in a message.
-- With SQLite and no \`KEYWAY_SECRET\`, a secret is made once in \`<data dir>/secret\` (mode 0600). Back it up apart
-  from the database. When it is lost while the database is there, the service says so and does not make another.`
+function eventsOf(database: Config['database']): Config['events'] {
+  return database.engine === 'postgres' ? { kind: 'postgres', url: database.url } : { kind: 'in-process' }
+}

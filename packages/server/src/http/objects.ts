@@ -4,7 +4,6 @@ import type {
   ApiKeyObject,
   ChargeAuthorizationObject,
   LedgerEntryObject,
-  Page,
   SecurityEventObject,
   SessionAnswer,
   SessionObject,
@@ -12,11 +11,11 @@ import type {
 } from '@keyway/sdk/protocol'
 import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
 import type { Account } from '../billing/accounts.ts'
-import type { ChargeAuthorization, LedgerEntry } from '../billing/ledger.ts'
+import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
+import type { LedgerEntry } from '../billing/ledger.ts'
 import { CURRENCY, formatMoney } from '../billing/money.ts'
 import { type Instant, toRfc3339 } from '../clock.ts'
 import type { PresenceRow } from '../hub/presence-store.ts'
-import { encodeCursor, type Slice } from '../paging.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { Session } from '../sessions/session.ts'
 import type { SessionTokens } from '../sessions/sessions.ts'
@@ -132,14 +131,6 @@ export function connectionObject(row: PresenceRow): AgentConnectionObject {
     connected_at: toRfc3339(row.connectedAt),
     address: row.address,
     client: row.client,
-  }
-}
-
-export function page<Row, Item>(slice: Slice<Row>, toItem: (row: Row) => Item): Page<Item> {
-  return {
-    data: slice.rows.map(toItem),
-    has_more: slice.next !== null,
-    next_cursor: slice.next && encodeCursor(slice.next),
   }
 }
 

@@ -1,6 +1,7 @@
 import { expressionBuilder } from 'kysely'
 import type { BillingStore } from '../billing/billing-store.ts'
-import type { ChargeAuthorization, LedgerEntry } from '../billing/ledger.ts'
+import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
+import type { LedgerEntry } from '../billing/ledger.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
 import { before } from './paging.ts'

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { describe, test } from 'node:test'
-import { configurationDocument, type Setting, settings } from '../../src/config/settings.ts'
+import { configurationDocument } from '../../src/config/documentation.ts'
+import { type Setting, settings } from '../../src/config/settings.ts'
 import { filesOf, root, sourceFiles, src } from './source.ts'
 
 /** Files in which code (comments aside) matches, other than those that may. */

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { configurationDocument } from '../../src/config/settings.ts'
+import { configurationDocument } from '../../src/config/documentation.ts'
 import { licencesDocument } from './licences.ts'
 
 const docs = new URL('../../../../docs/', import.meta.url)

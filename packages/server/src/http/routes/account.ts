@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
 import { ok } from '../answer.ts'
 import {
   accountObject,
   chargeAuthorizationObject,
   ledgerEntryObject,
-  page,
   securityEventObject,
 } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'

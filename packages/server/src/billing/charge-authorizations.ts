@@ -1,0 +1,59 @@
+import type { Clock, Instant } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import type { Caller } from '../network.ts'
+import { securityEvent } from '../security-events/security-events.ts'
+import type { Storage } from '../store.ts'
+
+/** That an app may charge the user's balance. */
+export interface ChargeAuthorization {
+  userId: string
+  appId: string
+  /** The app's registered name. */
+  name: string
+  grantedAt: Instant
+  revokedAt: Instant | null
+}
+
+export interface ChargeAuthorizations {
+  /** @throws KeywayError `not_found` when no such app is registered */
+  authorize(userId: string, appId: string, caller: Caller): Promise<ChargeAuthorization>
+  /** @throws KeywayError `not_found` when it was never granted */
+  withdraw(userId: string, appId: string, caller: Caller): Promise<ChargeAuthorization>
+}
+
+export function createChargeAuthorizations({
+  storage,
+  clock,
+}: {
+  storage: Storage
+  clock: Clock
+}): ChargeAuthorizations {
+  return {
+    async authorize(userId, appId, caller) {
+      const granted = await storage.transaction(async tx => {
+        const now = clock.now()
+        const authorization = await tx.billing.authorize(userId, appId, now)
+        // An authorisation that stood already keeps its own instant: nothing happened that is worth telling.
+        if (authorization?.grantedAt === now) {
+          await tx.securityEvents.insert(securityEvent('charge_authorization_granted', userId, now, caller))
+        }
+        return authorization
+      })
+      if (!granted) throw new KeywayError('not_found', 'No app with this app_id is registered.')
+      return granted
+    },
+
+    async withdraw(userId, appId, caller) {
+      const withdrawn = await storage.transaction(async tx => {
+        const now = clock.now()
+        const authorization = await tx.billing.withdraw(userId, appId, now)
+        if (authorization?.revokedAt === now) {
+          await tx.securityEvents.insert(securityEvent('charge_authorization_withdrawn', userId, now, caller))
+        }
+        return authorization
+      })
+      if (!withdrawn) throw new KeywayError('not_found', 'This app was never authorised to charge.')
+      return withdrawn
+    },
+  }
+}
