@@ -1,13 +1,15 @@
-import { contradictions } from './config/checks.ts'
+import { databaseMistakes } from './config/database.ts'
 import { type Environment, readSettings } from './config/environment.ts'
+import { mailMistakes, mailWarnings } from './config/mail.ts'
 import { ConfigError } from './config/mistakes.ts'
+import { secretMistakes } from './config/secret.ts'
 import { derived, type Values } from './config/settings.ts'
+import { urlMistakes, urlWarnings } from './config/urls.ts'
 import type { LogLevel } from './log.ts'
 import type { SendWindow } from './magic-links/send-limits.ts'
 
-export { configWarnings } from './config/checks.ts'
-export { loadOrCreateSecret } from './config/generated-secret.ts'
 export { ConfigError, EXIT_CONFIGURATION } from './config/mistakes.ts'
+export { loadOrCreateSecret } from './config/secret.ts'
 
 /** Every setting, validated. Only config.ts reads the environment. */
 export interface Config {
@@ -76,6 +78,11 @@ export function loadConfigOfProcess(): Config {
   return loadConfig(process.env)
 }
 
+/** What is allowed and yet deserves a word at start. */
+export function configWarnings(config: Config): string[] {
+  return [...urlWarnings(config), ...mailWarnings(config)]
+}
+
 function assemble(values: Values): Config {
   return {
     ...derived(values),
@@ -101,4 +108,17 @@ function assemble(values: Values): Config {
     autoMigrate: values.KEYWAY_AUTO_MIGRATE,
     logLevel: values.KEYWAY_LOG_LEVEL,
   }
+}
+
+/** Settings that are each well formed and cannot stand together. */
+function contradictions(config: Config, values: Values): string[] {
+  const mistakes = [
+    ...urlMistakes(config, values),
+    ...mailMistakes(config, values),
+    ...secretMistakes(config),
+    ...databaseMistakes(config),
+  ]
+  if (config.metricsPort && config.metricsPort === config.port)
+    mistakes.push('KEYWAY_METRICS_PORT must differ from KEYWAY_PORT. Example: KEYWAY_METRICS_PORT=9090')
+  return mistakes
 }

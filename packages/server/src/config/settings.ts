@@ -1,6 +1,11 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import * as parse from './parsers.ts'
+import * as database from './database.ts'
+import * as limits from './limits.ts'
+import * as mail from './mail.ts'
+import * as secret from './secret.ts'
+import * as urls from './urls.ts'
+import * as values from './values.ts'
 
 /** One environment variable: all that its parser, its error message and its documentation need. */
 export interface Setting<T> {
@@ -14,7 +19,7 @@ export interface Setting<T> {
   secret?: boolean
   /** Another variable that is read when this one is not set. */
   alias?: string
-  parse: parse.Parser<T>
+  parse: values.Parser<T>
 }
 
 const required = <T>(setting: Setting<T> & { default: string }) => setting
@@ -30,45 +35,45 @@ export const settings = {
     meaning:
       'The origin, without path, at which people and agents reach the service. It begins every link, and is the issuer of every token. https unless the host is loopback or `KEYWAY_INSECURE_HTTP=true`.',
     example: 'https://keyway.example.com',
-    parse: parse.origin,
+    parse: urls.origin,
   }),
   KEYWAY_INSECURE_HTTP: required({
     default: 'false',
     meaning: 'Allows plain http where the host is not loopback. The service warns of it at start.',
     example: 'true',
-    parse: parse.flag,
+    parse: values.flag,
   }),
   KEYWAY_HOST: required({
     default: '127.0.0.1',
     meaning: 'The address to listen on.',
     example: '0.0.0.0',
-    parse: parse.host,
+    parse: values.host,
   }),
   KEYWAY_PORT: required({
     default: '8080',
     meaning: 'The port to listen on; 0 takes a free one. `PORT` is read where this is not set.',
     example: '8080',
     alias: 'PORT',
-    parse: parse.port,
+    parse: values.port,
   }),
   KEYWAY_DATA_DIR: required({
     default: './data',
     meaning: 'The directory of the embedded state. It is made with mode 0700.',
     example: '/var/lib/keyway',
-    parse: parse.directory,
+    parse: values.directory,
   }),
   KEYWAY_DATABASE_URL: optional({
     defaultMeaning: '`sqlite:<data dir>/keyway.db`',
     meaning: '`sqlite:PATH` for one node, or `postgres://…` for one or more.',
     example: 'postgres://keyway:password@db.example.com:5432/keyway',
     secret: true,
-    parse: parse.database,
+    parse: database.database,
   }),
   KEYWAY_AUTO_MIGRATE: required({
     default: 'true',
     meaning: 'Whether the database is migrated at start (under a lock). With `false`, run `keyway migrate`.',
     example: 'false',
-    parse: parse.flag,
+    parse: values.flag,
   }),
   KEYWAY_EVENTS_URL: optional({
     defaultMeaning: 'follows the database',
@@ -76,7 +81,7 @@ export const settings = {
       'How several nodes tell each other. Where a pooler stands before the database, a direct `postgres://…`; or `redis://…` (Redis, Valkey). With SQLite there is one node, and it is left out.',
     example: 'redis://redis.example.com:6379',
     secret: true,
-    parse: parse.events,
+    parse: database.events,
   }),
   KEYWAY_SECRET: optional({
     defaultMeaning: 'generated in the data dir with SQLite; required with PostgreSQL',
@@ -84,7 +89,7 @@ export const settings = {
       'At least 32 random bytes in base64, as `openssl rand -base64 32` makes them. Several are comma separated: the first seals, all open, so a secret can be changed while serving.',
     example: '<output of: openssl rand -base64 32>',
     secret: true,
-    parse: parse.secrets,
+    parse: secret.secrets,
   }),
   KEYWAY_MAIL_URL: required({
     default: 'inbox:',
@@ -92,7 +97,7 @@ export const settings = {
       'Where mail goes: `smtp://user:password@host:port` (STARTTLS is required unless the host is loopback or the address ends in `?tls=off`), `smtps://…`, `resend://KEY`, `postmark://TOKEN`. `inbox:` keeps it on this machine and shows it under `/inbox`; it needs a loopback public URL. Percent-encode special characters of user and password.',
     example: 'smtp://user:password@smtp.example.com:587',
     secret: true,
-    parse: parse.mail,
+    parse: mail.mail,
   }),
   KEYWAY_MAIL_HOOK_SECRET: optional({
     defaultMeaning: 'none: `/hooks/mail/…` is 404',
@@ -100,115 +105,115 @@ export const settings = {
       "Proves that reports of bounces and complaints come from the mail provider. For Resend the signing secret of its webhook (`whsec_…`), posting to `/hooks/mail/resend`; for Postmark the password in its webhook's address, `https://keyway:SECRET@<host>/hooks/mail/postmark`.",
     example: '<the signing secret of the webhook>',
     secret: true,
-    parse: parse.hookSecret,
+    parse: mail.hookSecret,
   }),
   KEYWAY_MAIL_FROM: required({
     default: 'Keyway <no-reply@localhost>',
     meaning: "The sender. Its display name is the product's name in mails and pages.",
     example: 'Example <no-reply@example.com>',
-    parse: parse.sender,
+    parse: mail.sender,
   }),
   KEYWAY_SUPPORT_EMAIL: optional({
     defaultMeaning: '`support@localhost` with `inbox:`; required otherwise',
     meaning: 'The support contact that every mail names.',
     example: 'support@example.com',
-    parse: parse.address,
+    parse: mail.address,
   }),
   KEYWAY_VERIFY_URL: optional({
     defaultMeaning: '`<public url>/verify`',
     meaning:
       'The page that mailed links open. https unless the host is loopback; its own query is kept. Whoever hosts it receives live tokens.',
     example: 'https://app.example.com/verify',
-    parse: parse.verifyUrl,
+    parse: urls.verifyUrl,
   }),
   KEYWAY_MAGIC_LINK_LIMITS: required({
     default: '5/minute,20/hour,50/day',
     meaning: 'How many sign-in mails one address may get, in sliding windows.',
     example: '5/minute,20/hour,50/day',
-    parse: parse.limits,
+    parse: limits.limits,
   }),
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: required({
     default: '60/minute,600/hour,5000/day',
     meaning:
       'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`.',
     example: '60/minute,600/hour,5000/day',
-    parse: parse.limitsOrOff,
+    parse: limits.limitsOrOff,
   }),
   KEYWAY_FAILURE_LIMITS: required({
     default: '60/minute',
     meaning:
       'How many failed verifies, exchanges and refreshes one client network may make. Successes never count.',
     example: '60/minute',
-    parse: parse.limits,
+    parse: limits.limits,
   }),
   KEYWAY_ACCESS_TOKEN_SECONDS: required({
     default: '900',
     meaning: 'The lifetime of an access token, in seconds.',
     example: '900',
-    parse: parse.integer(1, DAY_SECONDS),
+    parse: values.integer(1, DAY_SECONDS),
   }),
   KEYWAY_REFRESH_IDLE_SECONDS: required({
     default: '2592000',
     meaning: 'A session ends this many seconds after its last refresh (30 days).',
     example: '2592000',
-    parse: parse.integer(1, YEAR_SECONDS),
+    parse: values.integer(1, YEAR_SECONDS),
   }),
   KEYWAY_SESSION_SECONDS: required({
     default: '7776000',
     meaning: 'A session ends at the latest this many seconds after sign-in (90 days).',
     example: '7776000',
-    parse: parse.integer(1, YEAR_SECONDS),
+    parse: values.integer(1, YEAR_SECONDS),
   }),
   KEYWAY_REFRESH_GRACE_SECONDS: required({
     default: '0',
     meaning:
       'For clients that send no `Idempotency-Key`: for this many seconds the last refresh token gets the same successor again while that one is unused.',
     example: '10',
-    parse: parse.integer(0, 300),
+    parse: values.integer(0, 300),
   }),
   KEYWAY_TRUSTED_PROXIES: optional({
     defaultMeaning: 'none',
     meaning: 'CIDRs, comma separated, whose `X-Forwarded-For` is believed.',
     example: '10.0.0.0/8,192.168.0.0/16',
-    parse: parse.list(parse.cidr),
+    parse: values.list(values.cidr),
   }),
   KEYWAY_CORS_ORIGINS: optional({
     defaultMeaning: 'none',
     meaning:
       'Other origins, comma separated, that may call the API and open the hub from a browser. Credentials are never allowed.',
     example: 'https://app.example.com',
-    parse: parse.list(parse.corsOrigin),
+    parse: values.list(urls.corsOrigin),
   }),
   KEYWAY_MAX_ACTIVE_KEYS: required({
     default: '100',
     meaning: 'How many active keys one user may have.',
     example: '100',
-    parse: parse.integer(1, 100_000),
+    parse: values.integer(1, 100_000),
   }),
   KEYWAY_HUB_MAX_CONNECTIONS: required({
     default: '1000',
     meaning: 'How many live connections one user may have on one node.',
     example: '1000',
-    parse: parse.integer(1, 1_000_000),
+    parse: values.integer(1, 1_000_000),
   }),
   KEYWAY_METRICS_PORT: optional({
     defaultMeaning: 'none',
     meaning:
       'Where `/metrics` is served. Without it `/metrics` is on the main port, and only while that listens on loopback.',
     example: '9090',
-    parse: parse.port,
+    parse: values.port,
   }),
   KEYWAY_JOURNAL_DIR: optional({
     defaultMeaning: '`<data dir>/journal` with SQLite',
     meaning: 'The append-only record of what was ended, for restoring a backup and after a failover.',
     example: '/var/lib/keyway-journal',
-    parse: parse.directory,
+    parse: values.directory,
   }),
   KEYWAY_LOG_LEVEL: required({
     default: 'info',
     meaning: 'JSON lines on standard output. `info` has no line for a successful request, `debug` has.',
     example: 'debug',
-    parse: parse.oneOf('debug', 'info', 'warn', 'error', 'silent'),
+    parse: values.oneOf('debug', 'info', 'warn', 'error', 'silent'),
   }),
 }
 
@@ -223,18 +228,18 @@ export type Values = {
 
 /** What stands where nothing is set and the default follows from other settings, as `defaultMeaning` says in words. */
 export function derived(
-  values: Values,
+  given: Values,
 ): Pick<Config, 'publicUrl' | 'database' | 'events' | 'supportEmail' | 'verifyUrl' | 'journalDir'> {
-  const { KEYWAY_PORT: port, KEYWAY_DATA_DIR: dataDir } = values
-  const publicUrl = values.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
-  const database = values.KEYWAY_DATABASE_URL ?? { engine: 'sqlite', file: join(dataDir, 'keyway.db') }
+  const { KEYWAY_PORT: port, KEYWAY_DATA_DIR: dataDir } = given
+  const publicUrl = given.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
+  const database = given.KEYWAY_DATABASE_URL ?? { engine: 'sqlite', file: join(dataDir, 'keyway.db') }
   return {
     publicUrl,
     database,
-    events: values.KEYWAY_EVENTS_URL ?? eventsOf(database),
-    supportEmail: values.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
-    verifyUrl: values.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
-    journalDir: values.KEYWAY_JOURNAL_DIR ?? (database.engine === 'sqlite' ? join(dataDir, 'journal') : null),
+    events: given.KEYWAY_EVENTS_URL ?? eventsOf(database),
+    supportEmail: given.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
+    verifyUrl: given.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
+    journalDir: given.KEYWAY_JOURNAL_DIR ?? (database.engine === 'sqlite' ? join(dataDir, 'journal') : null),
   }
 }
 

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { loadOrCreateSecret } from '../../src/config/secret.ts'
 import { loadConfig } from '../../src/config.ts'
-import { loadOrCreateSecret } from '../../src/config/generated-secret.ts'
 import { type RunningServer, type ServerOptions, startServer } from '../../src/server.ts'
 
 /** The whole service in this process on a data folder of its own, as `npm start` composes it. */

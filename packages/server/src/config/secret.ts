@@ -4,7 +4,32 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { makeFolder, whyNotWritable } from '../folders.ts'
 import { ConfigError, Mistake } from './mistakes.ts'
-import * as parse from './parsers.ts'
+import { list, type Parser } from './values.ts'
+
+const MIN_SECRET_BYTES = 32
+export const secrets: Parser<Buffer[]> = text => list(secret)(text)
+
+const secret: Parser<Buffer> = text => {
+  const standard = text.replaceAll('-', '+').replaceAll('_', '/')
+  const bytes = Buffer.from(standard, 'base64')
+  const isBase64 = bytes.toString('base64').replace(/=+$/, '') === standard.replace(/=+$/, '')
+  if (!isBase64 || bytes.length < MIN_SECRET_BYTES)
+    throw new Mistake(
+      `must be base64 of at least ${MIN_SECRET_BYTES} random bytes (several: comma separated, the first seals)`,
+    )
+  return bytes
+}
+
+/** Why no secret can be found or made. */
+export function secretMistakes(config: Config): string[] {
+  const isRefused = config.database.engine === 'postgres' && config.secrets.length === 0
+  return isRefused
+    ? [
+        'KEYWAY_SECRET is missing: with PostgreSQL every node needs the same one. ' +
+          'Example: KEYWAY_SECRET_FILE=/run/secrets/keyway, made with: openssl rand -base64 32',
+      ]
+    : []
+}
 
 const SECRET_BYTES = 32
 
@@ -60,7 +85,7 @@ function createSecret(file: string): void {
 
 function readSecret(file: string): Buffer[] {
   try {
-    return parse.secrets(readFileSync(file, 'utf8').trim())
+    return secrets(readFileSync(file, 'utf8').trim())
   } catch (error) {
     const reason =
       error instanceof Mistake ? error.message : `cannot be read (${(error as NodeJS.ErrnoException).code})`

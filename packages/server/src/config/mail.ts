@@ -1,0 +1,101 @@
+import type { Config } from '../config.ts'
+import { isLoopbackHost } from '../network.ts'
+import { Mistake } from './mistakes.ts'
+import type { Values } from './settings.ts'
+import type { Parser } from './values.ts'
+
+const MAIL_FORMS = 'must be inbox:, smtp://…, smtps://…, resend://KEY or postmark://TOKEN'
+
+export const mail: Parser<Config['mail']> = text => {
+  if (text === 'inbox:') return { kind: 'inbox' }
+  const [, scheme, rest = ''] = /^([a-z]+):\/\/(.+)$/s.exec(text) ?? []
+  if (scheme === 'resend') return { kind: 'resend', key: providerKey(rest) }
+  if (scheme === 'postmark') return { kind: 'postmark', token: providerKey(rest) }
+  if (scheme === 'smtp' || scheme === 'smtps') return smtp(text)
+  throw new Mistake(MAIL_FORMS)
+}
+
+function providerKey(text: string): string {
+  const key = decoded(text.replace(/\/$/, ''))
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Mistake("must have the provider's key after the ://")
+  return key
+}
+
+function smtp(text: string): Config['mail'] {
+  if (!URL.canParse(text))
+    throw new Mistake('is no address: percent-encode special characters of the user and the password')
+  const url = new URL(text)
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const secure = url.protocol === 'smtps:'
+  if (!host) throw new Mistake('must name the host of the mail server')
+  const unknown = [...url.searchParams].some(([name, value]) => name !== 'tls' || value !== 'off' || secure)
+  if (unknown || url.hash || !/^\/?$/.test(url.pathname))
+    throw new Mistake('may end in ?tls=off (smtp:// only) and nothing else after the port')
+  return {
+    kind: 'smtp',
+    host,
+    port: url.port ? Number(url.port) : secure ? 465 : 587,
+    secure,
+    // A password that is sent before STARTTLS, or to whoever stripped it, is given away.
+    requireTls: !secure && !isLoopbackHost(url.hostname) && url.searchParams.get('tls') !== 'off',
+    user: url.username ? decoded(url.username) : null,
+    password: url.password ? decoded(url.password) : null,
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new Mistake('has a % that is not followed by two hex digits: write a lone % as %25')
+  }
+}
+
+const MIN_HOOK_SECRET_LENGTH = 16
+
+export const hookSecret: Parser<string> = text => {
+  const isKey =
+    !text.startsWith('whsec_') || Buffer.from(text.slice(6), 'base64').length >= MIN_HOOK_SECRET_LENGTH
+  if (isKey && text.length >= MIN_HOOK_SECRET_LENGTH && /^[\x21-\x7e]+$/.test(text)) return text
+  throw new Mistake(
+    `must be the signing secret that the provider shows, or at least ${MIN_HOOK_SECRET_LENGTH} random characters without spaces`,
+  )
+}
+
+const ADDRESS = /^[^\s<>@,;:"]+@[^\s<>@,;:"]+$/
+
+export const address: Parser<string> = text => {
+  if (ADDRESS.test(text)) return text
+  throw new Mistake(`must be one e-mail address, not ${JSON.stringify(text)}`)
+}
+
+export const sender: Parser<Config['mailFrom']> = text => {
+  const [, name = '', inner = text] = /^(.*?)\s*<([^<>]+)>$/s.exec(text) ?? []
+  const plain = name.replace(/^"(.*)"$/, '$1').trim()
+  if (!ADDRESS.test(inner) || /[\u0000-\u001f\u007f<>]/.test(plain))
+    throw new Mistake(`must be an address with or without a name, not ${JSON.stringify(text)}`)
+  return { name: plain || 'Keyway', address: inner }
+}
+
+/** Why mail cannot go as it is set. */
+export function mailMistakes(config: Config, values: Values): string[] {
+  const mistakes: string[] = []
+  if (config.mail.kind === 'inbox' && !isLoopbackHost(new URL(config.publicUrl).hostname))
+    mistakes.push(
+      'KEYWAY_MAIL_URL is inbox:, which shows every mail to whoever reaches it, but KEYWAY_PUBLIC_URL is not loopback. ' +
+        'Example: KEYWAY_MAIL_URL=smtp://user:password@smtp.example.com:587',
+    )
+  if (config.mail.kind !== 'inbox' && values.KEYWAY_SUPPORT_EMAIL === undefined)
+    mistakes.push(
+      'KEYWAY_SUPPORT_EMAIL is missing: every mail names whom to ask. Example: KEYWAY_SUPPORT_EMAIL=support@example.com',
+    )
+  return mistakes
+}
+
+export function mailWarnings({ mail, mailFrom }: Config): string[] {
+  return mail.kind !== 'inbox' && mailFrom.address.endsWith('@localhost')
+    ? [
+        'KEYWAY_MAIL_FROM is still at localhost: most mail servers refuse it. Set KEYWAY_MAIL_FROM=Keyway <no-reply@example.com>.',
+      ]
+    : []
+}

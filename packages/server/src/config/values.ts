@@ -1,0 +1,56 @@
+import { isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { parseCidr } from '../network.ts'
+import { Mistake } from './mistakes.ts'
+
+/** From a text to a value. @throws Mistake with the rest of the sentence "NAME …", never with a secret's text */
+export type Parser<T> = (text: string) => T
+
+export function oneOf<const T extends string>(...allowed: T[]): Parser<T> {
+  return text => {
+    const found = allowed.find(value => value === text)
+    if (found === undefined)
+      throw new Mistake(`must be one of ${allowed.join(', ')}, not ${JSON.stringify(text)}`)
+    return found
+  }
+}
+
+const trueOrFalse = oneOf('true', 'false')
+export const flag: Parser<boolean> = text => trueOrFalse(text) === 'true'
+
+export function integer(least: number, most: number): Parser<number> {
+  return text => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < least || value > most)
+      throw new Mistake(`must be a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`)
+    return value
+  }
+}
+
+/** Port 0 is whichever is free. */
+export const port = integer(0, 65535)
+
+export const host: Parser<string> = text => {
+  const bare = text.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(bare) || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(bare)) return bare
+  throw new Mistake(`must be an address or a host name to listen on, not ${JSON.stringify(text)}`)
+}
+
+export const directory: Parser<string> = text => resolve(text)
+
+export function list<T>(item: Parser<T>): Parser<T[]> {
+  return text =>
+    text
+      .split(',')
+      .map(part => part.trim())
+      .filter(Boolean)
+      .map(item)
+}
+
+export const cidr: Parser<string> = text => {
+  const parsed = parseCidr(text)
+  if (parsed) return parsed
+  throw new Mistake(
+    `must list addresses or CIDRs whose host bits are zero, and ${JSON.stringify(text)} is none`,
+  )
+}
