@@ -2,10 +2,10 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { quickFolder } from '../../../server/test/support/quick-folder.ts'
 import { Keyway } from '../../src/client.ts'
 import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
 
@@ -31,7 +31,7 @@ export async function startKeyway(
   t: TestContext,
   settings: Record<string, string> = {},
 ): Promise<KeywayServer> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
+  const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sdk-'))
   const port = await freePort()
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
   const env = { ...Object.fromEntries(own), KEYWAY_PORT: String(port), KEYWAY_DATA_DIR: dataDir, ...settings }

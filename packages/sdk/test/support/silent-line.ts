@@ -11,6 +11,8 @@ export interface SilentLine {
   restore(): void
   /** Breaks all connections in the middle of whatever they say; new ones pass. */
   cut(): void
+  /** The next connection that somebody opens over this line. */
+  opened(): Promise<unknown>
 }
 
 /** A proxy in front of the service at `target` that swallows packets when told to. */
@@ -59,5 +61,6 @@ export async function startSilentLine(
     cut() {
       for (const socket of sockets) socket.resetAndDestroy()
     },
+    opened: () => once(proxy, 'connection'),
   }
 }

@@ -48,7 +48,10 @@ async function openPair(t: TestContext, forB: Record<string, string>, forBoth: R
   return { a, b, links }
 }
 
-describe('when nodes cannot hear or see', { skip: postgresMissing(), timeout: 120_000 }, () => {
+/** These tests wait far more than they compute, each for nodes and a database of its own. */
+const AT_ONCE = { concurrency: true, timeout: 120_000 }
+
+describe('when nodes cannot hear or see', { ...AT_ONCE, skip: postgresMissing() }, () => {
   test('a node that hears no events closes the connections of a revoked key within ten seconds', async t => {
     const url = await freshPostgres(t)
     const wire = await startProxy(url, t)
@@ -156,7 +159,7 @@ describe('when nodes cannot hear or see', { skip: postgresMissing(), timeout: 12
   })
 })
 
-describe('Redis carries the events', { skip: postgresMissing() || redisMissing(), timeout: 120_000 }, () => {
+describe('Redis carries the events', { ...AT_ONCE, skip: postgresMissing() || redisMissing() }, () => {
   test('revocations and messages cross the nodes, also where the database knows neither LISTEN nor NOTIFY', async t => {
     const redis = await startRedis(t)
     const url = await freshPostgres(t)

@@ -98,7 +98,7 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
 type Charge = Parameters<Charges['charge']>
 
 /** As an app does: what was not answered is asked again under its key, which is what the key is for. */
-async function untilAnswered(node: Charges, ...charge: Charge): Promise<LedgerEntry | string> {
+export async function untilAnswered(node: Charges, ...charge: Charge): Promise<LedgerEntry | string> {
   for (;;) {
     const answer = await node.charge(...charge).catch((error: { code: string }) => error.code)
     if (answer !== 'unavailable') return answer

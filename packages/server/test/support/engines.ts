@@ -7,6 +7,7 @@ import { createSecrets, type Secrets } from '../../src/secrets.ts'
 import { createStorage, type DatabaseStorage, type StorageConfig } from '../../src/storage/database.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { createDatabase, findPostgresBinaries, POSTGRES_URL_VARIABLE } from './postgres.ts'
+import { quickFolder } from './quick-folder.ts'
 
 export type EngineName = 'sqlite' | 'postgres'
 
@@ -58,7 +59,7 @@ async function freshDatabase(
   log: Log,
 ): Promise<{ config: StorageConfig; remove(): Promise<void> }> {
   if (engine === 'sqlite') {
-    const dataDir = mkdtempSync(join(tmpdir(), 'keyway-sqlite-'))
+    const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sqlite-'))
     return {
       config: sqliteConfig(dataDir),
       remove: async () => rmSync(dataDir, { recursive: true, force: true }),

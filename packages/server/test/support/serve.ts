@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { quickFolder } from './quick-folder.ts'
 
 export const launcher = fileURLToPath(new URL('../../bin/keyway.js', import.meta.url))
 
@@ -63,7 +63,7 @@ function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
 
 /** An empty folder, and the way to remove it. */
 export function temporaryFolder(): { path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), 'keyway-'))
+  const path = mkdtempSync(join(quickFolder(), 'keyway-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
