@@ -22,6 +22,7 @@ export type Purpose =
   | 'address-pepper'
   | 'form-token'
   | 'new-key-id'
+  | 'erased-address'
   | 'link-marker'
   | 'send-marker'
   | 'cursor'

@@ -40,7 +40,8 @@ export const commands: Command[] = [
   change(
     'users delete',
     'Delete an account for good.',
-    'Sessions and keys end, name and address are erased, the ledger stays. This cannot be undone.',
+    `Sessions and keys end; name and address are erased, also from links and counters, and mail to the address is taken
+back or forgotten; the ledger stays. This cannot be undone.`,
     (services, user) => services.users.delete(user.id),
   ),
   {

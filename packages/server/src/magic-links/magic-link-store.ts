@@ -1,5 +1,6 @@
 import type { Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import type { ErasedAddress } from '../users/erased-address.ts'
 import type { MagicLink } from './magic-link.ts'
 
 /** The last sends of one bucket, as far as they matter to its limits. */
@@ -29,6 +30,10 @@ export interface MagicLinkStore {
    * first: it still counts, and never for longer than its window.
    */
   lockSends(buckets: { name: string; limits: number[] }[], now: Instant): Promise<SendHistory[]>
+  /** Until the transaction ends nobody signs in to the address and no link is sent to it. Before its account is locked. */
+  lockAddress(email: EmailAddress): Promise<void>
+  /** Takes the address out of its links, which carry `mark` instead, and forgets its sends. After `lockAddress`. */
+  forgetAddress(email: EmailAddress, mark: ErasedAddress): Promise<void>
   /** Records one accepted send in each bucket. Only after `lockSends` in the same transaction. */
   recordSend(buckets: readonly string[], at: Instant): Promise<void>
   /** When the sends of a bucket after `since` were accepted, newest first, at most `limit`. Locks nothing. */

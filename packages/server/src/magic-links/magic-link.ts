@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import type { ErasedAddress } from '../users/erased-address.ts'
 
 /** How long a link and its code are valid. */
 export const MAGIC_LINK_LIFETIME = 5 * MINUTE
@@ -17,7 +18,8 @@ export interface MagicLink {
   tokenHash: string
   /** Keyed hash of the code: eight digits alone could be tried out from a dump. */
   codeHash: string
-  email: EmailAddress
+  /** Or what was left of it when its account was deleted; such a link is never live. */
+  email: EmailAddress | ErasedAddress
   appId: string
   createdAt: Instant
   expiresAt: Instant

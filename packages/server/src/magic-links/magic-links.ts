@@ -7,6 +7,7 @@ import type { SessionKind } from '../sessions/session.ts'
 import type { Sessions, StartedSession } from '../sessions/sessions.ts'
 import type { Storage } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import { isAddressOrItsMark } from '../users/erased-address.ts'
 import { linkState } from './magic-link.ts'
 import { createSend } from './send.ts'
 import type { SendWindow } from './send-limits.ts'
@@ -63,7 +64,7 @@ export interface MagicLinkDeps {
 }
 
 export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
-  const { storage, clock } = deps
+  const { storage, clock, secrets } = deps
 
   return {
     send: createSend(deps),
@@ -71,7 +72,7 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
 
     async inspect(token, email) {
       const link = await storage.store.magicLinks.findByTokenHash(sha256(token))
-      if (link?.email !== email) return { state: 'invalid', loginId: null }
+      if (!link || !isAddressOrItsMark(secrets, email, link.email)) return { state: 'invalid', loginId: null }
       return { state: linkState(link, clock.now()), loginId: link.id }
     },
   }

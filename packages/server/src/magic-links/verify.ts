@@ -1,12 +1,13 @@
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Caller } from '../network.ts'
-import { sha256 } from '../secrets.ts'
+import { type Secrets, sha256 } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Session, SessionKind } from '../sessions/session.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
 import type { Store, Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import { isAddressOrItsMark } from '../users/erased-address.ts'
 import { createOnboarding, type PreparedAccount } from '../users/onboarding.ts'
 import type { User } from '../users/user.ts'
 import { codeMessage, MAX_CODE_TRIES, type MagicLink } from './magic-link.ts'
@@ -35,9 +36,9 @@ export function createVerify(deps: MagicLinkDeps) {
     const outcome = await storage.transaction(
       async (tx): Promise<Outcome> => {
         const claimed = await findLink(tx, proof)
-        if (!claimed || !matches(claimed, proof)) return { refused: 'magic_link_invalid' }
-        await lockAddress(tx, claimed.email)
-        const known = await lockAccount(tx, claimed.email)
+        if (!claimed || !matches(secrets, claimed, proof)) return { refused: 'magic_link_invalid' }
+        await lockAddress(tx, proof.email)
+        const known = await lockAccount(tx, proof.email)
         // After the account, since counting a try locks the link; before anything is told of the account.
         if ('code' in proof && !(await provesCode(tx, claimed, proof.code))) {
           return { refused: 'magic_link_invalid' }
@@ -48,7 +49,7 @@ export function createVerify(deps: MagicLinkDeps) {
         // Independent of each other, so they are under way together.
         const [user] = await Promise.all([
           known ?? createAccount(tx, account, caller),
-          tx.magicLinks.consumeOthers(link.email, link.id, clock.now()),
+          tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
         ])
         const [session] = await Promise.all([
           sessions.open(tx, user, { ...prepared, appId: link.appId }),
@@ -98,8 +99,9 @@ async function findLink(tx: Transaction, proof: MagicLinkProof): Promise<MagicLi
   return id ? tx.magicLinks.find(id) : null
 }
 
-function matches(link: MagicLink, proof: MagicLinkProof): boolean {
-  return link.email === proof.email && (proof.appId === undefined || proof.appId === link.appId)
+function matches(secrets: Secrets, link: MagicLink, proof: MagicLinkProof): boolean {
+  const isApp = proof.appId === undefined || proof.appId === link.appId
+  return isApp && isAddressOrItsMark(secrets, proof.email, link.email)
 }
 
 /** The account as it stands until this transaction ends: nobody suspends it between the look and the session. */

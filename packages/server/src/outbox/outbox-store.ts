@@ -27,6 +27,8 @@ export interface OutboxStore {
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
   /** Queued messages, and since when the oldest waits that is due or was tried in vain: a later try makes it no younger. */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
+  /** Nothing more is sent to the address, and nothing tells what was. What is on its way just now may still arrive. */
+  forgetRecipient(recipient: EmailAddress): Promise<void>
   prune(settledBefore: Instant, batch: number): Promise<number>
 }
 
@@ -44,5 +46,6 @@ export interface InboxStore {
   /** Newest first, all or one recipient's. */
   list(recipient: EmailAddress | null, limit: number): Promise<InboxMail[]>
   find(id: string): Promise<InboxMail | null>
+  forgetRecipient(recipient: EmailAddress): Promise<void>
   prune(before: Instant): Promise<number>
 }

@@ -41,6 +41,9 @@ export function createInboxStore({ db, atomically }: Scope): InboxStore {
       const row = await db.selectFrom('inbox').selectAll().where('id', '=', id).executeTakeFirst()
       return row ? toMail(row) : null
     },
+    async forgetRecipient(recipient) {
+      await db.deleteFrom('inbox').where('recipient', '=', recipient).execute()
+    },
     async prune(before) {
       return countOf(await db.deleteFrom('inbox').where('created_at', '<', before).executeTakeFirst())
     },

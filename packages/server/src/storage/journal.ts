@@ -1,6 +1,9 @@
 import { earlier } from '../backup/journal-digest.ts'
 import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
+import { bucketNamesOf } from '../magic-links/send-limits.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
+import { forgetSends } from './sends.ts'
 
 /** Lets one entry of the journal stand in a restored database. False where its subject is younger than the backup. */
 export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {
@@ -54,6 +57,7 @@ async function applyUser(db: Db, { id, status, at }: EntryOf<'user'>): Promise<b
     .set({ status: 'deleted', email: null, name: null, deleted_at: at })
     .where('id', '=', id)
     .execute()
+  if (user.email !== null) await forgetAddress(db, user.email)
   await db
     .updateTable('api_keys')
     .set({ revoked_at: at })
@@ -61,6 +65,13 @@ async function applyUser(db: Db, { id, status, at }: EntryOf<'user'>): Promise<b
     .where('revoked_at', 'is', null)
     .execute()
   return true
+}
+
+/** What the deletion erased besides, and the backup brought back. Its links are ended, so nothing need be known of them. */
+async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
+  await db.deleteFrom('magic_links').where('email', '=', email).execute()
+  await db.deleteFrom('messages').where('recipient', '=', email).execute()
+  await forgetSends(db, bucketNamesOf(email))
 }
 
 async function applyLedger(db: Db, { entry }: EntryOf<'ledger'>): Promise<boolean> {

@@ -1,8 +1,10 @@
 import type { MagicLink } from '../magic-links/magic-link.ts'
 import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
+import { bucketNamesOf } from '../magic-links/send-limits.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import type { MagicLinkRow } from './schema.ts'
 import { countOf, type Scope } from './scope.ts'
-import { clearSends, lockSends, pruneSends, recordSend, sendTimes } from './sends.ts'
+import { clearSends, forgetSends, lockSends, pruneSends, recordSend, sendTimes } from './sends.ts'
 
 export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore {
   return {
@@ -44,6 +46,17 @@ export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore 
       return toLink(row)
     },
     lockSends: (buckets, now) => lockSends(db, buckets, now),
+    async lockAddress(email) {
+      await lockSends(
+        db,
+        bucketNamesOf(email).map(name => ({ name, limits: [] })),
+        0,
+      )
+    },
+    async forgetAddress(email, mark) {
+      await db.updateTable('magic_links').set({ email: mark }).where('email', '=', email).execute()
+      await forgetSends(db, bucketNamesOf(email))
+    },
     recordSend: (buckets, at) => recordSend(db, buckets, at),
     clearSends: bucket => clearSends(db, bucket),
     sendTimes: (bucket, since, limit) => sendTimes(db, bucket, since, limit),
@@ -54,7 +67,7 @@ export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore 
     },
   }
 
-  function liveLinksOf(email: MagicLink['email'], at: number) {
+  function liveLinksOf(email: EmailAddress, at: number) {
     return db
       .updateTable('magic_links')
       .set({ used_at: at })

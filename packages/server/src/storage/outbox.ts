@@ -127,6 +127,9 @@ export function createOutboxStore({ db }: Scope): OutboxStore {
         .executeTakeFirstOrThrow()
       return { queued: row.queued, oldestDueAt: row.oldest }
     },
+    async forgetRecipient(recipient) {
+      await db.deleteFrom('messages').where('recipient', '=', recipient).execute()
+    },
     async prune(settledBefore, batch) {
       const old = db.selectFrom('messages').select('id').where('settled_at', '<', settledBefore).limit(batch)
       return countOf(await db.deleteFrom('messages').where('id', 'in', old).executeTakeFirst())

@@ -6,6 +6,7 @@ import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
 import type { SessionEnd, SessionKind } from '../sessions/session.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import type { ErasedAddress } from '../users/erased-address.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
 
 /** 0 or 1. */
@@ -108,7 +109,7 @@ export interface MagicLinkRow {
   id: string
   token_hash: string
   code_hash: string
-  email: EmailAddress
+  email: EmailAddress | ErasedAddress
   app_id: string
   created_at: Instant
   expires_at: Instant

@@ -108,6 +108,12 @@ export async function clearSends(db: Db, bucket: string): Promise<void> {
   await db.deleteFrom('sends').where('bucket', '=', bucket).execute()
 }
 
+/** With their names, which say whom they count. */
+export async function forgetSends(db: Db, buckets: readonly string[]): Promise<void> {
+  await db.deleteFrom('sends').where('bucket', 'in', buckets).execute()
+  await db.deleteFrom('send_buckets').where('bucket', 'in', buckets).execute()
+}
+
 export async function pruneSends(db: Db, before: Instant, batch: number): Promise<number> {
   const old = await db
     .selectFrom('sends')

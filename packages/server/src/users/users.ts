@@ -2,9 +2,11 @@ import type { Clock, Instant } from '../clock.ts'
 import { endingsOf } from '../endings/endings.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
+import type { Secrets } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-events.ts'
 import type { Storage, Transaction } from '../store.ts'
-import { parseEmailAddress } from './email-address.ts'
+import { type EmailAddress, parseEmailAddress } from './email-address.ts'
+import { markOfErased } from './erased-address.ts'
 import type { User, UserRole } from './user.ts'
 
 export interface Users {
@@ -18,11 +20,19 @@ export interface Users {
   suspend(id: string): Promise<User>
   /** Gives the keys back, not the sessions. */
   activate(id: string): Promise<User>
-  /** Sessions and keys end, name and address are erased, the ledger stays. Permanent. */
+  /** Sessions and keys end, name and address are erased everywhere, mail to it too; the ledger stays. Permanent. */
   delete(id: string): Promise<User>
 }
 
-export function createUsers({ storage, clock }: { storage: Storage; clock: Clock }): Users {
+export function createUsers({
+  storage,
+  clock,
+  secrets,
+}: {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+}): Users {
   const { store } = storage
 
   return {
@@ -74,6 +84,9 @@ export function createUsers({ storage, clock }: { storage: Storage; clock: Clock
       const user = await storage.transaction(
         async tx => {
           const now = clock.now()
+          // The address before the account, as everyone locks them.
+          const email = (await tx.users.find(id))?.email
+          if (email) await tx.magicLinks.lockAddress(email)
           const standing = await tx.users.lock(id)
           if (!standing || standing.status === 'deleted') return standing
           await endSignIns(tx, standing, 'deleted', now)
@@ -81,12 +94,20 @@ export function createUsers({ storage, clock }: { storage: Storage; clock: Clock
           await tx.endings.insert(endingsOf('user', [id], id, now))
           await tx.securityEvents.insert(securityEvent('account_deleted', id, now, null))
           tx.publish({ type: 'user.changed', userId: id })
+          if (standing.email) await forgetAddress(tx, standing.email)
           return tx.users.erase(id, now)
         },
         whenItHasStatus('deleted', id),
       )
       return required(user)
     },
+  }
+
+  /** Wherever it stands besides the account: in mail, queued or sent, in links, and in what counts its sends. */
+  async function forgetAddress(tx: Transaction, email: EmailAddress): Promise<void> {
+    await tx.magicLinks.forgetAddress(email, markOfErased(secrets, email))
+    await tx.outbox.forgetRecipient(email)
+    await tx.inbox.forgetRecipient(email)
   }
 
   /** Reads a lost COMMIT back: these verbs are idempotent, so the state that was wanted is the answer. */

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { MINUTE } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { createInboxMailer } from '../../src/mail/inbox.ts'
+import { createBackupStore } from '../../src/storage/backup.ts'
+import { createDb } from '../../src/storage/engine.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
@@ -13,6 +18,43 @@ async function eventsOf({ store }: Services, userId: string): Promise<string[]> 
 
 async function endedSubjects({ store }: Services) {
   return (await store.endings.since(0, null, 100)).map(({ kind, subjectId }) => `${kind} ${subjectId}`).sort()
+}
+
+const GONE = 'gone@example.com'
+
+/** An account whose address stands everywhere where one can: links, mails sent and queued, counters, the inbox. */
+async function withTraces(services: Services) {
+  const { store, clock } = services
+  const used = await services.sendTo(GONE)
+  const proof = { token: used.token, email: address(GONE) }
+  const { user } = await services.magicLinks.verify(proof, 'api', caller())
+  for (const message of await store.outbox.lease(clock.now(), clock.now() + MINUTE, 100))
+    await store.outbox.settle(message.id, message.leasedUntil!, {
+      state: 'sent',
+      at: clock.now(),
+      error: null,
+    })
+  await services.magicLinks.send({ email: address(GONE), appId: 'console', isReturning: true }, caller())
+  const inbox = createInboxMailer({ ...services, from: { name: 'Keyway', address: 'no-reply@example.com' } })
+  const mail = { subject: 'Hi', text: 't', html: 'h', template: 'login', link: null, code: null }
+  for (const to of [GONE, 'stays@example.com'])
+    await inbox.deliver(
+      { ...mail, messageId: newId(clock.now()), to: address(to) },
+      AbortSignal.timeout(5000),
+    )
+  const { token } = await services.sendTo('stays@example.com')
+  return { user, used: used.token, stranger: { token, email: address('stays@example.com') } }
+}
+
+/** The tables in which a text stands in whatever column. */
+async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
+  const { engine } = opened.storage
+  const found: string[] = []
+  for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
+    const { rows } = await engine.connection.execute(`select * from ${name}`, [])
+    if (JSON.stringify(rows).includes(text)) found.push(name)
+  }
+  return found.sort()
 }
 
 /** The next events until one of this type, that one included. */
@@ -131,6 +173,67 @@ forEachEngine(engine => {
     )
     assert.equal((await services.accounts.ledger(user.id, page)).rows.length, 1)
     assert.equal(await refusedWith(services.users.find('gone@example.com')), 'not_found')
+  })
+
+  test('deleting erases the address wherever it stands, and no queued mail leaves for it any more', async t => {
+    const services = await openServices(engine, t)
+    const { user, stranger, used } = await withTraces(services)
+    assert.ok((await tablesWith(services, GONE)).length >= 6)
+    await services.users.delete(user.id)
+    assert.deepEqual(await tablesWith(services, GONE), [])
+    assert.equal((await services.mailsTo('stays@example.com', 'sign_in')).length, 1)
+    const due = await services.store.outbox.lease(services.clock.now(), services.clock.now() + 1, 100)
+    assert.deepEqual(
+      due.map(({ recipient }) => recipient),
+      ['stays@example.com'],
+    )
+    assert.equal(await refusedWith(services.magicLinks.verify(stranger, 'api', caller())), 'none')
+
+    // What was left of it recognises nobody but its owner.
+    const verify = (token: string, email: string) =>
+      refusedWith(services.magicLinks.verify({ token, email: address(email) }, 'api', caller()))
+    assert.equal(await verify(used, GONE), 'magic_link_used')
+    assert.equal(await verify(used, 'stays@example.com'), 'magic_link_invalid')
+    assert.equal((await services.magicLinks.inspect(used, address(GONE))).state, 'used')
+    const again = await services.signIn(GONE)
+    assert.ok(again.isNewUser && again.user.id !== user.id)
+  })
+
+  test('deleting and signing in again at the same time leaves an account or none, never half of one', async t => {
+    const services = await openServices(engine, t)
+    const node = await openServices(engine, t, {
+      on: { node: await services.opened.reopen(), of: services.opened },
+    })
+    for (let round = 0; round < 10; round++) {
+      const { user } = await services.signIn(GONE)
+      const links = [await services.sendTo(GONE), await services.sendTo(GONE)]
+      const calls = [
+        () => services.users.delete(user.id),
+        () => node.magicLinks.verify({ token: links[0]!.token, email: address(GONE) }, 'api', caller()),
+        () => node.magicLinks.send({ email: address(GONE), appId: 'console' }, caller()),
+        () => services.magicLinks.verify({ token: links[1]!.token, email: address(GONE) }, 'api', caller()),
+      ]
+      const { refused } = await race<unknown>(calls.length, index => calls[index]!())
+      assert.ok(
+        refused.every(code => code === 'magic_link_used'),
+        refused.join(),
+      )
+      assert.equal((await services.users.get(user.id))!.status, 'deleted')
+      const left = await services.store.users.findByEmail(address(GONE))
+      if (left) await services.users.delete(left.id)
+    }
+  })
+
+  test('a restored backup brings no erased address back where the journal knows of the deletion', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await withTraces(services)
+    const at = services.clock.now()
+    const deletion = { type: 'user', at, id: user.id, status: 'deleted' } as const
+    await createBackupStore(services.opened.storage.engine).write(async restored => {
+      await restored.apply(deletion)
+    })
+    // The local inbox stands in no backup.
+    assert.deepEqual(await tablesWith(services, GONE), ['inbox'])
   })
 
   test('a deleted account is neither suspended, activated, renamed nor given a role', async t => {

@@ -80,7 +80,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
     limits: overrides.limits ?? [{ window: 'minute', limit: 1000 }],
     networkLimits: overrides.networkLimits ?? null,
   })
-  const users = createUsers({ storage, clock })
+  const users = createUsers({ storage, clock, secrets })
   const accounts = createAccounts({ storage, clock })
   const nouns = { apiKeys, agentTokens, sessions, magicLinks, users, accounts, outbox, signingKeys, jwt }
 
