@@ -1,15 +1,15 @@
 import { databaseMistakes } from './config/database.ts'
 import { type Environment, readSettings } from './config/environment.ts'
+import { secretMistakes } from './config/keyway-secret.ts'
 import { mailMistakes, mailWarnings } from './config/mail.ts'
 import { ConfigError } from './config/mistakes.ts'
-import { secretMistakes } from './config/secret.ts'
 import { derived, type Values } from './config/settings.ts'
 import { urlMistakes, urlWarnings } from './config/urls.ts'
 import type { LogLevel } from './log.ts'
 import type { SendWindow } from './magic-links/send-limits.ts'
 
+export { loadOrCreateSecret } from './config/keyway-secret.ts'
 export { ConfigError, EXIT_CONFIGURATION } from './config/mistakes.ts'
-export { loadOrCreateSecret } from './config/secret.ts'
 
 /** Every setting, validated. Only config.ts reads the environment. */
 export interface Config {

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Mistake } from './mistakes.ts'
+import { readSecretFile } from './secret-file.ts'
 import { type Setting, type SettingName, settings, type Values } from './settings.ts'
 
 export type Environment = Record<string, string | undefined>
@@ -25,21 +25,8 @@ export function readSettings(environment: Environment): { values: Values; mistak
 function textOf(name: string, setting: Setting<unknown>, environment: Environment): string | undefined {
   const own = environment[name]?.trim() || undefined
   const text = own && isServiceLink(name, own) ? undefined : own
-  const file = setting.secret ? environment[`${name}_FILE`]?.trim() || undefined : undefined
-  if (text && file) throw new Mistake(`is set, and ${name}_FILE too: keep one of them`)
-  if (file) return readSecretFile(name, file)
-  return text ?? (setting.alias && (environment[setting.alias]?.trim() || undefined))
-}
-
-function readSecretFile(name: string, file: string): string {
-  try {
-    const text = readFileSync(file, 'utf8').trim()
-    if (text) return text
-  } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error'
-    throw new Mistake(`cannot be read: ${name}_FILE names ${JSON.stringify(file)} (${code})`)
-  }
-  throw new Mistake(`is empty: ${name}_FILE names ${JSON.stringify(file)}, which has nothing in it`)
+  const secret = setting.secret ? readSecretFile(name, text, environment) : undefined
+  return secret ?? text ?? (setting.alias && (environment[setting.alias]?.trim() || undefined))
 }
 
 /** A mistyped name would silently leave its default in force, limits and secrets included. */

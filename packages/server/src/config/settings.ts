@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import * as database from './database.ts'
+import * as secret from './keyway-secret.ts'
 import * as limits from './limits.ts'
 import * as mail from './mail.ts'
-import * as secret from './secret.ts'
 import * as urls from './urls.ts'
 import * as values from './values.ts'
 

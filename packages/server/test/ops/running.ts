@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { loadOrCreateSecret } from '../../src/config/secret.ts'
+import { loadOrCreateSecret } from '../../src/config/keyway-secret.ts'
 import { loadConfig } from '../../src/config.ts'
 import { type RunningServer, type ServerOptions, startServer } from '../../src/server.ts'
 

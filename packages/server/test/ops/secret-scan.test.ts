@@ -118,7 +118,7 @@ const LEARNT: Record<string, string> = {
   'api-keys/api-key.ts': 'generateKey',
   'apps/apps.ts': 'createApps',
   'backup/journal-entry.ts': 'a checksum, not a secret',
-  'config/secret.ts': 'createSecrets, which is given it',
+  'config/keyway-secret.ts': 'createSecrets, which is given it',
   'ids.ts': 'names, of which only the login id is secret: createSend',
   'magic-links/magic-link.ts': 'generateCode',
   'magic-links/send.ts': 'mailedLink and createSend',

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+import type { Environment } from './environment.ts'
+import { Mistake } from './mistakes.ts'
+
+/**
+ * What stands in the file that `NAME_FILE` names, for settings that carry a secret; undefined where it names none.
+ *
+ * @param given what `NAME` itself says: never both
+ * @throws Mistake
+ */
+export function readSecretFile(
+  name: string,
+  given: string | undefined,
+  environment: Environment,
+): string | undefined {
+  const file = environment[`${name}_FILE`]?.trim()
+  if (!file) return undefined
+  if (given) throw new Mistake(`is set, and ${name}_FILE too: keep one of them`)
+  const text = read(name, file)
+  if (text) return text
+  throw new Mistake(`is empty: ${name}_FILE names ${JSON.stringify(file)}, which has nothing in it`)
+}
+
+function read(name: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown error'
+    throw new Mistake(`cannot be read: ${name}_FILE names ${JSON.stringify(file)} (${code})`)
+  }
+}
