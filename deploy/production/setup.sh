@@ -58,7 +58,7 @@ say() { printf '%s\n' "$*"; }
 say "1. Dependencies, with the right Node"
 if [ "$install" = yes ]; then (umask 022 && cd "$root" && npm ci --omit=dev --no-progress); fi
 node=$root/node_modules/node/bin/node
-keyway() { (set -a && . "$etc/keyway.env" && set +a && "$node" "$root/packages/server/bin/keyway.js" "$@"); }
+keyway() { "$etc/keyway" "$@"; }
 
 say "2. Settings and secrets in $etc"
 mkdir -p "$etc"
@@ -76,6 +76,14 @@ KEYWAY_MAIL_URL_FILE='$etc/mail-url'
 KEYWAY_MAIL_FROM='$mail_from'
 KEYWAY_SUPPORT_EMAIL='$support_email'
 ENV
+cat >"$etc/keyway" <<COMMAND
+#!/bin/sh
+# The keyway command, with the settings of the service.
+set -a
+. '$etc/keyway.env'
+exec '$node' '$root/packages/server/bin/keyway.js' "\$@"
+COMMAND
+chmod 700 "$etc/keyway"
 keyway check-config
 
 say "3. The database"
@@ -91,14 +99,15 @@ say "   Caddy: import $etc/Caddyfile; it fetches the certificate by itself"
 say "5. The service"
 if [ "$service" = yes ]; then
   id keyway >/dev/null 2>&1 || useradd --system --home-dir /var/lib/keyway --shell /usr/sbin/nologin keyway
-  chown -R root:keyway "$etc" && chmod 750 "$etc" && chmod 640 "$etc"/*
+  chown -R root:keyway "$etc" && chmod 750 "$etc" && chmod 640 "$etc"/* && chmod 750 "$etc/keyway"
+  ln -sf "$etc/keyway" /usr/local/bin/keyway
   sed -e "s#@ROOT@#$root#g" -e "s#@ETC@#$etc#g" "$root/deploy/systemd/keyway.service" \
     >/etc/systemd/system/keyway.service
   chmod 644 /etc/systemd/system/keyway.service
   systemctl daemon-reload
   systemctl enable --now keyway
-  say "   journalctl -u keyway shows its log"
+  say "   journalctl -u keyway shows its log; the command keyway knows its settings"
 else
-  say "   Run: set -a; . $etc/keyway.env; set +a; $node $root/packages/server/bin/keyway.js serve"
+  say "   Run: $etc/keyway serve"
 fi
-say "Done. Once the proxy stands, ask from here what the world sees: keyway doctor"
+say "Done. Once the proxy stands, ask from here what the world sees: $etc/keyway doctor"
