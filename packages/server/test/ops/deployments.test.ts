@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { loadConfig } from '../../src/config.ts'
 import { settings } from '../../src/config/settings.ts'
+import { loadConfig } from '../../src/config.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 
