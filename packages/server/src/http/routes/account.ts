@@ -2,12 +2,7 @@ import { z } from 'zod'
 import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
 import { ok } from '../answer.ts'
-import {
-  accountObject,
-  chargeAuthorizationObject,
-  ledgerEntryObject,
-  securityEventObject,
-} from '../objects.ts'
+import { accountObject, chargeAuthorizationObject, ledgerEntryObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { notFound, type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -21,9 +16,9 @@ const theAccount = { schema: answers.account, example: answers.accountExample }
 const theAuthorization = { schema: answers.chargeAuthorization, example: answers.chargeAuthorizationExample }
 const TAG = 'Account'
 
-type Needs = Pick<HttpServices, 'users' | 'accounts' | 'securityEvents'>
+type Needs = Pick<HttpServices, 'users' | 'accounts'>
 
-export function accountRoutes({ users, accounts, securityEvents }: Needs): Route[] {
+export function accountRoutes({ users, accounts }: Needs): Route[] {
   return [
     route({
       method: 'GET',
@@ -113,30 +108,6 @@ export function accountRoutes({ users, accounts, securityEvents }: Needs): Route
         return ok(
           chargeAuthorizationObject(await accounts.withdraw(principal.userId, params.app_id!, caller)),
         )
-      },
-    }),
-    route({
-      method: 'GET',
-      path: '/v1/security-events',
-      operation: 'listSecurityEvents',
-      tag: TAG,
-      summary: 'List what happened to your account',
-      description:
-        'Sign-ins, reuse, endings, suspensions, keys made and ended; newest first, kept for 400 days.',
-      access: 'owner',
-      query: pageQuery,
-      answers: [
-        {
-          status: 200,
-          description: 'One page of events.',
-          schema: answers.listOf(answers.securityEvent),
-          example: answers.listExample(answers.securityEventExample),
-        },
-      ],
-      errors: [],
-      async handle({ principal, query }) {
-        const wanted = { limit: query.limit, after: query.cursor ?? null }
-        return ok(page(await securityEvents.list(principal.userId, wanted), securityEventObject))
       },
     }),
   ]

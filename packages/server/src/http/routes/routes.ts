@@ -16,6 +16,7 @@ import { magicLinkRoutes } from './magic-links.ts'
 import { type MetricsOptions, metricsRoutes } from './metrics.ts'
 import { type RootOptions, rootRoutes } from './root.ts'
 import { sdkRoutes } from './sdk.ts'
+import { securityEventRoutes } from './security-events.ts'
 import { sessionRoutes } from './sessions.ts'
 import { tokenRoutes } from './tokens.ts'
 
@@ -66,6 +67,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...tokenRoutes(services),
     ...apiKeyRoutes(services, clock),
     ...accountRoutes(services),
+    ...securityEventRoutes(services),
     ...sessionRoutes(services, lifetimes),
     ...agentRoutes(services),
     ...appRoutes(services),

@@ -1,0 +1,36 @@
+import { page } from '../../paging.ts'
+import { ok } from '../answer.ts'
+import { securityEventObject } from '../objects.ts'
+import * as answers from '../openapi-schemas.ts'
+import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
+import { pageQuery } from '../validation.ts'
+
+export function securityEventRoutes({ securityEvents }: Pick<HttpServices, 'securityEvents'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/security-events',
+      operation: 'listSecurityEvents',
+      tag: 'Account',
+      summary: 'List what happened to your account',
+      description:
+        'Sign-ins, reuse, endings, suspensions, keys made and ended; newest first, kept for 400 days.',
+      access: 'owner',
+      query: pageQuery,
+      answers: [
+        {
+          status: 200,
+          description: 'One page of events.',
+          schema: answers.listOf(answers.securityEvent),
+          example: answers.listExample(answers.securityEventExample),
+        },
+      ],
+      errors: [],
+      async handle({ principal, query }) {
+        const wanted = { limit: query.limit, after: query.cursor ?? null }
+        return ok(page(await securityEvents.list(principal.userId, wanted), securityEventObject))
+      },
+    }),
+  ]
+}
