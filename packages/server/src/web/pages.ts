@@ -105,7 +105,7 @@ async function otherMethod(app: Hono<PageVariables>, kit: PageKit, c: PageContex
   const allow = [...allowed, 'OPTIONS'].join(', ')
   c.header('Allow', allow)
   if (c.req.method === 'OPTIONS') return c.body(null, 204)
-  return wantsHtml(c) ? renderProblem(kit, c, methodNotAllowed(allow)) : c.text('method not allowed', 405)
+  return wantsHtml(c) ? renderProblem(kit, c, methodNotAllowed()) : c.text('method not allowed', 405)
 }
 
 function createKit(services: PageServices & RequestFacts, assets: Assets): PageKit {

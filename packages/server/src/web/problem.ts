@@ -25,8 +25,8 @@ export function notFound(): KeywayError {
   return new KeywayError('not_found', words.errors.notFoundLead)
 }
 
-export function methodNotAllowed(allow: string): KeywayError {
-  return new KeywayError('method_not_allowed', words.errors.methodLead(allow))
+export function methodNotAllowed(): KeywayError {
+  return new KeywayError('method_not_allowed', words.errors.methodLead)
 }
 
 export function wantsHtml(c: PageContext): boolean {

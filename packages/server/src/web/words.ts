@@ -274,8 +274,9 @@ export const words = {
     problem: 'Problem',
     notFound: 'There is nothing here',
     notFoundLead: 'The address may be mistyped, or what it showed is gone.',
-    method: 'This page cannot be asked for in this way',
-    methodLead: (allow: string) => `Its address answers ${allow}. Nothing was changed.`,
+    method: 'This is no page to open',
+    methodLead:
+      'A form sends to this address, or it was asked in a way that it does not answer. Nothing was changed.',
     form: 'This form was out of date',
     formLead: 'Nothing was changed. Go back, reload the page and try again.',
     limited: 'Too many attempts',
