@@ -10,6 +10,8 @@ import type { Services } from './services.ts'
 
 /** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
 export async function main(argv: string[]): Promise<void> {
+  // Whoever lets Node write diagnostic reports would find the environment in them, and so every secret setting.
+  process.report.excludeEnv = true
   process.exitCode = await run(argv)
   // What a library left open (an idle pool, a timer) must not keep a finished command alive.
   await flushed(process.stdout)

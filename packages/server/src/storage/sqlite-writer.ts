@@ -26,6 +26,9 @@ const BUSY_TIMEOUT_MS = 2000
 const FATAL_CODES = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
 const MAX_STATEMENTS = 500
 
+// As in cli.ts: a thread has a report of its own, with an environment of its own.
+process.report.excludeEnv = true
+
 const { file } = workerData as { file: string }
 const port = parentPort!
 const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { watch } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { WebSocket } from 'ws'
@@ -181,6 +182,16 @@ function findSecret(text: string, secret: string): number {
   return /^\d+$/.test(secret) ? text.search(new RegExp(`(?<!\\d)${secret}(?!\\d)`)) : text.indexOf(secret)
 }
 
+/** The report, once it is whole. */
+async function untilWritten(file: string): Promise<{ header: { processId: number } }> {
+  for await (const _ of watch(dirname(file), { signal: AbortSignal.timeout(20_000) })) {
+    try {
+      return JSON.parse(readFileSync(file, 'utf8'))
+    } catch {}
+  }
+  throw new Error(`${file} was not written`)
+}
+
 /** A good visit, and those that are refused. */
 async function hubVisits(url: string, token: string, key: string): Promise<void> {
   const hub = `${url.replace('http', 'ws')}/hub`
@@ -246,6 +257,24 @@ test('LOG-01: wrong settings are named without their values, from files too', as
   assert.equal((failed as { code: number }).code, 78)
   assert.doesNotMatch(failed.stdout + failed.stderr, /file-secret|db-pass|mail%pass|short-hook/)
   assert.match(failed.stderr, /KEYWAY_SECRET/)
+})
+
+test('LOG-01: a diagnostic report of Node has no settings in it', async t => {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const secret = randomBytes(32).toString('base64')
+  const server = await serve({
+    KEYWAY_DATA_DIR: join(folder.path, 'data'),
+    KEYWAY_PORT: String(await freePort()),
+    KEYWAY_SECRET: secret,
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --report-on-signal --report-dir=${folder.path} --report-filename=report.json`,
+  })
+  t.after(() => server.end('SIGKILL'))
+  const written = untilWritten(join(folder.path, 'report.json'))
+  process.kill(server.pid, 'SIGUSR2')
+  const report = await written
+  assert.equal(report.header.processId, server.pid)
+  assert.ok(!JSON.stringify(report).includes(secret))
 })
 
 test('LOG-02: whatever strangers write into fields, paths and headers, each line of the log stays one JSON object', async t => {

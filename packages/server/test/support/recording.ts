@@ -73,10 +73,12 @@ function spellings(value: string | Uint8Array): string[] {
 
 /** The script and the words of a command, which are never values: `keyway apps secret`. */
 function programName([, ...args]: readonly string[]): string {
-  const [script = 'node', ...words] = args.filter(arg => !arg.startsWith('-'))
+  const at = args.findIndex(arg => /\.[cm]?[jt]s$/.test(arg))
+  if (at < 0) return 'node'
+  const [script = '', ...words] = args.slice(at)
   const file =
     basename(script) === 'keyway.js' ? 'keyway' : relative(join(import.meta.dirname, '../../../..'), script)
-  return [file, ...words.slice(0, 2).filter(word => /^[a-z-]+$/.test(word))].join(' ')
+  return [file, ...words.filter(word => /^[a-z][a-z-]*$/.test(word)).slice(0, 2)].join(' ')
 }
 
 /** Streams are made when they are first asked for, and that costs; so it is left to whoever asks. */

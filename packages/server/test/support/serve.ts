@@ -10,6 +10,7 @@ export const launcher = fileURLToPath(new URL('../../bin/keyway.js', import.meta
 
 export interface ServedProcess {
   url: string
+  pid: number
   /** From the start of the process to its ready line, in milliseconds. */
   readyAfter: number
   /** Everything that it printed so far. */
@@ -31,6 +32,7 @@ export async function serve(settings: Record<string, string> = {}): Promise<Serv
   const url = await readyUrl(child, () => output)
   return {
     url,
+    pid: child.pid!,
     readyAfter: performance.now() - started,
     output: () => output,
     async end(signal) {
