@@ -56,6 +56,10 @@ export function toRfc3339(instant: Instant): string {
   return new Date(instant).toISOString()
 }
 
+export function toRfc3339OrNull(instant: Instant | null): string | null {
+  return instant === null ? null : toRfc3339(instant)
+}
+
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
 

@@ -1,6 +1,6 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
 import { statusOf } from '../api-keys/api-key.ts'
-import { type Instant, toRfc3339 } from '../clock.ts'
+import { type Instant, toRfc3339, toRfc3339OrNull } from '../clock.ts'
 import type { OutboxMessage } from '../outbox/message.ts'
 import type { Session } from '../sessions/session.ts'
 import type { User } from '../users/user.ts'
@@ -18,9 +18,9 @@ export function keyJson(key: ApiKey, now: Instant) {
     key_prefix: key.keyPrefix,
     name: key.name,
     status: statusOf(key, now),
-    last_used_at: orNull(key.lastUsedAt),
-    expires_at: orNull(key.expiresAt),
-    revoked_at: orNull(key.revokedAt),
+    last_used_at: toRfc3339OrNull(key.lastUsedAt),
+    expires_at: toRfc3339OrNull(key.expiresAt),
+    revoked_at: toRfc3339OrNull(key.revokedAt),
   }
 }
 
@@ -43,8 +43,4 @@ export function mailJson(mail: OutboxMessage) {
     created_at: toRfc3339(mail.createdAt),
     last_error: mail.lastError,
   }
-}
-
-function orNull(instant: Instant | null): string | null {
-  return instant === null ? null : toRfc3339(instant)
 }

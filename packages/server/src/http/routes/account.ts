@@ -1,8 +1,18 @@
+import type {
+  AccountObject,
+  ChargeAuthorizationObject,
+  LedgerEntryObject,
+  UserObject,
+} from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import type { Account } from '../../billing/accounts.ts'
+import type { ChargeAuthorization } from '../../billing/charge-authorizations.ts'
+import type { LedgerEntry } from '../../billing/ledger.ts'
+import { CURRENCY, formatMoney } from '../../billing/money.ts'
+import { toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { page } from '../../paging.ts'
-import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
+import { MAX_USER_NAME_LENGTH, type User } from '../../users/user.ts'
 import { ok } from '../answer.ts'
-import { accountObject, chargeAuthorizationObject, ledgerEntryObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { notFound, type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -116,5 +126,48 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
     const [user, account] = await Promise.all([users.get(userId), accounts.get(userId)])
     if (!user) throw notFound()
     return accountObject(user, account)
+  }
+}
+
+/** Built name by name, as every answer is: what is not listed never leaves. */
+export function userObject(user: User): UserObject {
+  return {
+    id: user.id,
+    email: user.email ?? '',
+    name: user.name,
+    role: user.role,
+    status: user.status,
+    created_at: toRfc3339(user.createdAt),
+  }
+}
+
+function accountObject(user: User, account: Account): AccountObject {
+  const { plan, status, startedAt } = account.subscription
+  return {
+    user: userObject(user),
+    balance: { amount: formatMoney(account.balance), currency: CURRENCY },
+    subscription: { plan, status, started_at: toRfc3339(startedAt) },
+    charge_authorizations: account.authorizations.map(chargeAuthorizationObject),
+  }
+}
+
+function chargeAuthorizationObject(authorization: ChargeAuthorization): ChargeAuthorizationObject {
+  return {
+    app_id: authorization.appId,
+    name: authorization.name,
+    granted_at: toRfc3339(authorization.grantedAt),
+    revoked_at: toRfc3339OrNull(authorization.revokedAt),
+  }
+}
+
+export function ledgerEntryObject(entry: LedgerEntry): LedgerEntryObject {
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    amount: formatMoney(entry.amount),
+    balance_after: formatMoney(entry.balanceAfter),
+    app_id: entry.appId,
+    description: entry.description,
+    created_at: toRfc3339(entry.createdAt),
   }
 }

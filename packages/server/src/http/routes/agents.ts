@@ -1,9 +1,9 @@
-import type { Json } from '@keyway/sdk/protocol'
+import type { AgentConnectionObject, Json } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { toRfc3339 } from '../../clock.ts'
 import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, page, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
-import { connectionObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { notFound, type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -87,4 +87,16 @@ function positionOf({ connectedAt, connectionId }: PresenceRow): Position {
 function isAfter({ connectedAt, connectionId }: PresenceRow, after: Position | null): boolean {
   if (!after || connectedAt < after.at) return true
   return connectedAt === after.at && connectionId < after.id
+}
+
+/** Built name by name, as every answer is: what is not listed never leaves. */
+function connectionObject(row: PresenceRow): AgentConnectionObject {
+  return {
+    connection_id: row.connectionId,
+    key_id: row.keyId,
+    key_name: row.keyName,
+    connected_at: toRfc3339(row.connectedAt),
+    address: row.address,
+    client: row.client,
+  }
 }

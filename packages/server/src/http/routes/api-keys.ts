@@ -1,11 +1,12 @@
+import type { ApiKeyObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
-import type { Clock, Instant } from '../../clock.ts'
+import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { invalidRequest } from '../../errors.ts'
 import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
-import { apiKeyObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -178,4 +179,24 @@ function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null 
   throw invalidRequest([
     { field: 'expires_at', message: 'must be in the future, for example "2030-01-01T00:00:00Z"' },
   ])
+}
+
+/** Built name by name, as every answer is: what is not listed never leaves. */
+function apiKeyObject(key: ApiKey, now: Instant): ApiKeyObject {
+  return {
+    id: key.id,
+    user_id: key.userId,
+    key_prefix: key.keyPrefix,
+    name: key.name,
+    app_id: key.appId,
+    scopes: key.scopes,
+    unrestricted: key.scopes.length === 0,
+    allowed_networks: key.allowedNetworks,
+    status: statusOf(key, now),
+    created_at: toRfc3339(key.createdAt),
+    last_used_at: toRfc3339OrNull(key.lastUsedAt),
+    expires_at: toRfc3339OrNull(key.expiresAt),
+    revoked_at: toRfc3339OrNull(key.revokedAt),
+    replaced_by: key.replacedBy,
+  }
 }

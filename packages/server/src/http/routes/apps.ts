@@ -6,12 +6,12 @@ import { invalidRequest, KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { MAX_PAGE_SIZE } from '../../paging.ts'
 import { type Answer, created, ok } from '../answer.ts'
-import { ledgerEntryObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { eventStream } from '../revocation-stream.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { text } from '../validation.ts'
+import { ledgerEntryObject } from './account.ts'
 
 const MAX_DESCRIPTION_LENGTH = 200
 const AMOUNT = 'a positive decimal text with at most 6 places'

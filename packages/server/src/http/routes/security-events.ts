@@ -1,6 +1,8 @@
+import type { SecurityEventObject } from '@keyway/sdk/protocol'
+import { toRfc3339 } from '../../clock.ts'
 import { page } from '../../paging.ts'
+import type { SecurityEvent } from '../../security-events/security-event.ts'
 import { ok } from '../answer.ts'
-import { securityEventObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -33,4 +35,17 @@ export function securityEventRoutes({ securityEvents }: Pick<HttpServices, 'secu
       },
     }),
   ]
+}
+
+/** Built name by name, as every answer is: what is not listed never leaves. */
+function securityEventObject(event: SecurityEvent): SecurityEventObject {
+  return {
+    id: event.id,
+    type: event.type,
+    at: toRfc3339(event.at),
+    network: event.network,
+    client: event.client,
+    ...(event.keyId && { key_id: event.keyId }),
+    ...(event.sessionId && { session_id: event.sessionId }),
+  }
 }

@@ -1,12 +1,16 @@
+import type { SessionAnswer, SessionObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { type Instant, toRfc3339 } from '../../clock.ts'
 import { page } from '../../paging.ts'
-import { idleEnd, type SessionLifetimes } from '../../sessions/session.ts'
+import { idleEnd, type Session, type SessionLifetimes } from '../../sessions/session.ts'
+import type { SessionTokens } from '../../sessions/sessions.ts'
+import type { User } from '../../users/user.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
-import { sessionAnswer, sessionObject } from '../objects.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { pageQuery, text } from '../validation.ts'
+import { userObject } from './account.ts'
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
 const refreshBody = z.object({ refresh_token: refreshToken })
@@ -117,4 +121,34 @@ export function sessionRoutes(
       },
     }),
   ]
+}
+
+/** What signing in and every refresh answer. */
+export function sessionAnswer(user: User, session: Session, tokens: SessionTokens): SessionAnswer {
+  return {
+    user: userObject(user),
+    access_token: tokens.accessToken,
+    token_type: 'Bearer',
+    expires_in: tokens.expiresIn,
+    refresh_token: tokens.refreshToken,
+    refresh_expires_in: tokens.refreshExpiresIn,
+    session_id: session.id,
+  }
+}
+
+/**
+ * Built name by name, as every answer is: what is not listed never leaves.
+ *
+ * @param expiresAt when it ends unless it is refreshed
+ */
+function sessionObject(session: Session, expiresAt: Instant, currentId: string | null): SessionObject {
+  return {
+    id: session.id,
+    created_at: toRfc3339(session.createdAt),
+    last_used_at: toRfc3339(session.lastUsedAt),
+    expires_at: toRfc3339(expiresAt),
+    client: session.client,
+    network: session.network,
+    current: session.id === currentId,
+  }
 }
