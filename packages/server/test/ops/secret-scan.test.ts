@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { root, sourceFiles, src } from '../structure/source.ts'
+import { createJourney } from '../support/journey.ts'
 import { OBSERVED } from '../support/observed-modules.ts'
 import { type Leak, scanRecording } from '../support/secret-scan.ts'
-import { temporaryFolder } from '../support/serve.ts'
+import { freePort, serve, temporaryFolder } from '../support/serve.ts'
 
 const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
+const RECORDER = join(root, 'packages/server/test/support/record.cjs')
 
 function npmTest(file: string): Promise<{ code: number; stdout: string; stderr: string }> {
   // A runner inside of a test would otherwise take itself for a part of it.
@@ -51,6 +55,69 @@ test('a run fails when a process told a secret, however silent its log, and says
   const [key = ''] = /svc_\w{32}/.exec(readFileSync(file, 'latin1'))!
   assert.ok(key && !stdout.includes(key))
   rmSync(join(file, '..'), { recursive: true })
+})
+
+test('a process records everything that it says and every secret that it makes', async t => {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const env = { TEST_RECORDING: folder.path, NODE_OPTIONS: `--require ${JSON.stringify(RECORDER)}` }
+  const server = await serve({
+    ...env,
+    KEYWAY_DATA_DIR: join(folder.path, 'data'),
+    KEYWAY_PORT: String(await freePort()),
+    KEYWAY_LOG_LEVEL: 'silent',
+  })
+  t.after(() => server.end('SIGKILL'))
+  const journey = createJourney(server.url)
+  await journey.sendLink('ada@example.com')
+  const { access_token } = await journey.verify('ada@example.com', await journey.readToken('ada@example.com'))
+  const { key } = await journey.createKey(access_token, 'one')
+  const agent = await journey.connect(await journey.exchange(key))
+  agent.send('{"type":"nonsense"}')
+  await once(agent, 'message')
+  agent.close()
+  await once(agent, 'close')
+  await fetch(`${server.url}/sign-in`)
+  await fetch(`${server.url}/v1/me`)
+  await server.end('SIGTERM')
+  const thrower = join(folder.path, 'thrower.mjs')
+  writeFileSync(thrower, "throw new Error('told by nobody else')")
+  await assert.rejects(promisify(execFile)(process.execPath, [thrower], { env: { ...process.env, ...env } }))
+
+  const recorded = (end: string) =>
+    readdirSync(folder.path)
+      .filter(name => name.endsWith(end))
+      .map(name => readFileSync(join(folder.path, name), 'latin1'))
+      .join('')
+  const output = recorded('.output')
+  for (const said of [
+    /\x1elog\n(\{.*\n)*\{"level":"debug".*"route":"exchangeApiKey"/,
+    /\x1estdout\nKeyway is ready/,
+    /\x1eerror answer\nHTTP\/1\.1 401 (.+\r?\n)*\r\n\{.*"code":/,
+    /\x1ehub error\n\{"type":"error"/,
+    /\x1emetrics\n(.*\n)*keyway_exchanges_total\{outcome="issued"\} 1/,
+    /\x1ethrown\nError: told by nobody else\n +at /,
+  ])
+    assert.match(output, said)
+  const kinds = recorded('.secrets')
+    .split('\n')
+    .map(line => line.split('\t')[0]!)
+  assert.deepEqual([...new Set(kinds)].filter(Boolean).sort(), [
+    'API key',
+    'KEYWAY_SECRET',
+    'access token',
+    'address-pepper',
+    'agent token',
+    'form-token MAC',
+    'link token',
+    'login code',
+    'login id',
+    'login-code MAC',
+    'random token',
+    'refresh token',
+    'session-secret',
+    'signing-key',
+  ])
 })
 
 test('a run that told none ends with a line that says how much was looked through', async () => {
@@ -115,7 +182,7 @@ test('a code is found where it stands by itself after it was made, and not in lo
 
 /** How the secrets of each file that draws randomness or makes a MAC are learnt. */
 const LEARNT: Record<string, string> = {
-  'api-keys/api-key.ts': 'generateKey',
+  'api-keys/api-key.ts': 'newApiKey',
   'apps/apps.ts': 'createApps',
   'backup/journal-entry.ts': 'a checksum, not a secret',
   'config/keyway-secret.ts': 'createSecrets, which is given it',
@@ -148,7 +215,14 @@ test('every place that makes secrets is one that the scan learns them from', asy
   )
   for (const [path, names] of Object.entries(OBSERVED)) {
     const source = files.find(file => file.path === path)
-    for (const name of names)
+    for (const name of names) {
       assert.match(source?.text ?? '', new RegExp(`^export (async )?function ${name}\\b`, 'm'), path)
+      const ownCalls = source!.text.match(new RegExp(`(?<!function )\\b${name}\\((?!process\\.env)`, 'g'))
+      assert.equal(
+        ownCalls,
+        null,
+        `${path} calls its own ${name}, which nobody observes: observe what others call`,
+      )
+    }
   }
 })

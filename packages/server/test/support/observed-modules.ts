@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { setTimeout } from 'node:timers'
-import type { generateKey } from '../../src/api-keys/api-key.ts'
+import type { newApiKey } from '../../src/api-keys/api-key.ts'
 import type { createApps } from '../../src/apps/apps.ts'
 import type { loadConfig } from '../../src/config.ts'
 import type { createLog, Log } from '../../src/log.ts'
@@ -19,12 +19,13 @@ import type { Journal } from './recording.ts'
 /*
  * The functions that make secrets, and the two that say something which no stream shows (the log below its level,
  * the metrics). Whoever imports one of them gets it with an observer around it, which calls the real one and
- * returns what that returned. The product knows nothing of it: the import is redirected where Node resolves it.
+ * returns what that returned. The product knows nothing of it: the import is redirected where Node resolves it. What
+ * a module calls of itself is not imported, so these are functions that others call.
  */
 
 /** In paths from `src/`; the test of the scan compares them with the sources. */
 export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
-  'api-keys/api-key.ts': ['generateKey'],
+  'api-keys/api-key.ts': ['newApiKey'],
   'apps/apps.ts': ['createApps'],
   'config.ts': ['loadConfig'],
   'log.ts': ['createLog'],
@@ -77,11 +78,17 @@ type Observer<Original> = (original: Original) => Original
 function observers(journal: Journal) {
   const starting = new AsyncLocalStorage<{ metrics?: Metrics }>()
   return {
-    generateKey: returning<typeof generateKey>('API key'),
     generateCode: returning<typeof generateCode>('login code'),
     refreshToken: returning<typeof refreshToken>('refresh token'),
     pageCookie: returning<typeof pageCookie>('session cookie'),
     randomToken: returning<typeof randomToken>('random token'),
+
+    newApiKey: ((original: typeof newApiKey) =>
+      (...wanted) => {
+        const made = original(...wanted)
+        journal.secret('API key', made.key)
+        return made
+      }) satisfies Observer<typeof newApiKey>,
 
     mailedLink: ((original: typeof mailedLink) => (url, wanted) => {
       journal.secret('link token', wanted.token)
