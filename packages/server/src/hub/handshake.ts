@@ -8,6 +8,7 @@ import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { HubSocket } from './agent-connection.ts'
 import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frames.ts'
+import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import {
   badHeader,
   badToken,
@@ -16,8 +17,7 @@ import {
   refuse,
   unauthorized,
   unavailable,
-} from './handshake-refusal.ts'
-import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+} from './problem-response.ts'
 import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
 
 const HUB_PATH = '/hub'
