@@ -6,6 +6,7 @@ import { type RunningServer, startServer } from '../../src/server.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresConfig } from './engines.ts'
 import { createDatabase } from './postgres.ts'
+import { closeAtOnce } from './serve.ts'
 
 /** One name for the service, whichever node answers. */
 export const SHARED_URL = 'http://localhost:9'
@@ -51,7 +52,7 @@ export async function startNode(
   links?: PrintedLinks,
 ): Promise<TestNode> {
   const node = await startServer(loadConfig({ ...NODE_SETTINGS, ...settings }), { announce: links?.announce })
-  t.after(() => node.close())
+  t.after(() => closeAtOnce(node))
   return Object.assign(node, { origin: `http://127.0.0.1:${node.port}` })
 }
 

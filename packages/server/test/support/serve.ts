@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { RunningServer } from '../../src/server.ts'
 import { quickFolder } from './quick-folder.ts'
 
 export const launcher = fileURLToPath(new URL('../../bin/keyway.js', import.meta.url))
@@ -43,6 +44,12 @@ export async function serve(settings: Record<string, string> = {}): Promise<Serv
       return code ?? by
     },
   }
+}
+
+/** Closes a server whose test is over: agents that it left connected are not given their seconds to go elsewhere. */
+export async function closeAtOnce(server: RunningServer): Promise<void> {
+  if (!server.hub.health().draining) await server.hub.close()
+  await server.close()
 }
 
 /** The machine's own variables without any setting of the service, which would make a test depend on its place. */

@@ -3,7 +3,7 @@ import { loadConfig, loadOrCreateSecret } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import type { Browser, BrowserContext, Page } from './browser.ts'
-import { temporaryFolder } from './serve.ts'
+import { closeAtOnce, temporaryFolder } from './serve.ts'
 
 export interface Mail {
   id: string
@@ -43,7 +43,10 @@ export async function startWeb(
     await server.close()
     folder.remove()
   }
-  t?.after(close)
+  t?.after(async () => {
+    await closeAtOnce(server)
+    folder.remove()
+  })
   return { url: server.url, server, close, mails: (to, atLeast = 1) => mailsOf(server.url, to, atLeast) }
 }
 
