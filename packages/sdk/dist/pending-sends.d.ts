@@ -22,6 +22,6 @@ export declare class PendingSends {
     /** The hub asked for patience with this one: it is sent again, and nothing before it, a second later. */
     postpone(id: string): void;
     acknowledge(id: string, delivered: number): void;
-    refuse(id: string, error: KeywayError): void;
+    refuse(id: string, error: unknown): void;
     refuseAll(error: KeywayError): void;
 }

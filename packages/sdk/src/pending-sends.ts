@@ -52,7 +52,7 @@ export class PendingSends {
       return Promise.reject(new KeywayError('queue_full', message, { retryable: true }))
     }
     return new Promise((resolve, reject) => {
-      const abort = () => this.#take(id)?.reject(signal?.reason)
+      const abort = () => this.refuse(id, signal?.reason)
       const settle = () => signal?.removeEventListener('abort', abort)
       this.#pending.set(id, { frame, bytes, sentOn: undefined, settle, resolve, reject })
       this.#bytes += bytes
@@ -92,23 +92,29 @@ export class PendingSends {
     this.#flush()
   }
 
-  refuse(id: string, error: KeywayError): void {
+  refuse(id: string, error: unknown): void {
     this.#take(id)?.reject(error)
+    this.#flush()
   }
 
   refuseAll(error: KeywayError): void {
     this.#cancelPause?.()
+    this.#connection = undefined
     for (const id of [...this.#pending.keys()]) this.refuse(id, error)
   }
 
-  /** Sends what is not under way, as far as the window allows. */
+  /**
+   * Sends what is not under way, as far as the window allows. What is under way over the connection before holds up
+   * what comes after it, until it is acknowledged there or lost: two nodes would not keep them in order.
+   */
   #flush(): void {
     const connection = this.#connection
     if (!connection || this.#cancelPause) return
     let underWay = 0
     for (const pending of this.#pending.values()) {
       if (underWay++ >= WINDOW) return
-      if (pending.sentOn) continue
+      if (pending.sentOn === connection) continue
+      if (pending.sentOn) return
       if (!connection.send(pending.frame)) return
       pending.sentOn = connection
     }

@@ -310,6 +310,29 @@ describe('moving to another node', () => {
     assert.equal(server.connectionCount, 2)
   })
 
+  test('nothing overtakes what the old connection has not acknowledged yet', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    const before = [agent.send('all', 1), agent.send('all', 2)]
+    const first = (await end.frames.next()) as { id: string }
+    const second = (await end.frames.next()) as { id: string }
+    end.send({ type: 'draining', close_in_seconds: 10 })
+    await settle()
+    clock.advance(1000)
+    const successor = await server.connections.next()
+    await events.ready.next()
+    const after = agent.send('all', 3)
+    end.send({ type: 'sent', id: first.id, delivered: 1 })
+    await before[0]
+    await settle()
+    assert.equal(successor.frames.rest.length, 0)
+    end.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: second.id })
+    await assert.rejects(before[1]!)
+    const third = (await successor.frames.next()) as { id: string; data: unknown }
+    assert.equal(third.data, 3)
+    successor.send({ type: 'sent', id: third.id, delivered: 1 })
+    await after
+  })
+
   test('what the old connection left unacknowledged goes over the new one', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const sending = agent.send('all', 'once')
