@@ -4,10 +4,9 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { EXIT_CONFIGURATION } from '../../src/config.ts'
+import { environment, launcher } from '../support/serve.ts'
 
-const program = fileURLToPath(new URL('../../bin/keyway.js', import.meta.url))
 const EXAMPLE_SECRET = Buffer.alloc(32, 1).toString('base64')
 
 function temporaryFolder(t: TestContext): string {
@@ -31,8 +30,8 @@ function mountDisk(t: TestContext, options: string): string | null {
 
 /** Starts the service and waits for its end; one that hangs has no status. */
 function start(settings: Record<string, string>) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'serve'], {
-    env: { PATH: process.env.PATH, KEYWAY_PORT: '0', KEYWAY_LOG_LEVEL: 'silent', ...settings },
+  const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, 'serve'], {
+    env: environment({ KEYWAY_PORT: '0', KEYWAY_LOG_LEVEL: 'silent', ...settings }),
     encoding: 'utf8',
     timeout: 20_000,
     killSignal: 'SIGKILL',
@@ -54,7 +53,7 @@ test('folders are made with mode 0700, whatever the umask', t => {
     const { status } = start({ KEYWAY_DATA_DIR: dataDir, KEYWAY_METRICS_PORT: 'none' })
     assert.equal(status, EXIT_CONFIGURATION)
     assert.equal(existsSync(dataDir), false, 'a mistake elsewhere makes nothing')
-    assertSaid({ KEYWAY_DATA_DIR: dataDir, KEYWAY_JOURNAL_DIR: `${program}/x` }, /KEYWAY_JOURNAL_DIR/)
+    assertSaid({ KEYWAY_DATA_DIR: dataDir, KEYWAY_JOURNAL_DIR: `${launcher}/x` }, /KEYWAY_JOURNAL_DIR/)
   } finally {
     process.umask(before)
   }
