@@ -64,7 +64,7 @@ function reportSecrets(recording: string): boolean {
   console.log(
     `ℹ secrets ${count(secrets)} issued, ${megabytes} MB of output from ${count(processes)} processes scanned, ${found}`,
   )
-  if (leaks.length === 0) rmSync(recording, { recursive: true })
+  if (leaks.length === 0) rmSync(recording, { recursive: true, maxRetries: 3 })
   for (const leak of leaks.slice(0, SHOWN_LEAKS)) console.log(`✖ ${describeLeak(leak)}`)
   return leaks.length === 0
 }
