@@ -1,14 +1,14 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
 import { statusOf } from '../api-keys/api-key.ts'
 import { type Instant, toRfc3339, toRfc3339OrNull } from '../clock.ts'
+import { userObject } from '../http/user-object.ts'
 import type { OutboxMessage } from '../outbox/message.ts'
 import type { Session } from '../sessions/session.ts'
 import type { User } from '../users/user.ts'
 
-/** The names of the HTTP API, so that scripts meet one vocabulary. */
+/** The HTTP API's object, so that scripts meet one vocabulary; of a deleted account, without an address, `email` is null. */
 export function userJson(user: User) {
-  const { id, email, name, role, status } = user
-  return { id, email, name, role, status, created_at: toRfc3339(user.createdAt) }
+  return { ...userObject(user), email: user.email }
 }
 
 export function keyJson(key: ApiKey, now: Instant) {

@@ -1,9 +1,4 @@
-import type {
-  AccountObject,
-  ChargeAuthorizationObject,
-  LedgerEntryObject,
-  UserObject,
-} from '@keyway/sdk/protocol'
+import type { AccountObject, ChargeAuthorizationObject, LedgerEntryObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import type { Account } from '../../billing/accounts.ts'
 import type { ChargeAuthorization } from '../../billing/charge-authorizations.ts'
@@ -16,6 +11,7 @@ import { ok } from '../answer.ts'
 import * as answers from '../openapi-schemas.ts'
 import { notFound, type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
+import { userObject } from '../user-object.ts'
 import { name, nameOrNone, optional, pageQuery } from '../validation.ts'
 
 const profileChange = z.object({
@@ -126,18 +122,6 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
     const [user, account] = await Promise.all([users.get(userId), accounts.get(userId)])
     if (!user) throw notFound()
     return accountObject(user, account)
-  }
-}
-
-/** Built name by name, as every answer is: what is not listed never leaves. */
-export function userObject(user: User): UserObject {
-  return {
-    id: user.id,
-    email: user.email ?? '',
-    name: user.name,
-    role: user.role,
-    status: user.status,
-    created_at: toRfc3339(user.createdAt),
   }
 }
 

@@ -9,8 +9,8 @@ import { NO_CONTENT, ok } from '../answer.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
+import { userObject } from '../user-object.ts'
 import { pageQuery, text } from '../validation.ts'
-import { userObject } from './account.ts'
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
 const refreshBody = z.object({ refresh_token: refreshToken })
