@@ -23,7 +23,7 @@ import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
 import { createMail, openServices, type Services } from './services.ts'
-import { lockDataDir } from './storage/database.ts'
+import { holdDataDir } from './storage/data-dir-lock.ts'
 import { VERSION } from './version.ts'
 import { createPages } from './web/pages.ts'
 
@@ -65,7 +65,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   const log = options.log ?? createLog(config.logLevel)
   await using stack = new AsyncDisposableStack()
 
-  if (config.database.engine === 'sqlite') stack.use(lockOf(config.dataDir))
+  if (config.database.engine === 'sqlite') stack.use(holdDataDir(config.dataDir))
   const services = await openServices(config, log)
   stack.defer(() => services.close())
   // Whoever holds the data folder is alone on it: nodes that a crash left behind are no more.
@@ -123,16 +123,6 @@ async function withFreePort(config: Config): Promise<Config> {
   await once(probe, 'close')
   const renamed = (url: string) => url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
   return { ...config, port, publicUrl: renamed(config.publicUrl), verifyUrl: renamed(config.verifyUrl) }
-}
-
-function lockOf(dataDir: string): Disposable {
-  const release = lockDataDir(dataDir)
-  if (!release) {
-    throw new ConfigError([
-      `Another "keyway serve" runs on the data directory ${dataDir}. Stop it, or set KEYWAY_DATA_DIR to another folder.`,
-    ])
-  }
-  return { [Symbol.dispose]: release }
 }
 
 async function startHub(services: Services, nodeId: string): Promise<Hub> {

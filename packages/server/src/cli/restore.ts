@@ -1,7 +1,7 @@
 import type { RestoreReport } from '../backup/backups.ts'
 import { toRfc3339 } from '../clock.ts'
 import type { Config } from '../config.ts'
-import { lockDataDir } from '../storage/database.ts'
+import { lockDataDir } from '../storage/data-dir-lock.ts'
 import { countsText, withBackups } from './backup-services.ts'
 import { type Command, CommandFailed } from './command.ts'
 

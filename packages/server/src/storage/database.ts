@@ -26,7 +26,6 @@ import { createUserStore } from './users.ts'
 
 export { CannotStart } from './cannot-start.ts'
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
-export { lockDataDir } from './sqlite.ts'
 
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'>
 

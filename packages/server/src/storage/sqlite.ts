@@ -1,12 +1,11 @@
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import { unavailable } from '../errors.ts'
-import { makeFolder, whyNotWritable } from '../folders.ts'
+import { makeFolder } from '../folders.ts'
 import type { Log } from '../log.ts'
-import { CannotStart } from './cannot-start.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
 import { createListeners } from './listeners.ts'
+import { toReadError, toStartError } from './sqlite-errors.ts'
 import { createGroupCommit } from './sqlite-group-commit.ts'
 import { snapshotOf } from './sqlite-snapshot.ts'
 import { toSqliteValues } from './sqlite-values.ts'
@@ -90,47 +89,6 @@ async function startWriterOn(file: string): Promise<Writer> {
   return startWriter(file)
 }
 
-/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: nothing that passes by itself. */
-const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
-const BUSY_CODE = 5
-const FULL_CODE = 13
-
-/** At the start: what the operator can mend in a place is said as that; everything else stays what it is. */
-function toStartError(file: string, error: unknown): unknown {
-  const { syscall } = error as NodeJS.ErrnoException
-  if (primaryCode(error) === FULL_CODE) return unavailable(error)
-  if (syscall === undefined && !UNUSABLE_CODES.has(primaryCode(error))) return error
-  return new CannotStart(
-    `${file} cannot be used: ${whyNotWritable(error)}. Check that it is Keyway's own and that this user may write there.`,
-  )
-}
-
-/** SQLite's result code without its extension; 0 where something else failed. */
-function primaryCode(error: unknown): number {
-  return ((error as { errcode?: number }).errcode ?? 0) & 0xff
-}
-
-/**
- * Keeps this data folder for one serving process until the returned function is called or the process ends.
- * Null when another process has it.
- *
- * @throws CannotStart where nothing can be written
- */
-export function lockDataDir(dataDir: string): (() => void) | null {
-  const file = join(dataDir, 'serve.lock')
-  let lock: DatabaseSync | undefined
-  try {
-    makeFolder(dataDir)
-    lock = new DatabaseSync(file, { timeout: 0 })
-    lock.exec('begin exclusive')
-  } catch (error) {
-    lock?.close()
-    if (primaryCode(error) === BUSY_CODE) return null
-    throw toStartError(file, error)
-  }
-  return () => lock.close()
-}
-
 function isRead(sql: string): boolean {
   return /^\s*select\b/i.test(sql)
 }
@@ -173,14 +131,10 @@ function openReader(file: string): Reader {
   }
 }
 
-/** A file that cannot be read right now is the database being away, not a bug of the caller. */
 function answering<Value>(read: () => Value): Value {
   try {
     return read()
   } catch (error) {
-    const code = (error as { errcode?: number }).errcode
-    const closed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
-    if (closed || (code !== undefined && [5, 6, 10, 14, 15].includes(code & 0xff))) throw unavailable(error)
-    throw error
+    throw toReadError(error)
   }
 }

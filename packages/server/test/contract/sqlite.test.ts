@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
-import { lockDataDir } from '../../src/storage/database.ts'
+import { lockDataDir } from '../../src/storage/data-dir-lock.ts'
 import type { SqliteEngine } from '../../src/storage/sqlite.ts'
 import { openTestStorage } from '../support/engines.ts'
 

@@ -1,0 +1,36 @@
+import { unavailable } from '../errors.ts'
+import { whyNotWritable } from '../folders.ts'
+import { CannotStart } from './cannot-start.ts'
+
+/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: nothing that passes by itself. */
+const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
+/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: how the file is right now. */
+const AWAY_CODES = new Set([5, 6, 10, 14, 15])
+const BUSY_CODE = 5
+const FULL_CODE = 13
+
+/** Another process has the lock. */
+export function isBusy(error: unknown): boolean {
+  return primaryCode(error) === BUSY_CODE
+}
+
+/** A file that cannot be read right now is the database being away, not a bug of the caller. */
+export function toReadError(error: unknown): unknown {
+  const isClosed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
+  return isClosed || AWAY_CODES.has(primaryCode(error)) ? unavailable(error) : error
+}
+
+/** At the start: what the operator can mend in a place is said as that; everything else stays what it is. */
+export function toStartError(file: string, error: unknown): unknown {
+  const { syscall } = error as NodeJS.ErrnoException
+  if (primaryCode(error) === FULL_CODE) return unavailable(error)
+  if (syscall === undefined && !UNUSABLE_CODES.has(primaryCode(error))) return error
+  return new CannotStart(
+    `${file} cannot be used: ${whyNotWritable(error)}. Check that it is Keyway's own and that this user may write there.`,
+  )
+}
+
+/** SQLite's result code without its extension; 0 where something else failed. */
+function primaryCode(error: unknown): number {
+  return ((error as { errcode?: number }).errcode ?? 0) & 0xff
+}
