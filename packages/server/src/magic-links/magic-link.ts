@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto'
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { ErasedAddress } from '../users/erased-address.ts'
@@ -7,16 +6,13 @@ import type { ErasedAddress } from '../users/erased-address.ts'
 export const MAGIC_LINK_LIFETIME = 5 * MINUTE
 export const MAGIC_LINK_LIFETIME_SECONDS = MAGIC_LINK_LIFETIME / SECOND
 export const MAGIC_LINK_TOKEN_BYTES = 32
-export const LOGIN_CODE_DIGITS = 8
-/** Codes, right or wrong, that may be tried on one link; after them only the link itself works. */
-export const MAX_CODE_TRIES = 5
 
 /** One mailed link. Its id is the `login_id`, the only name under which its code can be redeemed; it is never logged. */
 export interface MagicLink {
   id: string
   /** SHA-256 of the token. */
   tokenHash: string
-  /** Keyed hash of the code: eight digits alone could be tried out from a dump. */
+  /** Keyed hash of the code; see login-code.ts. */
   codeHash: string
   /** Or what was left of it when its account was deleted; such a link is never live. */
   email: EmailAddress | ErasedAddress
@@ -34,14 +30,4 @@ export function linkState(
 ): 'live' | 'used' | 'expired' {
   if (link.usedAt !== null) return 'used'
   return link.expiresAt <= now ? 'expired' : 'live'
-}
-
-/** Eight digits, each of the hundred million texts as likely as any other. */
-export function generateCode(): string {
-  return String(randomInt(10 ** LOGIN_CODE_DIGITS)).padStart(LOGIN_CODE_DIGITS, '0')
-}
-
-/** What the keyed hash of a code covers: a code moved to another link proves nothing. */
-export function codeMessage(linkId: string, code: string): string {
-  return `${linkId}:${code}`
 }

@@ -4,13 +4,8 @@ import type { Caller } from '../network.ts'
 import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
 import { randomToken, sha256 } from '../secrets.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import {
-  codeMessage,
-  generateCode,
-  MAGIC_LINK_LIFETIME,
-  MAGIC_LINK_LIFETIME_SECONDS,
-  MAGIC_LINK_TOKEN_BYTES,
-} from './magic-link.ts'
+import { codeHash, generateCode } from './login-code.ts'
+import { MAGIC_LINK_LIFETIME, MAGIC_LINK_LIFETIME_SECONDS, MAGIC_LINK_TOKEN_BYTES } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-links.ts'
 import {
   addressBucket,
@@ -89,7 +84,7 @@ export function createSend(deps: MagicLinkDeps) {
       mailId: newId(now),
       token: randomToken(MAGIC_LINK_TOKEN_BYTES),
       code,
-      codeHash: secrets.mac('login-code', codeMessage(loginId, code)),
+      codeHash: codeHash(secrets, loginId, code),
     }
   }
 

@@ -10,7 +10,8 @@ import type { EmailAddress } from '../users/email-address.ts'
 import { isAddressOrItsMark } from '../users/erased-address.ts'
 import { createOnboarding, type PreparedAccount } from '../users/onboarding.ts'
 import type { User } from '../users/user.ts'
-import { codeMessage, MAX_CODE_TRIES, type MagicLink } from './magic-link.ts'
+import { provesCode } from './login-code.ts'
+import type { MagicLink } from './magic-link.ts'
 import type { MagicLinkDeps, MagicLinkProof } from './magic-links.ts'
 import { addressBucketName } from './send-limits.ts'
 
@@ -40,7 +41,7 @@ export function createVerify(deps: MagicLinkDeps) {
         await lockAddress(tx, proof.email)
         const known = await lockAccount(tx, proof.email)
         // After the account, since counting a try locks the link; before anything is told of the account.
-        if ('code' in proof && !(await provesCode(tx, claimed, proof.code))) {
+        if ('code' in proof && !(await provesCode(tx, secrets, claimed, proof.code))) {
           return { refused: 'magic_link_invalid' }
         }
         if (known?.status === 'suspended') return { refused: 'account_suspended' }
@@ -63,15 +64,6 @@ export function createVerify(deps: MagicLinkDeps) {
     )
     if ('refused' in outcome) throw refusedAs(outcome.refused)
     return { ...sessions.credentials(outcome.user, outcome.session), isNewUser: outcome.isNewUser }
-  }
-
-  /**
-   * Counts the try before looking at the code, so that no number of guesses at once gets more than its five.
-   * The count stays, whatever the code was: this is an outcome of the transaction, not a failure.
-   */
-  async function provesCode(tx: Transaction, link: MagicLink, code: string): Promise<boolean> {
-    const counted = await tx.magicLinks.countCodeTry(link.id, MAX_CODE_TRIES)
-    return counted !== null && secrets.verifyMac('login-code', codeMessage(link.id, code), counted.codeHash)
   }
 
   /**

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAGIC_LINK_LIFETIME, MAX_CODE_TRIES } from '../../src/magic-links/magic-link.ts'
+import { MAX_CODE_TRIES } from '../../src/magic-links/login-code.ts'
+import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
 import { forEachEngine } from '../support/engines.ts'
 import {
   address,

@@ -187,7 +187,7 @@ const LEARNT: Record<string, string> = {
   'backup/journal-entry.ts': 'a checksum, not a secret',
   'config/keyway-secret.ts': 'createSecrets, which is given it',
   'ids.ts': 'names, of which only the login id is secret: createSend',
-  'magic-links/magic-link.ts': 'generateCode',
+  'magic-links/login-code.ts': 'generateCode',
   'magic-links/send.ts': 'mailedLink and createSend',
   'mail/hooks/resend.ts': 'compared with what the provider sent, and sent to nobody',
   'secrets.ts': 'randomToken and createSecrets; a nonce is public',

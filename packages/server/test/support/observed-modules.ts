@@ -6,7 +6,7 @@ import type { newApiKey } from '../../src/api-keys/api-key.ts'
 import type { createApps } from '../../src/apps/apps.ts'
 import type { loadConfig } from '../../src/config.ts'
 import type { createLog, Log } from '../../src/log.ts'
-import type { generateCode } from '../../src/magic-links/magic-link.ts'
+import type { generateCode } from '../../src/magic-links/login-code.ts'
 import type { createSend } from '../../src/magic-links/send.ts'
 import type { mailedLink } from '../../src/magic-links/verify-url.ts'
 import type { createMetrics, Metrics } from '../../src/metrics/metrics.ts'
@@ -29,7 +29,7 @@ export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
   'apps/apps.ts': ['createApps'],
   'config.ts': ['loadConfig'],
   'log.ts': ['createLog'],
-  'magic-links/magic-link.ts': ['generateCode'],
+  'magic-links/login-code.ts': ['generateCode'],
   'magic-links/send.ts': ['createSend'],
   'magic-links/verify-url.ts': ['mailedLink'],
   'metrics/metrics.ts': ['createMetrics'],
