@@ -13,8 +13,8 @@ import { createManualClock } from './support/manual-clock.ts'
 import { record } from './support/recorder.ts'
 import { startSilentLine } from './support/silent-line.ts'
 
-// Four at once: each waits for a service of its own, mostly for its ends and restarts.
-describe('against the real service', { concurrency: 4, timeout: 120_000 }, () => {
+// Three at once: each waits for a service of its own, mostly for its ends and restarts.
+describe('against the real service', { concurrency: 3, timeout: 120_000 }, () => {
   test('three lines make an agent: sign in, make a key, connect, talk', async t => {
     const { url, keyway } = await startKeyway(t)
     const [first, second] = await Promise.all([connect('first'), connect('second')])
