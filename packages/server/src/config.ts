@@ -1,15 +1,16 @@
 import { databaseMistakes } from './config/database.ts'
+import { derivedDefaults } from './config/defaults.ts'
 import { type Environment, readSettings } from './config/environment.ts'
 import { secretMistakes } from './config/keyway-secret.ts'
 import { mailMistakes, mailWarnings } from './config/mail.ts'
 import { ConfigError } from './config/mistakes.ts'
-import { derived, type Values } from './config/settings.ts'
+import type { Values } from './config/settings.ts'
 import { urlMistakes, urlWarnings } from './config/urls.ts'
 import type { LogLevel } from './log.ts'
 import type { SendWindow } from './magic-links/send-limits.ts'
 
 export { loadOrCreateSecret } from './config/keyway-secret.ts'
-export { ConfigError, EXIT_CONFIGURATION } from './config/mistakes.ts'
+export { ConfigError } from './config/mistakes.ts'
 
 /** Every setting, validated. Only config.ts reads the environment. */
 export interface Config {
@@ -85,7 +86,7 @@ export function configWarnings(config: Config): string[] {
 
 function assemble(values: Values): Config {
   return {
-    ...derived(values),
+    ...derivedDefaults(values),
     host: values.KEYWAY_HOST,
     port: values.KEYWAY_PORT,
     dataDir: values.KEYWAY_DATA_DIR,

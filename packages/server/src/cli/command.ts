@@ -1,10 +1,6 @@
 import type { Config } from '../config.ts'
 import type { Services } from '../services.ts'
 
-/** sysexits.h `EX_USAGE`. */
-export const EXIT_USAGE = 64
-export const EXIT_FAILED = 1
-
 /** What a command may ask for and where its answer goes. */
 export interface CommandContext {
   /** What stands after the command's own words, as many as `args` names. */

@@ -1,8 +1,9 @@
 import { configWarnings } from '../config.ts'
 import type { Services } from '../services.ts'
-import { type Command, type CommandContext, EXIT_FAILED } from './command.ts'
+import type { Command, CommandContext } from './command.ts'
 import { type Finding, look } from './doctor-finding.ts'
 import { lookAtDataDir, lookAtProxies, lookAtPublicUrl } from './doctor-looks.ts'
+import { EXIT_FAILED } from './exit-status.ts'
 import { createMail } from './mail.ts'
 
 /** More than this between two clocks, and people see wrong times in logs and mails. Milliseconds. */

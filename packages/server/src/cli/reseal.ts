@@ -1,6 +1,7 @@
 import { resealAll } from '../reseal.ts'
 import { createSealedStore } from '../storage/sealed.ts'
-import { type Command, EXIT_FAILED } from './command.ts'
+import type { Command } from './command.ts'
+import { EXIT_FAILED } from './exit-status.ts'
 
 export const commands: Command[] = [
   {

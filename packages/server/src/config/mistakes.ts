@@ -3,9 +3,6 @@ export class Mistake extends Error {
   override readonly name = 'Mistake'
 }
 
-/** sysexits.h `EX_CONFIG`: what the process exits with when a setting is wrong. */
-export const EXIT_CONFIGURATION = 78
-
 /** What stands between the settings and a start; each mistake is one sentence or two with what to do. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'

@@ -1,5 +1,3 @@
-import { join } from 'node:path'
-import type { Config } from '../config.ts'
 import * as database from './database.ts'
 import * as secret from './keyway-secret.ts'
 import * as limits from './limits.ts'
@@ -11,7 +9,7 @@ import * as values from './values.ts'
 export interface Setting<T> {
   /** The text that stands where nothing is set; null where the value follows from other settings or is absent. */
   default: string | null
-  /** What the documentation shows as the default where `default` cannot say it. */
+  /** What the documentation shows as the default where `default` cannot say it; defaults.ts makes it so. */
   defaultMeaning?: string
   meaning: string
   example: string
@@ -224,25 +222,4 @@ export type Values = {
   [Name in SettingName]:
     | ReturnType<(typeof settings)[Name]['parse']>
     | ((typeof settings)[Name]['default'] extends string ? never : undefined)
-}
-
-/** What stands where nothing is set and the default follows from other settings, as `defaultMeaning` says in words. */
-export function derived(
-  given: Values,
-): Pick<Config, 'publicUrl' | 'database' | 'events' | 'supportEmail' | 'verifyUrl' | 'journalDir'> {
-  const { KEYWAY_PORT: port, KEYWAY_DATA_DIR: dataDir } = given
-  const publicUrl = given.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
-  const database = given.KEYWAY_DATABASE_URL ?? { engine: 'sqlite', file: join(dataDir, 'keyway.db') }
-  return {
-    publicUrl,
-    database,
-    events: given.KEYWAY_EVENTS_URL ?? eventsOf(database),
-    supportEmail: given.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
-    verifyUrl: given.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
-    journalDir: given.KEYWAY_JOURNAL_DIR ?? (database.engine === 'sqlite' ? join(dataDir, 'journal') : null),
-  }
-}
-
-function eventsOf(database: Config['database']): Config['events'] {
-  return database.engine === 'postgres' ? { kind: 'postgres', url: database.url } : { kind: 'in-process' }
 }

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { EXIT_CONFIGURATION } from '../../src/config.ts'
+import { EXIT_CONFIGURATION } from '../../src/cli/exit-status.ts'
 import { environment, launcher } from '../support/serve.ts'
 
 const EXAMPLE_SECRET = Buffer.alloc(32, 1).toString('base64')

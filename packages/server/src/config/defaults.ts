@@ -1,0 +1,24 @@
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import type { Values } from './settings.ts'
+
+/** What stands where nothing is set and the default follows from other settings, as `defaultMeaning` says in words. */
+export function derivedDefaults(
+  given: Values,
+): Pick<Config, 'publicUrl' | 'database' | 'events' | 'supportEmail' | 'verifyUrl' | 'journalDir'> {
+  const { KEYWAY_PORT: port, KEYWAY_DATA_DIR: dataDir } = given
+  const publicUrl = given.KEYWAY_PUBLIC_URL ?? new URL(`http://localhost:${port}`).origin
+  const database = given.KEYWAY_DATABASE_URL ?? { engine: 'sqlite', file: join(dataDir, 'keyway.db') }
+  return {
+    publicUrl,
+    database,
+    events: given.KEYWAY_EVENTS_URL ?? eventsOf(database),
+    supportEmail: given.KEYWAY_SUPPORT_EMAIL ?? 'support@localhost',
+    verifyUrl: given.KEYWAY_VERIFY_URL ?? `${publicUrl}/verify`,
+    journalDir: given.KEYWAY_JOURNAL_DIR ?? (database.engine === 'sqlite' ? join(dataDir, 'journal') : null),
+  }
+}
+
+function eventsOf(database: Config['database']): Config['events'] {
+  return database.engine === 'postgres' ? { kind: 'postgres', url: database.url } : { kind: 'in-process' }
+}
