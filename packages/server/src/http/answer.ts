@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { NO_STORE } from '../cache-control.ts'
 
 /** What a handler answers. It becomes a Response in one place, with the headers that every answer has. */
 export interface Answer {
@@ -49,7 +50,7 @@ export function writeAnswer(
 ): void {
   const body = bodyOf(answer)
   const headers = ['X-Request-Id', requestId]
-  if (!answer.headers?.['Cache-Control']) headers.push('Cache-Control', 'no-store')
+  if (!answer.headers?.['Cache-Control']) headers.push('Cache-Control', NO_STORE)
   headers.push(...FIXED_HEADERS)
   if (answer.body !== undefined) headers.push('Content-Type', answer.type ?? JSON_TYPE)
   if (body !== null) headers.push('Content-Length', String(Buffer.byteLength(body as string | Uint8Array)))
@@ -67,7 +68,7 @@ function headersOf(
 ): Record<string, string> {
   const headers: Record<string, string> = {
     'X-Request-Id': requestId,
-    'Cache-Control': 'no-store',
+    'Cache-Control': NO_STORE,
     ...FIXED,
   }
   if (answer.body !== undefined) headers['Content-Type'] = answer.type ?? JSON_TYPE

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Duplex } from 'node:stream'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
+import { NO_STORE } from '../cache-control.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -113,7 +114,7 @@ export function createHttpServer(
       'Content-Type: application/problem+json',
       `Content-Length: ${Buffer.byteLength(body)}`,
       `X-Request-Id: ${requestId}`,
-      'Cache-Control: no-store',
+      `Cache-Control: ${NO_STORE}`,
       'X-Content-Type-Options: nosniff',
       ...(allow ? [`Allow: ${allow}`] : []),
       'Connection: close',

@@ -7,6 +7,8 @@ import type { Messages } from './messages.ts'
 import { frameVerdict } from './rate-limits.ts'
 import type { Renewals } from './renewals.ts'
 
+/** How the limit is said. */
+export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
 /** Of one message, whole. What is larger closes with 1009, which ws does by itself. */
 export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 1024 }
 /** Bounds of the fields, in characters. */

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { encodeMessage } from './frames.ts'
+import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
@@ -46,7 +46,12 @@ export function createMessages(deps: MessagesDeps): Messages {
     if (!sender.allows('agents:send')) {
       sendError(sender, 'insufficient_scope', 'The key lacks the scope agents:send.', id)
     } else if (!frame) {
-      sendError(sender, 'invalid_frame', 'data: is too long or too deep for a frame of 64 KiB.', id)
+      sendError(
+        sender,
+        'invalid_frame',
+        `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`,
+        id,
+      )
     } else if (!registry.mayDeliver(sender.userId, clock.now())) {
       sendError(sender, 'rate_limited', 'Too many deliveries of this account; wait a second.', id)
     } else {
@@ -57,7 +62,7 @@ export function createMessages(deps: MessagesDeps): Messages {
 
   async function sendFromApi(userId: string, to: string, data: Json): Promise<number | null> {
     const frame = encodeMessage({ id: newId(clock.now()), from: 'api', from_key_id: null, data })
-    if (!frame) throw new KeywayError('payload_too_large', 'The message is longer than 64 KiB.')
+    if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
     if (!registry.mayDeliver(userId, clock.now())) {
       throw new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
         retryAfter: 1,

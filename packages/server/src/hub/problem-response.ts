@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode, FieldError, Problem } from '@keyway/sdk/protocol'
+import { NO_STORE } from '../cache-control.ts'
 
 type RefusalCode = Extract<
   ErrorCode,
@@ -77,7 +78,7 @@ export function refuse(socket: Duplex, refused: Refusal, publicUrl: string, requ
   const headers: Record<string, string> = {
     'Content-Type': 'application/problem+json',
     'Content-Length': String(Buffer.byteLength(body)),
-    'Cache-Control': 'no-store',
+    'Cache-Control': NO_STORE,
     'X-Content-Type-Options': 'nosniff',
     'X-Request-Id': requestId,
     Connection: 'close',

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import { NO_STORE } from '../cache-control.ts'
 import { ConfigError } from '../config.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -15,7 +16,7 @@ export async function listenForMetrics(metrics: Metrics, port: number, host: str
     if (!isAsked) return void response.writeHead(404, { 'Content-Type': 'text/plain' }).end('GET /metrics\n')
     try {
       const { type, body } = await metrics.render()
-      response.writeHead(200, { 'Content-Type': type, 'Cache-Control': 'no-store' }).end(body)
+      response.writeHead(200, { 'Content-Type': type, 'Cache-Control': NO_STORE }).end(body)
     } catch {
       response.writeHead(500).end()
     }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Hono } from 'hono'
+import { publicFor } from '../cache-control.ts'
 import type { PageVariables } from './kit.ts'
 import { markFile } from './layout.ts'
 
@@ -17,6 +18,8 @@ export interface Assets {
   script: Asset
   mark: Asset
 }
+
+const YEAR_SECONDS = 31_536_000
 
 /** In this order: what comes later wins. */
 const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'media'].map(
@@ -35,7 +38,7 @@ export function loadAssets(): Assets {
 export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
   for (const { path, type, body } of Object.values<Asset>({ ...assets })) {
     app.get(path, c =>
-      c.body(body, 200, { 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' }),
+      c.body(body, 200, { 'Content-Type': type, 'Cache-Control': `${publicFor(YEAR_SECONDS)}, immutable` }),
     )
   }
 }

@@ -1,4 +1,5 @@
 import { Hono, type Next } from 'hono'
+import { NO_STORE } from '../cache-control.ts'
 import { isLoopbackHost } from '../network.ts'
 import { accountPages } from './account.ts'
 import { agentPages } from './agents.ts'
@@ -42,7 +43,7 @@ const PAGE_HEADERS: [string, string][] = [
   ['Referrer-Policy', 'same-origin'],
   ['Cross-Origin-Opener-Policy', 'same-origin'],
   ['Cross-Origin-Resource-Policy', 'same-origin'],
-  ['Cache-Control', 'no-store'],
+  ['Cache-Control', NO_STORE],
   ['X-Robots-Tag', 'noindex'],
 ]
 

@@ -5,6 +5,7 @@ import { sourceFiles, src } from './source.ts'
 
 /** Folder → the folders (and top-level files) it may import besides itself and the kernel. */
 const KERNEL = [
+  'cache-control',
   'errors',
   'folders',
   'events',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { publicFor } from '../../cache-control.ts'
 import { DOCS_CONTENT_SECURITY_POLICY } from '../docs-page.ts'
 import { type Route, route } from '../route.ts'
 
@@ -29,7 +30,7 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       errors: [],
       handle() {
         openApiText ??= JSON.stringify(openApi())
-        return { status: 200, body: openApiText, headers: { 'Cache-Control': 'public, max-age=60' } }
+        return { status: 200, body: openApiText, headers: { 'Cache-Control': publicFor(60) } }
       },
     }),
     route({

@@ -1,5 +1,6 @@
 import { packSdk } from '@keyway/sdk/pack'
 import { z } from 'zod'
+import { publicFor } from '../../cache-control.ts'
 import { type Route, route } from '../route.ts'
 
 export function sdkRoutes(): Route[] {
@@ -19,7 +20,7 @@ export function sdkRoutes(): Route[] {
       errors: [],
       async handle() {
         sdk ??= packSdk()
-        const headers = { 'Cache-Control': 'public, max-age=60' }
+        const headers = { 'Cache-Control': publicFor(60) }
         return { status: 200, body: new Uint8Array(await sdk), type: 'application/gzip', headers }
       },
     }),
