@@ -1,0 +1,135 @@
+import type { Json } from './hub-protocol.js';
+/** An API key as every call shows it; the whole key is never part of it. */
+export interface ApiKeyObject {
+    id: string;
+    user_id: string;
+    key_prefix: string;
+    name: string | null;
+    app_id: string;
+    scopes: string[];
+    unrestricted: boolean;
+    allowed_networks: string[];
+    status: 'active' | 'expired' | 'revoked';
+    created_at: string;
+    last_used_at: string | null;
+    expires_at: string | null;
+    revoked_at: string | null;
+    replaced_by: string | null;
+}
+/** The one answer that holds the whole key. */
+export interface CreatedApiKey extends ApiKeyObject {
+    key: string;
+}
+export interface AgentTokenAnswer {
+    token: string;
+    agent_id: string;
+    /** Seconds. */
+    expires_in: number;
+}
+export interface UserObject {
+    id: string;
+    email: string;
+    name: string | null;
+    role: 'user' | 'admin';
+    status: 'active' | 'suspended' | 'deleted';
+    created_at: string;
+}
+export interface SendMagicLinkAnswer {
+    status: 'sent';
+    /** Seconds. */
+    expires_in: number;
+    login_id: string;
+}
+export interface SessionAnswer {
+    user: UserObject;
+    access_token: string;
+    token_type: 'Bearer';
+    /** Seconds. */
+    expires_in: number;
+    refresh_token: string;
+    /** Seconds. */
+    refresh_expires_in: number;
+    session_id: string;
+}
+export interface SignInAnswer extends SessionAnswer {
+    is_new_user: boolean;
+}
+export interface SessionObject {
+    id: string;
+    created_at: string;
+    last_used_at: string;
+    expires_at: string;
+    client: string | null;
+    network: string;
+    current: boolean;
+}
+export interface Money {
+    /** Decimal with 2 to 6 places. */
+    amount: string;
+    currency: 'USD';
+}
+export interface ChargeAuthorizationObject {
+    app_id: string;
+    name: string;
+    granted_at: string;
+    revoked_at: string | null;
+}
+export interface AccountObject {
+    user: UserObject;
+    balance: Money;
+    subscription: {
+        plan: string;
+        status: string;
+        started_at: string;
+    };
+    charge_authorizations: ChargeAuthorizationObject[];
+}
+export interface LedgerEntryObject {
+    id: string;
+    kind: string;
+    /** Signed decimal. */
+    amount: string;
+    balance_after: string;
+    app_id: string | null;
+    description: string;
+    created_at: string;
+}
+export interface SecurityEventObject {
+    id: string;
+    type: string;
+    at: string;
+    network: string | null;
+    client: string | null;
+    key_id?: string;
+    session_id?: string;
+}
+export interface AgentConnectionObject {
+    connection_id: string;
+    key_id: string;
+    key_name: string | null;
+    connected_at: string;
+    address: string;
+    client: string | null;
+}
+/** Every list, newest first. */
+export interface Page<Item> {
+    data: Item[];
+    has_more: boolean;
+    next_cursor: string | null;
+}
+/** One entry of `GET /v1/revocations`: what ended before its time. */
+export interface RevocationObject {
+    id: string;
+    kind: 'api_key' | 'session' | 'user';
+    /** The id of the key, session or user. */
+    subject_id: string;
+    /** Its owner. */
+    user_id: string;
+    at: string;
+}
+/** `POST /auth/introspect` (RFC 7662 section 2.2). */
+export type IntrospectionAnswer = {
+    active: false;
+} | ({
+    active: true;
+} & Record<string, Json>);

@@ -1,0 +1,71 @@
+/** The subprotocol that a hub client offers and the hub selects. */
+export declare const HUB_PROTOCOL = "keyway.hub.v1";
+/** A browser cannot set headers on a WebSocket: it offers `bearer.<token>` as a second subprotocol. */
+export declare const HUB_BEARER_PREFIX = "bearer.";
+/** Largest text frame either side may send, in bytes. */
+export declare const HUB_MAX_FRAME_BYTES: number;
+/** The server pings this often. */
+export declare const HUB_HEARTBEAT_SECONDS = 25;
+/** A connection that was silent for this long is dropped. */
+export declare const HUB_SILENCE_SECONDS = 60;
+/** An agent hears `token_expiring` this long before its token ends. */
+export declare const HUB_EXPIRY_NOTICE_SECONDS = 60;
+/** JSON as it travels in `data`. */
+export type Json = null | boolean | number | string | Json[] | {
+    [name: string]: Json;
+};
+export type FrameErrorCode = 'unknown_type' | 'invalid_frame' | 'invalid_token' | 'insufficient_scope' | 'rate_limited';
+/** What an agent may send. */
+export type AgentFrame = {
+    type: 'ping';
+} | {
+    type: 'token';
+    token: string;
+} | {
+    type: 'send';
+    id: string;
+    to: string;
+    data: Json;
+};
+/** What the server sends. */
+export type ServerFrame = {
+    type: 'ready';
+    connection_id: string;
+    agent_id: string;
+    key_id: string;
+    key_name: string | null;
+    scopes: string[];
+    /** RFC 3339. */
+    expires_at: string;
+    /** Seconds. */
+    expires_in: number;
+    heartbeat_seconds: number;
+} | {
+    type: 'pong';
+} | {
+    type: 'token_accepted';
+    expires_at: string;
+    expires_in: number;
+} | {
+    type: 'token_expiring';
+    expires_at: string;
+    expires_in: number;
+} | {
+    type: 'message';
+    id: string;
+    from: string;
+    from_key_id: string | null;
+    data: Json;
+} | {
+    type: 'sent';
+    id: string;
+    delivered: number;
+} | {
+    type: 'draining';
+    close_in_seconds: number;
+} | {
+    type: 'error';
+    code: FrameErrorCode;
+    detail: string;
+    id?: string;
+};

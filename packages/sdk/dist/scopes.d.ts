@@ -1,0 +1,10 @@
+/** What the scopes that Keyway knows allow. Every other scope is the operator's own and grants nothing here. */
+export declare const SCOPES: {
+    readonly 'agent:connect': 'exchange the key for an agent token and connect to the hub';
+    readonly 'agents:send': 'send messages to other connections of the same owner';
+    readonly 'agents:read': 'list the live connections of the same owner';
+    readonly 'account:read': 'read the profile, the balance and the ledger';
+};
+export type KnownScope = keyof typeof SCOPES;
+/** Names that start so are Keyway's: an unknown one is refused. */
+export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'account:', 'keys:'];

@@ -1,0 +1,58 @@
+/** Every `code` an HTTP error can carry. A code is never renamed. */
+export const ERROR_CODES = [
+  'invalid_json',
+  'invalid_request',
+  'magic_link_invalid',
+  'authentication_required',
+  'invalid_token',
+  'invalid_api_key',
+  'api_key_revoked',
+  'api_key_expired',
+  'invalid_refresh_token',
+  'refresh_token_reused',
+  'insufficient_balance',
+  'insufficient_scope',
+  'session_required',
+  'account_suspended',
+  'charge_not_authorized',
+  'network_not_allowed',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'payload_too_large',
+  'unsupported_media_type',
+  'upgrade_required',
+  'key_limit_reached',
+  'idempotency_conflict',
+  'api_key_inactive',
+  'api_key_replaced',
+  'magic_link_expired',
+  'magic_link_used',
+  'rate_limited',
+  'unavailable',
+  'internal_error',
+] as const
+
+export type ErrorCode = (typeof ERROR_CODES)[number]
+
+/** One field of a body or query that was refused. */
+export interface FieldError {
+  field: string
+  message: string
+}
+
+/** The body of every HTTP error (RFC 9457, `application/problem+json`). */
+export interface Problem {
+  type: string
+  title: string
+  status: number
+  detail: string
+  code: ErrorCode
+  request_id: string
+  errors?: FieldError[]
+  /** Seconds. */
+  retry_after?: number
+  window?: 'minute' | 'hour' | 'day'
+  /** With a local inbox: the setting that holds the limit. */
+  setting?: string
+}
