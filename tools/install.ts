@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { MUST_HAVE_ALL } from '../packages/server/test/support/missing-servers.ts'
 
 /** What a test may ask for; `npm ci` of this folder brings all of it. */
 export type Tool = 'attw' | 'axe-core' | 'biome' | 'bun' | 'chromium' | 'playwright-core' | 'publint'
@@ -17,15 +18,15 @@ const LOCK = join(FOLDER, 'node_modules.lock')
 const INSTALL_TIMEOUT_MS = 240_000
 
 /**
- * The path of a tool, installed first when it is missing. Where it cannot be had the test is skipped by name, except
- * with `CI=true`, where that is a failure.
+ * The path of a tool, installed first when it is missing. Where it cannot be had the test is skipped by name, or
+ * fails; see missing-servers.ts.
  *
  * @returns undefined when the test was skipped
  */
 export async function tool(t: TestContext, name: Tool): Promise<string | undefined> {
   const path = await findOrInstall(name)
   if (path) return path
-  if (process.env.CI === 'true') throw new Error(`${name} cannot be installed: run npm ci in tools/.`)
+  if (MUST_HAVE_ALL) throw new Error(`${name} cannot be installed: run npm ci in tools/.`)
   t.skip(`${name} cannot be had here (npm ci in tools/ failed)`)
   return undefined
 }

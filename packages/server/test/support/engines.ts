@@ -6,6 +6,7 @@ import { createLog, type Log } from '../../src/log.ts'
 import { createSecrets, type Secrets } from '../../src/secrets.ts'
 import { createStorage, type DatabaseStorage, type StorageConfig } from '../../src/storage/database.ts'
 import { createTestClock, type TestClock } from './clock.ts'
+import { skipWithout } from './missing-servers.ts'
 import { createDatabase, findPostgresBinaries, POSTGRES_URL_VARIABLE } from './postgres.ts'
 import { quickFolder } from './quick-folder.ts'
 
@@ -23,15 +24,15 @@ export interface TestStorage {
   close(): Promise<void>
 }
 
-/** One `describe` per engine. Without PostgreSQL its half is skipped by name, except on CI, where it fails. */
+/** One `describe` per engine. Without PostgreSQL its half is skipped by name; see missing-servers.ts. */
 export function forEachEngine(define: (engine: EngineName) => void): void {
   describe('on sqlite', () => define('sqlite'))
   describe('on postgres', { skip: postgresMissing() }, () => define('postgres'))
 }
 
 export function postgresMissing(): string | false {
-  if (process.env[POSTGRES_URL_VARIABLE] || findPostgresBinaries() || process.env.CI) return false
-  return 'PostgreSQL is not installed here'
+  const isThere = Boolean(process.env[POSTGRES_URL_VARIABLE] || findPostgresBinaries())
+  return skipWithout(isThere, 'PostgreSQL is not installed here')
 }
 
 /** A fresh, empty, migrated database, closed after the test. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { skipWithout } from './missing-servers.ts'
 import { freePort } from './serve.ts'
 
 export interface TestRedis {
@@ -18,9 +19,9 @@ function findServer(): string | null {
   return ['redis-server', 'valkey-server'].find(name => spawnSync(name, ['--version']).status === 0) ?? null
 }
 
-/** Why the tests of Redis are skipped here. Never on CI, where they fail instead. */
+/** Why the tests of Redis are skipped here; see missing-servers.ts. */
 export function redisMissing(): string | false {
-  return findServer() || process.env.CI ? false : 'neither redis-server nor valkey-server is installed here'
+  return skipWithout(findServer() !== null, 'neither redis-server nor valkey-server is installed here')
 }
 
 /** A server of our own, without files, gone after the test. */
