@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import { requiresStartTls } from '../mail/starttls.ts'
 import { isLoopbackHost } from '../network.ts'
 import { Mistake } from './mistakes.ts'
 import type { Values } from './settings.ts'
@@ -36,8 +37,7 @@ function smtp(text: string): Config['mail'] {
     host,
     port: url.port ? Number(url.port) : secure ? 465 : 587,
     secure,
-    // A password that is sent before STARTTLS, or to whoever stripped it, is given away.
-    requireTls: !secure && !isLoopbackHost(url.hostname) && url.searchParams.get('tls') !== 'off',
+    requireTls: requiresStartTls(url),
     user: url.username ? decoded(url.username) : null,
     password: url.password ? decoded(url.password) : null,
   }

@@ -4,18 +4,10 @@ import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
+import { createAdmission } from './admission.ts'
 import { AgentConnection, type HubSocket } from './agent-connection.ts'
-import {
-  type Ending,
-  GOING_AWAY,
-  MAX_BUFFERED_BYTES,
-  RATE_LIMITED,
-  refusalOfHandshake,
-  refusalOfKey,
-  refusalOfScopes,
-  SLOW_CONSUMER,
-} from './close-codes.ts'
-import { createReceiveFrame, readyFrame } from './frames.ts'
+import { type Ending, GOING_AWAY, MAX_BUFFERED_BYTES, RATE_LIMITED, SLOW_CONSUMER } from './close-codes.ts'
+import { createReceiveFrame } from './frames.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import { createMessages, type Messages } from './messages.ts'
@@ -40,7 +32,7 @@ export interface ConnectionsDeps {
 }
 
 export interface Connections {
-  /** Accepts an upgraded socket: registers it first, asks about its key second, says `ready` third. */
+  /** Takes an upgraded socket, which admission.ts lets in or closes. */
   take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
   messages: Messages
   /** Closes connections of the user on this node that `target` names (an id or a key's id); returns how many. */
@@ -54,11 +46,12 @@ export interface Connections {
 }
 
 export function createConnections(deps: ConnectionsDeps): Connections {
-  const { clock, log, registry, standings, presence, revocations } = deps
+  const { clock, log, registry, presence } = deps
   const sockets = new Set<HubSocket>()
   const renewals = createRenewals({ ...deps, send, sendError })
   const messages = createMessages({ ...deps, send, sendError, writeBytes })
   const receive = createReceiveFrame({ clock, renewals, messages, send, sendError, end })
+  const admission = createAdmission({ ...deps, renewals, send, end })
   const beat = createHeartbeat({ ...deps, renewals, end, forget })
 
   return { take, messages, disconnect, end, send, beat, sockets }
@@ -68,8 +61,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('error', ignore) // ws closes by itself, with 1002, 1007 or 1009
     socket.on('close', onClose)
     const now = clock.now()
-    const isFull = claims !== null && registry.countOf(claims.agentId) >= deps.maxConnectionsPerUser
-    const refused = refusalOfHandshake(claims, revocations.canSee(now), isFull)
+    const refused = admission.refusalOf(claims, now)
     if (!claims || refused) {
       socket.close(refused?.code, refused?.reason)
       return
@@ -78,25 +70,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('message', onMessage)
     socket.on('ping', onPing)
     socket.on('pong', onPong)
-    registry.add(connection, now)
-    void admit(connection)
-  }
-
-  /** The connection is registered already, so an ending that lands while the question is under way finds it. */
-  async function admit(connection: AgentConnection): Promise<void> {
-    const standing = await standings.askFor(connection, connection.keyId)
-    if (connection.state !== 'pending') return
-    const now = clock.now()
-    const refused = refusalOfKey(standing, connection, now) ?? refusalOfScopes(connection)
-    if (refused) {
-      end(connection, refused)
-      return
-    }
-    connection.accept(standing!)
-    connection.state = 'open'
-    send(connection, readyFrame(connection, now))
-    presence.came(connection)
-    renewals.noticeExpiry(connection, now)
+    void admission.admit(connection)
   }
 
   function onClose(this: WebSocket): void {
