@@ -4,7 +4,6 @@ import { openSync, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { basename, join, relative } from 'node:path'
 import { inspect } from 'node:util'
-import { threadId } from 'node:worker_threads'
 import { observeModules } from './observed-modules.ts'
 
 /*
@@ -46,7 +45,7 @@ export function startRecording(folder: string): void {
 }
 
 function openJournal(folder: string): Journal {
-  const name = join(folder, `${process.pid}.${threadId}.${process.hrtime.bigint().toString(36)}`)
+  const name = join(folder, `${process.pid}.${process.hrtime.bigint().toString(36)}`)
   const output = openSync(`${name}.output`, 'a', 0o600)
   const secrets = openSync(`${name}.secrets`, 'a', 0o600)
   const head = `${PROGRAM}${programName(process.argv)}\n`
