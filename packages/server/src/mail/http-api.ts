@@ -1,6 +1,7 @@
 import { SECOND } from '../clock.ts'
 import { type Mail, type Mailer, MailRejected } from '../outbox/outbox.ts'
-import { AUTOMATIC_HEADERS, domainOf, formatSender, type Sender } from './sender.ts'
+import { AUTOMATIC_HEADERS } from './auto-submitted.ts'
+import { domainOf, formatSender, type Sender } from './sender.ts'
 
 const RESEND = 'https://api.resend.com'
 const POSTMARK = 'https://api.postmarkapp.com'

@@ -1,6 +1,7 @@
 import { createTransport, type SendMailOptions } from 'nodemailer'
 import type { Mail } from '../outbox/outbox.ts'
-import { AUTOMATIC_HEADERS, domainOf, type Sender } from './sender.ts'
+import { AUTOMATIC_HEADERS } from './auto-submitted.ts'
+import { domainOf, type Sender } from './sender.ts'
 
 /** A written mail as the library takes it. Header and envelope name the same one recipient. */
 export function toMessage(mail: Mail, from: Sender): SendMailOptions {

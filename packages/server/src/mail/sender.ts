@@ -8,12 +8,6 @@ export function domainOf(sender: Sender): string {
   return sender.address.slice(sender.address.lastIndexOf('@') + 1)
 }
 
-/** RFC 3834, and what Exchange obeys instead: nobody's absence note shall answer. */
-export const AUTOMATIC_HEADERS = {
-  'Auto-Submitted': 'auto-generated',
-  'X-Auto-Response-Suppress': 'All',
-}
-
 /** `"Keyway" <no-reply@example.com>`, RFC 5322 section 3.4; the name comes from the operator, not from a user. */
 export function formatSender({ name, address }: Sender): string {
   const quoted = name.replace(/[\r\n]+/g, ' ').replace(/["\\]/g, '\\$&')
