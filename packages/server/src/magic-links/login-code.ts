@@ -8,6 +8,12 @@ export const LOGIN_CODE_DIGITS = 8
 /** Codes, right or wrong, that may be tried on one link; after them only the link itself works. */
 export const MAX_CODE_TRIES = 5
 
+const LOGIN_CODE = new RegExp(`^\\d{${LOGIN_CODE_DIGITS}}$`)
+
+export function isLoginCode(text: string): boolean {
+  return LOGIN_CODE.test(text)
+}
+
 /** Eight digits, each of the hundred million texts as likely as any other. */
 export function generateCode(): string {
   return String(randomInt(10 ** LOGIN_CODE_DIGITS)).padStart(LOGIN_CODE_DIGITS, '0')

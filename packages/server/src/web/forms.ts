@@ -55,7 +55,8 @@ async function readBody(c: Context): Promise<string> {
   let size = 0
   for await (const chunk of c.req.raw.body ?? []) {
     size += chunk.byteLength
-    if (size > MAX_FORM_BYTES) throw new KeywayError('payload_too_large', 'The form is larger than 16 KiB.')
+    if (size > MAX_FORM_BYTES)
+      throw new KeywayError('payload_too_large', `The form is larger than ${MAX_FORM_BYTES / 1024} KiB.`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()

@@ -1,6 +1,4 @@
 import { Hono, type Next } from 'hono'
-import { NO_STORE } from '../cache-control.ts'
-import { isLoopbackHost } from '../network.ts'
 import { accountPages } from './account.ts'
 import { agentPages } from './agents.ts'
 import { type Assets, loadAssets, serveAssets } from './assets.ts'
@@ -18,47 +16,12 @@ import {
 } from './kit.ts'
 import { page } from './layout.ts'
 import { methodNotAllowed, notFound, renderProblem, wantsHtml, wantsJson } from './problem.ts'
+import { pageHeaders } from './security-headers.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 import { createStreams } from './streams.ts'
 import { verifyPages } from './verify.ts'
 import { isNotice, words } from './words.ts'
-
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "style-src 'self'",
-  "script-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "frame-src 'self'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
-
-const PAGE_HEADERS: [string, string][] = [
-  ['Content-Security-Policy', CONTENT_SECURITY_POLICY],
-  ['X-Content-Type-Options', 'nosniff'],
-  ['X-Frame-Options', 'DENY'],
-  ['Referrer-Policy', 'same-origin'],
-  ['Cross-Origin-Opener-Policy', 'same-origin'],
-  ['Cross-Origin-Resource-Policy', 'same-origin'],
-  ['Cache-Control', NO_STORE],
-  ['X-Robots-Tag', 'noindex'],
-]
-
-/**
- * Two years of https only, for browsers that came by https once. Not on loopback, where it would take plain http from
- * every other program of the machine.
- */
-const STRICT_TRANSPORT: [string, string] = ['Strict-Transport-Security', 'max-age=63072000']
-
-function pageHeaders(publicUrl: string): [string, string][] {
-  const { protocol, hostname } = new URL(publicUrl)
-  return protocol === 'https:' && !isLoopbackHost(hostname)
-    ? [...PAGE_HEADERS, STRICT_TRANSPORT]
-    : PAGE_HEADERS
-}
 
 /** The web pages: a client of the same verbs as the API, with a session cookie of their own. */
 export function createPages(services: PageServices & RequestFacts): Hono<PageVariables> {

@@ -2,6 +2,7 @@ import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { DEFAULT_APP_ID, isAppId } from '../apps/app.ts'
 import { KeywayError } from '../errors.ts'
+import { isLoginCode } from '../magic-links/login-code.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import type { AskedLink } from './cookies.ts'
@@ -80,7 +81,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   const asked = kit.cookies.askedLinks(c).find(link => link.loginId === form.get('login_id'))
   if (!asked) return c.redirect('/sign-in', 303)
   const code = (form.get('code') ?? '').replace(/[\s-]/g, '')
-  if (!/^\d{8}$/.test(code)) return renderCheckMail(kit, c, asked, { problem: words.checkMail.badCode }, 400)
+  if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { problem: words.checkMail.badCode }, 400)
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
     const proof = { loginId: asked.loginId, code, email: asked.email }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DEFAULT_APP_ID } from '../../apps/app.ts'
 import { invalidRequest } from '../../errors.ts'
-import { LOGIN_CODE_DIGITS } from '../../magic-links/login-code.ts'
+import { isLoginCode, LOGIN_CODE_DIGITS } from '../../magic-links/login-code.ts'
 import { MAGIC_LINK_LIFETIME_SECONDS } from '../../magic-links/magic-link.ts'
 import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
 import { ok } from '../answer.ts'
@@ -12,7 +12,6 @@ import { appId, email, optional, text } from '../validation.ts'
 import { sessionAnswer } from './sessions.ts'
 
 const LINK_TOKEN = /^[A-Za-z0-9_-]{43}$/
-const CODE = new RegExp(`^\\d{${LOGIN_CODE_DIGITS}}$`)
 const EXAMPLE_TOKEN = 'Jx3v0b9c1Qm7Rk2sT8uW4yZ6aB5dE0fG1hI2jK3lM4n'
 
 const sendBody = z.object({ email, app_id: optional(appId) })
@@ -20,12 +19,9 @@ const sendBody = z.object({ email, app_id: optional(appId) })
 const token = text("the link's token, 43 characters", EXAMPLE_TOKEN).refine(value => LINK_TOKEN.test(value), {
   error: `must be the link's token, 43 characters, for example "${EXAMPLE_TOKEN}"`,
 })
-const code = text(`the mail's code, ${LOGIN_CODE_DIGITS} digits`, '12345678').refine(
-  value => CODE.test(value),
-  {
-    error: `must be the mail's code, ${LOGIN_CODE_DIGITS} digits, for example "12345678"`,
-  },
-)
+const code = text(`the mail's code, ${LOGIN_CODE_DIGITS} digits`, '12345678').refine(isLoginCode, {
+  error: `must be the mail's code, ${LOGIN_CODE_DIGITS} digits, for example "12345678"`,
+})
 const loginId = text('the login_id that sending answered', answers.OTHER_ID)
 
 const verifyBody = z
