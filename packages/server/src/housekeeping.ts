@@ -1,6 +1,7 @@
 import { type Clock, DAY, HOUR, MINUTE } from './clock.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
 import type { Log } from './log.ts'
+import { INBOX_KEPT_FOR } from './mail/inbox.ts'
 import type { Store } from './store.ts'
 
 /** What is kept for how long after it came to its end. The contract, section 10, promises these. */
@@ -8,7 +9,7 @@ export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
   settledMail: 7 * DAY,
-  inboxMail: DAY,
+  inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
   idempotencyKeys: DAY,
   securityEvents: 400 * DAY,

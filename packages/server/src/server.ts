@@ -1,11 +1,10 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import { type AddressInfo, createServer as createProbe } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
 import { USE_FLUSH_INTERVAL } from './api-keys/last-used.ts'
 import { createCharges } from './billing/charges.ts'
 import { MINUTE } from './clock.ts'
-import { type Config, ConfigError } from './config.ts'
+import type { Config } from './config.ts'
 import { createRevocations } from './endings/revocation-feed.ts'
 import { checkHealth } from './health.ts'
 import { createHousekeeping } from './housekeeping.ts'
@@ -13,6 +12,7 @@ import { createApp } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import { createHttpServer } from './http/http-server.ts'
+import { listen, withFreePort } from './http/listen.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
 import { newId } from './ids.ts'
@@ -114,17 +114,6 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   }
 }
 
-/** With port 0 the system picks one; links and tokens must name it, so it is known before anything else. */
-async function withFreePort(config: Config): Promise<Config> {
-  const probe = createProbe().listen(0, config.host)
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  const renamed = (url: string) => url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
-  return { ...config, port, publicUrl: renamed(config.publicUrl), verifyUrl: renamed(config.verifyUrl) }
-}
-
 async function startHub(services: Services, nodeId: string): Promise<Hub> {
   const { config, storage, clock, log, agentTokens, apiKeys } = services
   const hub = createHub({
@@ -200,23 +189,6 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
     hub.handleUpgrade(request, socket, head, callers.of(request)),
   )
   return server
-}
-
-async function listen(server: Server, { host, port }: Config): Promise<void> {
-  server.listen(port, host)
-  try {
-    await once(server, 'listening')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') {
-      throw new ConfigError([
-        `Port ${port} on ${host} is taken. Stop what listens there, or set KEYWAY_PORT=8081.`,
-      ])
-    }
-    throw new ConfigError([
-      `Keyway cannot listen on ${host}:${port} (${code}). Check KEYWAY_HOST and KEYWAY_PORT.`,
-    ])
-  }
 }
 
 function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {

@@ -3,6 +3,7 @@ import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
+import { MAX_BODY_BYTES } from './body.ts'
 import { type Challenge, challengeFor } from './www-authenticate.ts'
 
 export interface ErrorKind {
@@ -10,6 +11,11 @@ export interface ErrorKind {
   title: string
   /** What whoever meets it does next; `GET /errors/{code}` shows it. */
   help: string
+}
+
+/** What is nowhere, and what is somebody else's: both alike. */
+export function notFound(): KeywayError {
+  return new KeywayError('not_found', 'There is nothing here, or it is not yours. /docs lists what there is.')
 }
 
 /** Every code and its answer. A code that is missing here does not compile. */
@@ -108,7 +114,7 @@ export const ERROR_KINDS: Record<ErrorCode, ErrorKind> = {
   payload_too_large: {
     status: 413,
     title: 'The body is too large',
-    help: 'A request body has at most 16 KiB.',
+    help: `A request body has at most ${MAX_BODY_BYTES / 1024} KiB.`,
   },
   unsupported_media_type: {
     status: 415,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { z } from 'zod'
-import { KeywayError } from '../errors.ts'
+import type { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Answer } from './answer.ts'
 import type { Access, Principal, PrincipalOf } from './authenticate.ts'
@@ -73,10 +73,6 @@ export function route<
 
 export function paramNames(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(match => match[1]!)
-}
-
-export function notFound(): KeywayError {
-  return new KeywayError('not_found', 'There is nothing here, or it is not yours. /docs lists what there is.')
 }
 
 export type { Principal }

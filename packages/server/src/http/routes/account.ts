@@ -1,15 +1,16 @@
-import type { AccountObject, ChargeAuthorizationObject, LedgerEntryObject } from '@keyway/sdk/protocol'
+import type { AccountObject, ChargeAuthorizationObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import type { Account } from '../../billing/accounts.ts'
 import type { ChargeAuthorization } from '../../billing/charge-authorizations.ts'
-import type { LedgerEntry } from '../../billing/ledger.ts'
 import { CURRENCY, formatMoney } from '../../billing/money.ts'
 import { toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../../users/user.ts'
 import { ok } from '../answer.ts'
+import { notFound } from '../errors.ts'
+import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
-import { notFound, type Route, route } from '../route.ts'
+import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { userObject } from '../user-object.ts'
 import { name, nameOrNone, optional, pageQuery } from '../validation.ts'
@@ -141,17 +142,5 @@ function chargeAuthorizationObject(authorization: ChargeAuthorization): ChargeAu
     name: authorization.name,
     granted_at: toRfc3339(authorization.grantedAt),
     revoked_at: toRfc3339OrNull(authorization.revokedAt),
-  }
-}
-
-export function ledgerEntryObject(entry: LedgerEntry): LedgerEntryObject {
-  return {
-    id: entry.id,
-    kind: entry.kind,
-    amount: formatMoney(entry.amount),
-    balance_after: formatMoney(entry.balanceAfter),
-    app_id: entry.appId,
-    description: entry.description,
-    created_at: toRfc3339(entry.createdAt),
   }
 }

@@ -1,8 +1,8 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { type Answer, ok } from '../answer.ts'
-import { ERROR_KINDS } from '../errors.ts'
-import { notFound, type Route, route } from '../route.ts'
+import { ERROR_KINDS, notFound } from '../errors.ts'
+import { type Route, route } from '../route.ts'
 
 const explanation = z.strictObject({
   code: z.enum(ERROR_CODES),

@@ -1,8 +1,9 @@
 import { KeywayError } from '../../errors.ts'
 import type { HookProvider } from '../../outbox/suppression.ts'
 import { NO_CONTENT } from '../answer.ts'
-import { readBytes } from '../request.ts'
-import { notFound, type Route, route } from '../route.ts'
+import { readBytes } from '../body.ts'
+import { notFound } from '../errors.ts'
+import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 
 /** A provider may quote a whole mail in its report. */

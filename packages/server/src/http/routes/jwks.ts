@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { publicFor } from '../../cache-control.ts'
+import { JWKS_MAX_AGE_SECONDS } from '../../signing-keys/signing-keys.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-
-/** Seconds; half of the minute by which a signing key is published before it is used. */
-const JWKS_MAX_AGE = 30
 
 const jwk = z.strictObject({
   kty: z.literal('OKP'),
@@ -50,7 +48,7 @@ export function jwksRoutes({ signingKeys }: Pick<HttpServices, 'signingKeys'>): 
       handle({ incoming }) {
         const body = JSON.stringify(signingKeys.jwks())
         const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
-        const headers = { 'Cache-Control': publicFor(JWKS_MAX_AGE), ETag: etag }
+        const headers = { 'Cache-Control': publicFor(JWKS_MAX_AGE_SECONDS), ETag: etag }
         const isKnown = incoming.headers['if-none-match']?.split(',').some(known => known.trim() === etag)
         return isKnown ? { status: 304, headers } : { status: 200, body, headers }
       },

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { notFound, type Route, route } from '../route.ts'
+import { notFound } from '../errors.ts'
+import { type Route, route } from '../route.ts'
 
 export interface MetricsOptions {
   metrics?: { render(): Promise<{ type: string; body: string }> }

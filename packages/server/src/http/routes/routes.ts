@@ -5,7 +5,7 @@ import type { HttpServices } from '../services.ts'
 import { accountRoutes } from './account.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
-import { appRoutes } from './apps.ts'
+import { chargeRoutes } from './charges.ts'
 import { type DocsOptions, docsRoutes } from './docs.ts'
 import { errorRoutes } from './errors.ts'
 import { type HealthOptions, healthRoutes } from './health.ts'
@@ -14,6 +14,7 @@ import { hubRoutes } from './hub.ts'
 import { jwksRoutes } from './jwks.ts'
 import { magicLinkRoutes } from './magic-links.ts'
 import { type MetricsOptions, metricsRoutes } from './metrics.ts'
+import { revocationRoutes } from './revocations.ts'
 import { type RootOptions, rootRoutes } from './root.ts'
 import { sdkRoutes } from './sdk.ts'
 import { securityEventRoutes } from './security-events.ts'
@@ -70,7 +71,8 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...securityEventRoutes(services),
     ...sessionRoutes(services, lifetimes),
     ...agentRoutes(services),
-    ...appRoutes(services),
+    ...chargeRoutes(services),
+    ...revocationRoutes(services),
     ...hookRoutes(services),
   ]
 }

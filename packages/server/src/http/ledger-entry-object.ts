@@ -1,0 +1,17 @@
+import type { LedgerEntryObject } from '@keyway/sdk/protocol'
+import type { LedgerEntry } from '../billing/ledger.ts'
+import { formatMoney } from '../billing/money.ts'
+import { toRfc3339 } from '../clock.ts'
+
+/** What moved a balance, as the ledger and the charge itself show it. */
+export function ledgerEntryObject(entry: LedgerEntry): LedgerEntryObject {
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    amount: formatMoney(entry.amount),
+    balance_after: formatMoney(entry.balanceAfter),
+    app_id: entry.appId,
+    description: entry.description,
+    created_at: toRfc3339(entry.createdAt),
+  }
+}

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { parseAmount } from '../../billing/money.ts'
+import { KeywayError } from '../../errors.ts'
+import { parseId } from '../../ids.ts'
+import { created } from '../answer.ts'
+import { ledgerEntryObject } from '../ledger-entry-object.ts'
+import * as answers from '../openapi-schemas.ts'
+import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
+import { text } from '../validation.ts'
+
+const MAX_DESCRIPTION_LENGTH = 200
+const AMOUNT = 'a positive decimal text with at most 6 places'
+
+const chargeBody = z.object({
+  user_id: text("a user's id", answers.EXAMPLE_ID),
+  amount: text(AMOUNT, '0.25').transform((value, context) => {
+    const amount = parseAmount(value)
+    if (amount !== null) return amount
+    context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "0.25"` })
+    return z.NEVER
+  }),
+  description: text('what it is for', '1000 messages', { min: 1, max: MAX_DESCRIPTION_LENGTH }),
+})
+
+export function chargeRoutes({ charges }: Pick<HttpServices, 'charges'>): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/charges',
+      operation: 'createCharge',
+      tag: 'Apps',
+      summary: "Charge a user's balance",
+      description:
+        'Needs the authorisation of the user. The same Idempotency-Key and body again get the same answer for 24 hours.',
+      access: 'app',
+      body: chargeBody,
+      example: { user_id: answers.EXAMPLE_ID, amount: '0.25', description: '1000 messages' },
+      idempotencyKey: 'required',
+      answers: [
+        {
+          status: 201,
+          description: 'The ledger entry.',
+          schema: answers.ledgerEntry,
+          example: answers.ledgerEntryExample,
+        },
+      ],
+      errors: ['insufficient_balance', 'charge_not_authorized', 'idempotency_conflict'],
+      async handle({ principal, body, idempotencyKey }) {
+        // What is no id names no user, and that is answered as a user who never authorised the app.
+        const userId = parseId(body.user_id)
+        if (!userId)
+          throw new KeywayError('charge_not_authorized', 'This user has not authorised this app to charge.')
+        const wanted = { userId, amount: body.amount, description: body.description }
+        return created(ledgerEntryObject(await charges.charge(principal, wanted, idempotencyKey!)))
+      },
+    }),
+  ]
+}
