@@ -13,6 +13,7 @@ import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import { createHttpServer } from './http/http-server.ts'
 import { listen, withFreePort } from './http/listen.ts'
+import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
 import { newId } from './ids.ts'
@@ -22,6 +23,7 @@ import { createMailHooks } from './mail/hooks/mail-hooks.ts'
 import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
+import { DRAIN_MAIL_MS } from './outbox/deliverer.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
 import { VERSION } from './version.ts'
@@ -35,9 +37,6 @@ const RELEASE_MAIL_EVERY = 3_000
 const MAX_DEAD_NODES = 1000
 /** Warnings are counted in days; this is how late one may be. */
 const WARN_OF_EXPIRY_EVERY = 10 * MINUTE
-/** Agents have this long to connect elsewhere before their connections close with 1012. */
-const DRAIN_AGENTS_MS = 5_000
-const DRAIN_MAIL_MS = 3_000
 
 export interface RunningServer extends AsyncDisposable {
   readonly url: string

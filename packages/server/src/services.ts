@@ -10,6 +10,7 @@ import { type Config, ConfigError } from './config.ts'
 import { whyNotWritable } from './folders.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
+import { printedLink } from './mail/inbox.ts'
 import { createMailer } from './mail/mailer.ts'
 import { createMailWriter } from './mail/templates/mail-writer.ts'
 import { createDeliverer } from './outbox/deliverer.ts'
@@ -142,8 +143,7 @@ export function createMail(services: Services, announce?: (line: string) => void
   const mailer = createMailer(config.mail, {
     ...services,
     from: config.mailFrom,
-    announce: ({ to, link, code }) =>
-      announce?.(`Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`),
+    announce: mail => announce?.(printedLink(mail)),
   })
   const write = createMailWriter({
     productName: config.mailFrom.name,

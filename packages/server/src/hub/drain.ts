@@ -5,6 +5,8 @@ import { RESTARTING } from './close-codes.ts'
 import type { Connections } from './connections.ts'
 import type { Registry } from './registry.ts'
 
+/** Agents have this long to connect elsewhere before their connections close with 1012. */
+export const DRAIN_AGENTS_MS = 5 * SECOND
 /** Of a drain, kept for the closing handshakes. */
 const CLOSING_MS = SECOND
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Json } from '@keyway/sdk/protocol'
-import { type Clock, type Instant, SECOND } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import type { Event, Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
@@ -13,11 +13,10 @@ import { createRelay } from './node-relay.ts'
 import { createPresence } from './presence.ts'
 import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
 import { Registry } from './registry.ts'
-import { createRevocations } from './revocations.ts'
+import { createRevocations, SWEEP_MS } from './revocations.ts'
 import { createStandingQuestions } from './standing-questions.ts'
 
 const TICK_MS = 500
-const SWEEP_MS = SECOND
 
 export interface HubHealth {
   /** False: this node cannot confirm revocations now, and holds nobody. */

@@ -6,6 +6,8 @@ import type { HubQuestions } from './hub-questions.ts'
 import type { Registry } from './registry.ts'
 import type { StandingQuestions } from './standing-questions.ts'
 
+/** How often a node looks: what only the database tells of (a lost event, a command beside a server) is seen by then. */
+export const SWEEP_MS = SECOND
 /** How far back each look reads: a transaction lands later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE
 /** A node that had no successful look for this long cannot say that its keys still stand. */

@@ -18,12 +18,19 @@ export interface InboxDeps {
 }
 
 /** Told once of every link that came in; `serve` prints it. */
-export type Announce = (mail: {
+export type Announce = (mail: LinkMail) => void
+
+interface LinkMail {
   to: EmailAddress
   subject: string
   link: string
   code: string | null
-}) => void
+}
+
+/** The line on standard output. */
+export function printedLink({ to, link, code }: Pick<LinkMail, 'to' | 'link' | 'code'>): string {
+  return `Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`
+}
 
 /** Keeps mail in this service's own database, sealed, instead of sending it: for development. */
 export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: Announce }): Mailer {

@@ -11,6 +11,8 @@ export const LEASE = 2 * MINUTE
 const LONGEST_SLEEP = 5 * SECOND
 /** For so long after the answer to a lease was lost, what it leased may still come to light. */
 const SUSPICION = 30 * SECOND
+/** How long deliveries that are under way may take when the process ends. */
+export const DRAIN_MAIL_MS = 3 * SECOND
 /** What `stop` keeps back for giving leases back. */
 const HAND_BACK = 500
 
