@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { wantsPage } from './accept.ts'
 import { isLoopbackName } from './caller.ts'
-import { wantsPage } from './request.ts'
 
 /**
  * On this machine the service has several names, and cookies and WebSocket origins belong to one of them: a page

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { isAppId } from '../apps/app.ts'
 import { parseId } from '../ids.ts'
 import { notFound } from './errors.ts'
@@ -14,9 +13,4 @@ export function readParams(names: readonly string[], given: (name: string) => st
     params[name] = known
   }
   return params
-}
-
-/** Whether a browser asks for something to show. */
-export function wantsPage({ headers }: IncomingMessage): boolean {
-  return headers.accept?.includes('text/html') ?? false
 }
