@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { makeFolder } from '../folders.ts'
 import type { Log } from '../log.ts'
@@ -8,7 +8,7 @@ import { createListeners } from './listeners.ts'
 import { toReadError, toStartError } from './sqlite-errors.ts'
 import { createGroupCommit } from './sqlite-group-commit.ts'
 import { snapshotOf } from './sqlite-snapshot.ts'
-import { toSqliteValues } from './sqlite-values.ts'
+import { type SqliteValue, toSqliteValues } from './sqlite-values.ts'
 import { startWriter, type Writer } from './sqlite-writer-client.ts'
 
 /** Kysely would send one statement at a time; the writer's own queue is there to take many. */
@@ -102,33 +102,56 @@ const MAX_STATEMENTS = 500
 
 function openReader(file: string): Reader {
   const database = new DatabaseSync(file, { readOnly: true, timeout: 1000 })
-  const statements = new Map<string, StatementSync>()
-  const lookUps = new Map<LookUp, StatementSync>()
+  const statements = new Map<string, Query>()
+  const lookUps = new Map<LookUp, Query>()
   const prepare = (sql: string) => {
     let statement = statements.get(sql)
     if (!statement) {
       if (statements.size >= MAX_STATEMENTS) statements.clear()
-      statement = database.prepare(sql)
+      statement = prepareQuery(database, sql)
       statements.set(sql, statement)
     }
     return statement
   }
   return {
     async execute(sql, parameters): Promise<Result> {
-      return answering(() => ({ rows: prepare(sql).all(...toSqliteValues(parameters)), changes: 0 }))
+      return answering(() => ({ rows: prepare(sql)(toSqliteValues(parameters)), changes: 0 }))
     },
     first(what, key) {
       return answering(() => {
-        let statement = lookUps.get(what)
-        if (!statement) {
-          statement = database.prepare(`${what.select} where ${what.column} = ?`)
-          lookUps.set(what, statement)
+        let lookUp = lookUps.get(what)
+        if (!lookUp) {
+          lookUp = prepareQuery(database, `${what.select} where ${what.column} = ?`)
+          lookUps.set(what, lookUp)
         }
-        return statement.get(key)
+        return lookUp([key])[0]
       })
     },
     close: () => database.close(),
   }
+}
+
+type Query = (parameters: SqliteValue[]) => Record<string, unknown>[]
+
+/**
+ * A row that Node builds as an object leaves 72 bytes in the old generation, which only a full collection takes away;
+ * at ten thousand exchanges a second that is one every few seconds, and a delay of 20 ms with each. So rows come as
+ * arrays and become objects here, which is not slower.
+ */
+function prepareQuery(database: DatabaseSync, sql: string): Query {
+  const statement = database.prepare(sql)
+  const names = statement.columns().map(({ name }) => name)
+  statement.setReturnArrays(true)
+  return parameters => {
+    const rows = statement.all(...parameters) as unknown as SqliteValue[][]
+    return rows.map(values => toRow(names, values))
+  }
+}
+
+function toRow(names: readonly string[], values: readonly SqliteValue[]): Record<string, unknown> {
+  const row: Record<string, unknown> = {}
+  for (let index = 0; index < names.length; index++) row[names[index]!] = values[index]
+  return row
 }
 
 function answering<Value>(read: () => Value): Value {
