@@ -4,12 +4,6 @@ export declare const HUB_PROTOCOL = "keyway.hub.v1";
 export declare const HUB_BEARER_PREFIX = "bearer.";
 /** Largest text frame either side may send, in bytes. */
 export declare const HUB_MAX_FRAME_BYTES: number;
-/** The server pings this often. */
-export declare const HUB_HEARTBEAT_SECONDS = 25;
-/** A connection that was silent for this long is dropped. */
-export declare const HUB_SILENCE_SECONDS = 60;
-/** An agent hears `token_expiring` this long before its token ends. */
-export declare const HUB_EXPIRY_NOTICE_SECONDS = 60;
 /** JSON as it travels in `data`. */
 export type Json = null | boolean | number | string | Json[] | {
     [name: string]: Json;

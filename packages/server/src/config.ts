@@ -1,5 +1,5 @@
 import { databaseMistakes } from './config/database.ts'
-import { derivedDefaults } from './config/defaults.ts'
+import { derivedDefaults } from './config/derived-defaults.ts'
 import { type Environment, readSettings } from './config/environment.ts'
 import { secretMistakes } from './config/keyway-secret.ts'
 import { mailMistakes, mailWarnings } from './config/mail.ts'

@@ -1,7 +1,7 @@
-import { HUB_HEARTBEAT_SECONDS } from '@keyway/sdk/protocol'
 import { WebSocket } from 'ws'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import type { Caller } from '../network.ts'
+import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { Standing, TokenClaims } from './hub-questions.ts'
 import type { PresenceRow } from './presence-store.ts'
 import { type Bucket, FRAME_ALLOWANCE, fullBucket } from './rate-limits.ts'
@@ -45,7 +45,7 @@ export class AgentConnection {
     this.client = caller.client
     this.connectedAt = now
     this.heardAt = now
-    this.pingAt = now + HUB_HEARTBEAT_SECONDS * SECOND
+    this.pingAt = now + HEARTBEAT_SECONDS * SECOND
     this.frames = fullBucket(FRAME_ALLOWANCE, now)
     socket.connection = this
   }

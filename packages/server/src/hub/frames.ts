@@ -1,8 +1,9 @@
 import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
-import { HUB_HEARTBEAT_SECONDS, HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
+import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { BAD_MESSAGE, type Ending, RATE_LIMITED } from './close-codes.ts'
+import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { Messages } from './messages.ts'
 import { frameVerdict } from './rate-limits.ts'
 import type { Renewals } from './renewals.ts'
@@ -100,7 +101,7 @@ export function readyFrame(connection: AgentConnection, now: Instant): ServerFra
     key_name: connection.keyName,
     scopes: connection.scopes,
     ...connection.lifetime(now),
-    heartbeat_seconds: HUB_HEARTBEAT_SECONDS,
+    heartbeat_seconds: HEARTBEAT_SECONDS,
   }
 }
 

@@ -1,10 +1,14 @@
-import { HUB_HEARTBEAT_SECONDS, HUB_SILENCE_SECONDS } from '@keyway/sdk/protocol'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type Ending, endingByTime, MAX_BUFFERED_BYTES } from './close-codes.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
 import type { Revocations } from './revocations.ts'
+
+/** Every connection is pinged this often; `ready` says so. */
+export const HEARTBEAT_SECONDS = 25
+/** A connection that was silent for this long is dropped. */
+const SILENCE_SECONDS = 60
 
 export interface HeartbeatDeps {
   clock: Clock
@@ -42,11 +46,11 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   function keep(connection: AgentConnection, now: Instant): void {
     if (connection.state === 'open') renewals.noticeExpiry(connection, now)
     if (now < connection.pingAt) return
-    connection.pingAt = now + HUB_HEARTBEAT_SECONDS * SECOND
+    connection.pingAt = now + HEARTBEAT_SECONDS * SECOND
     if (connection.socket.bufferedAmount <= MAX_BUFFERED_BYTES) connection.socket.ping()
   }
 }
 
 function isSilent({ heardAt }: AgentConnection, now: Instant): boolean {
-  return now - heardAt >= HUB_SILENCE_SECONDS * SECOND
+  return now - heardAt >= SILENCE_SECONDS * SECOND
 }

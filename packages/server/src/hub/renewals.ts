@@ -1,5 +1,4 @@
 import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
-import { HUB_EXPIRY_NOTICE_SECONDS } from '@keyway/sdk/protocol'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
@@ -8,6 +7,9 @@ import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 import type { StandingQuestions } from './standing-questions.ts'
+
+/** An agent hears `token_expiring` this long before its token ends. */
+const EXPIRY_NOTICE_SECONDS = 60
 
 export interface RenewalsDeps {
   clock: Clock
@@ -79,7 +81,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
   }
 
   function noticeExpiry(connection: AgentConnection, now: Instant): void {
-    if (connection.noticed || connection.expiresAt - now > HUB_EXPIRY_NOTICE_SECONDS * SECOND) return
+    if (connection.noticed || connection.expiresAt - now > EXPIRY_NOTICE_SECONDS * SECOND) return
     connection.noticed = true
     send(connection, { type: 'token_expiring', ...connection.lifetime(now) })
   }

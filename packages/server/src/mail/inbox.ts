@@ -43,12 +43,15 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
       const now = clock.now()
       const kept: KeptMail = { ...mail, source: await composeSource(mail, from) }
       await storage.store.inbox.prune(now - INBOX_KEPT_FOR)
-      await storage.store.inbox.insert({
-        id,
-        recipient: mail.to,
-        sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(kept)), id),
-        createdAt: now,
-      })
+      await storage.store.inbox.insert(
+        {
+          id,
+          recipient: mail.to,
+          sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(kept)), id),
+          createdAt: now,
+        },
+        INBOX_LENGTH,
+      )
       if (mail.link) announce?.({ to: mail.to, subject: mail.subject, link: mail.link, code: mail.code })
     },
     async check() {},

@@ -41,8 +41,8 @@ export interface InboxMail {
 }
 
 export interface InboxStore {
-  /** Keeps the newest 200; the same id again changes nothing. */
-  insert(mail: InboxMail): Promise<void>
+  /** Keeps the newest of so many; the same id again changes nothing. */
+  insert(mail: InboxMail, kept: number): Promise<void>
   /** Newest first, all or one recipient's. */
   list(recipient: EmailAddress | null, limit: number): Promise<InboxMail[]>
   find(id: string): Promise<InboxMail | null>

@@ -1,9 +1,64 @@
-import type { Instant } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import { endingsOf } from '../endings/endings.ts'
+import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-events.ts'
-import type { Transaction } from '../store.ts'
-import type { Session } from './session.ts'
+import type { Storage, Transaction } from '../store.ts'
+import { parseRefreshToken } from './refresh-token.ts'
+import type { Session, SessionEnd } from './session.ts'
+import type { Sessions } from './sessions.ts'
+
+export interface SessionEndDeps {
+  storage: Storage
+  clock: Clock
+  secretOf(session: Session): Buffer
+}
+
+/** How a session ends before its time: by its own refresh token, by its owner, or with all others. */
+export function createSessionEnd({
+  storage,
+  clock,
+  secretOf,
+}: SessionEndDeps): Pick<Sessions, 'endByToken' | 'end' | 'endOthers'> {
+  const { store } = storage
+
+  return {
+    async endByToken(token, by, caller) {
+      const claimed = parseRefreshToken(token)
+      const session = claimed && (await store.sessions.find(claimed.sessionId))
+      if (session?.kind !== 'api' || !claimed?.provenBy(secretOf(session))) return false
+      await end(session, by, caller)
+      return true
+    },
+
+    async end(userId, sessionId, caller) {
+      const session = await store.sessions.find(sessionId)
+      if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
+      await end(session, 'revoked', caller)
+    },
+
+    async endOthers(userId, exceptSessionId, caller) {
+      await storage.transaction(async tx => {
+        const now = clock.now()
+        const ended = await tx.sessions.endAllOf(userId, 'revoked', now, exceptSessionId)
+        for (const id of ended) await recordEnd(tx, 'session_ended', { id, userId }, caller, now)
+      })
+    },
+  }
+
+  /** Ends one session, once: whoever comes second changes nothing. */
+  async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
+    await storage.transaction(
+      async tx => {
+        const now = clock.now()
+        const ended = await tx.sessions.end(session.id, by, now)
+        if (ended) await recordEnd(tx, 'session_ended', ended, caller, now)
+        return true
+      },
+      async () => (await store.sessions.find(session.id))?.endedAt !== null || undefined,
+    )
+  }
+}
 
 /** What belongs to every end of a session, in the transaction that ended it: its records, and word to all nodes. */
 export async function recordEnd(

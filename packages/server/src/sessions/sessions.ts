@@ -11,13 +11,7 @@ import type { Storage, Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
 import { readAccessToken, signAccessToken } from './access-token.ts'
 import { createRefresh } from './refresh.ts'
-import {
-  pageCookie,
-  parsePageCookie,
-  parseRefreshToken,
-  refreshToken,
-  SESSION_SECRET_BYTES,
-} from './refresh-token.ts'
+import { pageCookie, parsePageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
 import {
   idleEnd,
   isLive,
@@ -26,7 +20,7 @@ import {
   type SessionKind,
   type SessionLifetimes,
 } from './session.ts'
-import { recordEnd } from './session-end.ts'
+import { createSessionEnd } from './session-end.ts'
 
 export interface SessionTokens {
   accessToken: string
@@ -109,6 +103,8 @@ export function createSessions(deps: SessionDeps): Sessions {
   const refresh = createRefresh({ ...deps, secretOf })
 
   return {
+    ...createSessionEnd({ ...deps, secretOf }),
+
     prepare(appId, kind, caller) {
       const id = newId(clock.now())
       const secret = randomBytes(SESSION_SECRET_BYTES)
@@ -151,31 +147,9 @@ export function createSessions(deps: SessionDeps): Sessions {
       return found
     },
 
-    async endByToken(token, by, caller) {
-      const claimed = parseRefreshToken(token)
-      const session = claimed && (await store.sessions.find(claimed.sessionId))
-      if (session?.kind !== 'api' || !claimed?.provenBy(secretOf(session))) return false
-      await end(session, by, caller)
-      return true
-    },
-
     list(userId, page) {
       const now = clock.now()
       return store.sessions.listLive(userId, now, idleSince(now), page)
-    },
-
-    async end(userId, sessionId, caller) {
-      const session = await store.sessions.find(sessionId)
-      if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
-      await end(session, 'revoked', caller)
-    },
-
-    async endOthers(userId, exceptSessionId, caller) {
-      await storage.transaction(async tx => {
-        const now = clock.now()
-        const ended = await tx.sessions.endAllOf(userId, 'revoked', now, exceptSessionId)
-        for (const id of ended) await recordEnd(tx, 'session_ended', { id, userId }, caller, now)
-      })
     },
   }
 
@@ -195,19 +169,6 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   function idleSince(now: Instant): Instant {
     return now - lifetimes.refreshIdleSeconds * 1000
-  }
-
-  /** Ends one session, once: whoever comes second changes nothing. */
-  async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
-    await storage.transaction(
-      async tx => {
-        const now = clock.now()
-        const ended = await tx.sessions.end(session.id, by, now)
-        if (ended) await recordEnd(tx, 'session_ended', ended, caller, now)
-        return true
-      },
-      async () => (await store.sessions.find(session.id))?.endedAt !== null || undefined,
-    )
   }
 }
 

@@ -2,11 +2,9 @@ import type { InboxMail, InboxStore } from '../outbox/outbox-store.ts'
 import type { Schema } from './schema.ts'
 import { countOf, type Scope } from './scope.ts'
 
-const KEPT_MAILS = 200
-
 export function createInboxStore({ db, atomically }: Scope): InboxStore {
   return {
-    insert: mail =>
+    insert: (mail, kept) =>
       atomically(async tx => {
         await tx
           .insertInto('inbox')
@@ -18,13 +16,13 @@ export function createInboxStore({ db, atomically }: Scope): InboxStore {
           })
           .onConflict(conflict => conflict.column('id').doNothing())
           .execute()
-        const kept = tx
+        const newest = tx
           .selectFrom('inbox')
           .select('id')
           .orderBy('created_at', 'desc')
           .orderBy('id', 'desc')
-          .limit(KEPT_MAILS)
-        await tx.deleteFrom('inbox').where('id', 'not in', kept).execute()
+          .limit(kept)
+        await tx.deleteFrom('inbox').where('id', 'not in', newest).execute()
       }),
     async list(recipient, limit) {
       const rows = await db

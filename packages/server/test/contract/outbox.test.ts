@@ -86,9 +86,9 @@ forEachEngine(engine => {
       createdAt: NOW + number,
     })
     await storage.transaction(async tx => {
-      for (let i = 0; i < 203; i++) await tx.inbox.insert(mail(i))
+      for (let i = 0; i < 203; i++) await tx.inbox.insert(mail(i), 200)
     })
-    await inbox.insert(mail(202))
+    await inbox.insert(mail(202), 200)
     const all = await inbox.list(null, 500)
     assert.equal(all.length, 200)
     assert.deepEqual(all[0], mail(202))

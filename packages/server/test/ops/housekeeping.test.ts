@@ -38,7 +38,7 @@ forEachEngine(engine => {
     await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { endedAt: at, endedBy: 'logout' })))
     await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { expiresAt: at })))
     await both(400 * DAY, at => store.securityEvents.insert(securityEvent('sign_in', user.id, at, null)))
-    await both(DAY, at => store.inbox.insert(inboxMail(at)))
+    await both(DAY, at => store.inbox.insert(inboxMail(at), 200))
     await both(HOUR, at =>
       store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
     )
