@@ -42,6 +42,8 @@ export function createPresence(deps: {
   let timer: NodeJS.Timeout | undefined
   let writing = Promise.resolve()
   let others: string[] = []
+  /** Who greeted since the last heartbeat began: what it reads may be older than they are. */
+  const newcomers = new Set<string>()
   let heardAt: Instant | null = null
   let left = false
 
@@ -66,7 +68,9 @@ export function createPresence(deps: {
     },
     others: () => others,
     met(other) {
-      if (other !== nodeId && !others.includes(other)) others = [...others, other]
+      if (other === nodeId) return
+      newcomers.add(other)
+      if (!others.includes(other)) others = [...others, other]
     },
     heartbeat: () =>
       beat().catch(error => log.warn({ err: error }, 'the hub could not say that it is alive')),
@@ -86,8 +90,9 @@ export function createPresence(deps: {
     // Silent for too long, others may have taken this node's connections out.
     if (heardAt !== null && now - heardAt >= NODE_TIMEOUT_MS) recordAllAgain()
     heardAt = now
+    newcomers.clear()
     const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
-    others = alive.map(({ id }) => id).filter(id => id !== nodeId)
+    others = [...new Set([...alive.map(({ id }) => id), ...newcomers])].filter(id => id !== nodeId)
   }
 
   function recordAllAgain(): void {
