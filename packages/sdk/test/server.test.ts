@@ -154,11 +154,13 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     await events.disconnected.next()
     let waited = 0
     while (!agent.connected && waited < 20_000) {
-      const back = Promise.withResolvers<void>()
-      agent.once('ready', () => back.resolve())
+      const answered = Promise.withResolvers<void>()
+      agent.once('ready', () => answered.resolve())
+      agent.once('disconnected', () => answered.resolve())
+      const lost = line.handshakeLost()
       waited += clock.next()!
       clock.advance(clock.next()!)
-      await Promise.race([back.promise, new Promise(resolve => setTimeout(resolve, 2_000))])
+      await Promise.race([answered.promise, lost])
     }
     assert.ok(waited <= 5_000, `back after 35 s and ${waited / 1000} s`)
   })

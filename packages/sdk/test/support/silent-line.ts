@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** A line between an agent and the service that can fall silent without anybody being told. */
@@ -13,7 +13,11 @@ export interface SilentLine {
   cut(): void
   /** The next connection that somebody opens over this line. */
   opened(): Promise<unknown>
+  /** The next request for a connection of WebSocket that vanishes on this line. */
+  handshakeLost(): Promise<unknown>
 }
+
+const HANDSHAKE = /^GET \/hub /
 
 /** A proxy in front of the service at `target` that swallows packets when told to. */
 export async function startSilentLine(
@@ -22,6 +26,7 @@ export async function startSilentLine(
 ): Promise<SilentLine> {
   const { port: targetPort, hostname } = new URL(target)
   const sockets = new Set<Socket>()
+  const lost = new EventEmitter()
   let silent = false
   let silences = 0
 
@@ -36,7 +41,10 @@ export async function startSilentLine(
     ] as const) {
       sockets.add(from)
       from.on('error', () => {})
-      from.on('data', chunk => void (passes() && to.write(chunk)))
+      from.on('data', chunk => {
+        if (passes()) to.write(chunk)
+        else if (HANDSHAKE.test(chunk.toString('latin1'))) lost.emit('handshake')
+      })
       from.on('close', () => {
         sockets.delete(from)
         if (passes()) to.destroy()
@@ -62,5 +70,6 @@ export async function startSilentLine(
       for (const socket of sockets) socket.resetAndDestroy()
     },
     opened: () => once(proxy, 'connection'),
+    handshakeLost: () => once(lost, 'handshake'),
   }
 }
