@@ -83,7 +83,8 @@ function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
     db,
     atomically: work => work(db),
     async lookUp(what, key) {
-      const { rows } = await sql`${sql.raw(what.select)} where ${sql.raw(what.column)} = ${key}`.execute(db)
+      const { rows } =
+        await sql`${sql.raw(what.select(engine))} where ${sql.raw(what.column)} = ${key}`.execute(db)
       return rows[0]
     },
   })

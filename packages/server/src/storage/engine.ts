@@ -28,7 +28,7 @@ export interface LookUp {
    * Select and from, without where. The column's own name is returned as `look_up_key`. Columns are named, never
    * `*`: a statement is prepared once, and the next version may add columns while this one serves.
    */
-  select: string
+  select(engine: Pick<Engine, 'indexedBy'>): string
   column: string
 }
 
@@ -65,6 +65,8 @@ export interface Engine {
     landed?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome>
   lookUp(what: LookUp, key: string): Promise<unknown>
+  /** Behind a table's name: read it by this index. Empty where the engine's planner finds that by itself. */
+  indexedBy(index: string): string
   /** Reads everything as it stood at one moment, while others go on writing. */
   snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
   /** Statements that make the engine refuse UPDATE and DELETE on a table. */

@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import type { LookUp } from './engine.ts'
 import { toStorageError } from './postgres-errors.ts'
 
 /** More keys than this go into another query. */
@@ -18,11 +17,12 @@ let names = 0
  * read after it was asked, so what was revoked before is seen as revoked.
  */
 export function createGatherer(
-  what: LookUp,
+  select: string,
+  column: string,
   query: (config: pg.QueryConfig) => Promise<unknown[]>,
 ): (key: string) => Promise<unknown> {
   const name = `look_up_${++names}`
-  const text = `${what.select} where ${what.column} = any($1)`
+  const text = `${select} where ${column} = any($1)`
   let waiting: Waiting[] = []
 
   async function ask(asked: Waiting[]): Promise<void> {

@@ -13,8 +13,8 @@ export interface GroupCommit {
   /** Transactions that have not begun yet. */
   readonly waiting: number
   transaction<Outcome>(work: (tx: EngineTransaction) => Promise<Outcome>): Promise<Outcome>
-  /** Finishes what waits, then closes the writer. */
-  close(): Promise<void>
+  /** Finishes what waits, and takes nothing more. */
+  finish(): Promise<void>
 }
 
 /** What is owed to the caller of a finished transaction once the commit has answered. */
@@ -53,10 +53,9 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
         running ??= drain()
       })
     },
-    async close() {
+    async finish() {
       closed = true
       while (running) await running
-      await writer.close()
     },
   }
 

@@ -62,6 +62,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     async lookUp(what, key) {
       return reader.first(what, key)
     },
+    indexedBy,
     snapshot: work => snapshotOf(file, work),
     appendOnly: table =>
       ['update', 'delete'].map(
@@ -78,8 +79,10 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     },
     load: () => ({ connections: 1, idle: group.waiting === 0 ? 1 : 0, waiting: group.waiting }),
     async close() {
-      await group.close()
+      await group.finish()
+      // Before the writer: the last to close empties the log into the file, which a reader may not do.
       reader.close()
+      await writer.close()
     },
   }
 }
@@ -87,6 +90,10 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
 async function startWriterOn(file: string): Promise<Writer> {
   makeFolder(dirname(file))
   return startWriter(file)
+}
+
+function indexedBy(index: string): string {
+  return `indexed by ${index}`
 }
 
 function isRead(sql: string): boolean {
@@ -127,7 +134,7 @@ function openReader(file: string): Reader {
       return answering(() => {
         let lookUp = lookUps.get(what)
         if (!lookUp) {
-          lookUp = prepareQuery(database, `${what.select} where ${what.column} = ?`)
+          lookUp = prepareQuery(database, `${what.select({ indexedBy })} where ${what.column} = ?`)
           lookUps.set(what, lookUp)
         }
         return lookUp([key])[0]

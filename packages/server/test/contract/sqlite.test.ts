@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { lockDataDir } from '../../src/storage/data-dir-lock.ts'
@@ -72,6 +72,16 @@ describe('sqlite', () => {
     assert.equal(spawnSync(process.execPath, ['-e', write, file]).status, 0)
     assert.equal(await storage.store.instance.find('from'), 'outside')
     await storage.store.instance.replace('from', 'inside')
+  })
+
+  test('after a clean end everything is in the one file', async t => {
+    const { storage, config } = await openTestStorage('sqlite', t)
+    await storage.store.instance.replace('name', 'value')
+    await storage.store.instance.find('name')
+    await storage.close()
+    const { file } = config.database as { file: string }
+    assert.ok(existsSync(file))
+    assert.deepEqual([existsSync(`${file}-wal`), existsSync(`${file}-shm`)], [false, false])
   })
 
   test('one process serves a data folder at a time', async t => {

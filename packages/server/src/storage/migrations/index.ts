@@ -2,10 +2,17 @@ import { first } from './0001-first.ts'
 import { keyNoticesAndSuppressions } from './0002-key-notices-and-suppressions.ts'
 import { leaseOwner } from './0003-lease-owner.ts'
 import { ledgerStays } from './0004-ledger-stays.ts'
+import { usersNotActive } from './0005-users-not-active.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
-export const MIGRATIONS: readonly Migration[] = [first, keyNoticesAndSuppressions, leaseOwner, ledgerStays]
+export const MIGRATIONS: readonly Migration[] = [
+  first,
+  keyNoticesAndSuppressions,
+  leaseOwner,
+  ledgerStays,
+  usersNotActive,
+]
 
 /** The oldest version that serves on a database with all of these: one minor version back, since they only add. */
 export const OLDEST_READER = '0.1.0'

@@ -1,0 +1,7 @@
+import { sql } from 'kysely'
+import { defineMigration } from './migration.ts'
+
+export const usersNotActive = defineMigration('0005-users-not-active', async ({ db }) => {
+  // Whether a key's owner is suspended or deleted, without a look at all the others.
+  await sql`create index users_not_active on users (id, status) where status <> 'active'`.execute(db)
+})
