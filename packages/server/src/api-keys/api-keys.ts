@@ -8,7 +8,7 @@ import { securityEvent } from '../security-events/security-events.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
 import { assertOpens, findPresented, standingOf } from './authentication.ts'
-import { createKeyLife } from './key-life.ts'
+import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
 import { createRevocation, tellChanged } from './revocation.ts'
 import { createRotation } from './rotation.ts'
@@ -87,8 +87,8 @@ type Created = { apiKey: ApiKey } | { refused: 'no_owner' | 'no_app' | 'limit' |
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, maxActiveKeys } = deps
   const { store } = storage
-  const life = createKeyLife(deps)
-  const lastUsed = createLastUsed({ ...deps, life })
+  const notices = createKeyNotices(deps)
+  const lastUsed = createLastUsed({ ...deps, notices })
   const { revoke, revokeById, revokeByPossession } = createRevocation(deps)
   const rotate = createRotation(deps)
 
@@ -153,7 +153,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return new Map(found.map(apiKey => [apiKey.id, standingOf(apiKey, now)]))
     },
 
-    warnOfExpiry: life.warnOfExpiry,
+    warnOfExpiry: notices.warnOfExpiry,
 
     async flushUses() {
       try {

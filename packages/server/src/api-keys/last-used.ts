@@ -1,6 +1,6 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Storage } from '../store.ts'
-import type { KeyLife, KeyUse } from './key-life.ts'
+import type { KeyNotices, KeyUse } from './key-notices.ts'
 
 /** How often `flushUses` is called: a use is stored within the promised 10 s, also where a commit is slow. */
 export const USE_FLUSH_INTERVAL = 5 * SECOND
@@ -23,11 +23,11 @@ export interface LastUsed {
 export function createLastUsed({
   storage,
   clock,
-  life,
+  notices,
 }: {
   storage: Storage
   clock: Clock
-  life: Pick<KeyLife, 'tellOfWaking'>
+  notices: Pick<KeyNotices, 'tellOfWaking'>
 }): LastUsed {
   const noted = new Map<string, KeyUse>()
   let flushing: Promise<void> = Promise.resolve()
@@ -55,7 +55,7 @@ export function createLastUsed({
     const uses = [...noted].map(([id, { at, address }]) => [id, { at, address }] as const)
     for (let start = 0; start < uses.length; start += KEYS_PER_WRITE) {
       const batch = new Map(uses.slice(start, start + KEYS_PER_WRITE))
-      await life.tellOfWaking(batch)
+      await notices.tellOfWaking(batch)
       await storage.store.apiKeys.recordUse(new Map([...batch].map(([id, { at }]) => [id, at])))
       // Forgotten only now that it is stored, and only where no later use was noted meanwhile.
       for (const [id, { at }] of batch) if (noted.get(id)?.at === at) noted.delete(id)

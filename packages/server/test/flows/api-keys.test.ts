@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { statusOf } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
-import { createKeyLife } from '../../src/api-keys/key-life.ts'
+import { createKeyNotices } from '../../src/api-keys/key-notices.ts'
 import { createLastUsed } from '../../src/api-keys/last-used.ts'
 import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
 import type { Event } from '../../src/events.ts'
@@ -333,7 +333,7 @@ forEachEngine(engine => {
     const { apiKey } = await make()
     const node = await createStorage(services.opened.config, services.log)
     const deps = { storage: node, clock: services.clock, outbox: services.outbox }
-    const lastUsed = createLastUsed({ ...deps, life: createKeyLife(deps) })
+    const lastUsed = createLastUsed({ ...deps, notices: createKeyNotices(deps) })
     lastUsed.note(apiKey.id, '192.0.2.1')
     await node.close()
     await assert.rejects(lastUsed.flush())

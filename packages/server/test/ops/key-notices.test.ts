@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createApiKeys } from '../../src/api-keys/api-keys.ts'
-import { RESTS_AFTER } from '../../src/api-keys/key-life.ts'
+import { RESTS_AFTER } from '../../src/api-keys/key-notices.ts'
 import { DAY } from '../../src/clock.ts'
 import { createHousekeeping } from '../../src/housekeeping.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'

@@ -17,7 +17,7 @@ export interface KeyUse {
   address: string
 }
 
-export interface KeyLife {
+export interface KeyNotices {
   /** Mails the owners of keys that expire soon. Each warning goes once, whatever node looks. Returns how many went. */
   warnOfExpiry(): Promise<number>
   /**
@@ -27,8 +27,8 @@ export interface KeyLife {
   tellOfWaking(uses: ReadonlyMap<string, KeyUse>): Promise<void>
 }
 
-/** What a key's owner is told of its life without having asked. */
-export function createKeyLife({
+/** What a key's owner is told unasked: that its expiry is near, and that a key which rested was used again. */
+export function createKeyNotices({
   storage,
   clock,
   outbox,
@@ -36,7 +36,7 @@ export function createKeyLife({
   storage: Storage
   clock: Clock
   outbox: Outbox
-}): KeyLife {
+}): KeyNotices {
   const thresholds = EXPIRY_NOTICE_DAYS.map(days => ({ days, ms: days * DAY }))
 
   return {
