@@ -1,6 +1,5 @@
-import type { OwnedApiKey } from '../api-keys/api-key.ts'
+import { allows, type OwnedApiKey } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
-import { allows } from '../api-keys/scope.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
-import { API_KEY_PREFIX, type ApiKey } from '../api-keys/api-key.ts'
-import { allows } from '../api-keys/scope.ts'
+import { API_KEY_PREFIX, type ApiKey, allows } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'

@@ -7,7 +7,7 @@ import type { UserStatus } from '../users/user.ts'
 import type { Engine, LookUp } from './engine.ts'
 import { before } from './paging.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { type Scope, toList } from './scope.ts'
+import { type Statements, toList } from './statements.ts'
 
 type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
@@ -25,7 +25,7 @@ const BY_HASH: LookUp = { select: engine => select('k.key_hash', engine), column
 /** What every connect to the hub and every renewal asks. */
 const BY_ID: LookUp = { select: engine => select('k.id', engine), column: 'k.id' }
 
-export function createApiKeyStore({ db, atomically, lookUp }: Scope): ApiKeyStore {
+export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKeyStore {
   return {
     async findByHash(keyHash) {
       const row = (await lookUp(BY_HASH, keyHash)) as OwnedRow | undefined

@@ -6,9 +6,9 @@ import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
 import { before } from './paging.ts'
 import type { ChargeAuthorizationRow, LedgerEntryRow, Schema } from './schema.ts'
-import type { Scope } from './scope.ts'
+import type { Statements } from './statements.ts'
 
-export function createBillingStore({ db, atomically }: Scope): BillingStore {
+export function createBillingStore({ db, atomically }: Statements): BillingStore {
   return {
     async balance(userId) {
       const row = await db

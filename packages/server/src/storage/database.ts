@@ -16,11 +16,11 @@ import { openPostgres } from './postgres.ts'
 import { toStartError } from './postgres-errors.ts'
 import { createPresenceStore } from './presence.ts'
 import { createReplayStore } from './replay.ts'
-import type { Scope } from './scope.ts'
 import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
 import { createSigningKeyStore } from './signing-keys.ts'
 import { openSqlite } from './sqlite.ts'
+import type { Statements } from './statements.ts'
 import { createSuppressionStore } from './suppressions.ts'
 import { createUserStore } from './users.ts'
 
@@ -91,22 +91,22 @@ function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
   return { ...store, publish: event => tx.publish(event) }
 }
 
-function createStore(scope: Scope): Store {
+function createStore(statements: Statements): Store {
   return {
-    users: createUserStore(scope),
-    billing: createBillingStore(scope),
-    apiKeys: createApiKeyStore(scope),
-    apps: createAppStore(scope),
-    endings: createEndingStore(scope),
-    inbox: createInboxStore(scope),
-    instance: createInstanceStore(scope),
-    magicLinks: createMagicLinkStore(scope),
-    outbox: createOutboxStore(scope),
-    presence: createPresenceStore(scope),
-    replay: createReplayStore(scope),
-    securityEvents: createSecurityEventStore(scope),
-    sessions: createSessionStore(scope),
-    signingKeys: createSigningKeyStore(scope),
-    suppressions: createSuppressionStore(scope),
+    users: createUserStore(statements),
+    billing: createBillingStore(statements),
+    apiKeys: createApiKeyStore(statements),
+    apps: createAppStore(statements),
+    endings: createEndingStore(statements),
+    inbox: createInboxStore(statements),
+    instance: createInstanceStore(statements),
+    magicLinks: createMagicLinkStore(statements),
+    outbox: createOutboxStore(statements),
+    presence: createPresenceStore(statements),
+    replay: createReplayStore(statements),
+    securityEvents: createSecurityEventStore(statements),
+    sessions: createSessionStore(statements),
+    signingKeys: createSigningKeyStore(statements),
+    suppressions: createSuppressionStore(statements),
   }
 }

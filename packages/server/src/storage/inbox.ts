@@ -1,8 +1,8 @@
 import type { InboxMail, InboxStore } from '../outbox/outbox-store.ts'
 import type { Schema } from './schema.ts'
-import { countOf, type Scope } from './scope.ts'
+import { countOf, type Statements } from './statements.ts'
 
-export function createInboxStore({ db, atomically }: Scope): InboxStore {
+export function createInboxStore({ db, atomically }: Statements): InboxStore {
   return {
     insert: (mail, kept) =>
       atomically(async tx => {

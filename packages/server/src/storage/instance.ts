@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import type { InstanceStore } from './instance-store.ts'
-import type { Scope } from './scope.ts'
+import type { Statements } from './statements.ts'
 
 /** A sealed value begins with the id of its secret; see secrets.ts. */
 const SECRET_ID_LENGTH = 8
 
-export function createInstanceStore({ db }: Scope): InstanceStore {
+export function createInstanceStore({ db }: Statements): InstanceStore {
   return {
     async find(name) {
       const row = await db.selectFrom('instance').select('value').where('name', '=', name).executeTakeFirst()

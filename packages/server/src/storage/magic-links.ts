@@ -3,10 +3,10 @@ import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
 import { bucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { MagicLinkRow } from './schema.ts'
-import { countOf, type Scope } from './scope.ts'
 import { clearSends, forgetSends, lockSends, pruneSends, recordSend, sendTimes } from './sends.ts'
+import { countOf, type Statements } from './statements.ts'
 
-export function createMagicLinkStore({ db, atomically }: Scope): MagicLinkStore {
+export function createMagicLinkStore({ db, atomically }: Statements): MagicLinkStore {
   return {
     async insert(link) {
       await db.insertInto('magic_links').values(toRow(link)).execute()

@@ -2,9 +2,9 @@ import type { Instant } from '../clock.ts'
 import type { OutboxMessage } from '../outbox/message.ts'
 import type { OutboxStore } from '../outbox/outbox-store.ts'
 import type { MessageRow } from './schema.ts'
-import { countOf, type Scope } from './scope.ts'
+import { countOf, type Statements } from './statements.ts'
 
-export function createOutboxStore({ db }: Scope): OutboxStore {
+export function createOutboxStore({ db }: Statements): OutboxStore {
   return {
     async insert(message) {
       const inserted = await db

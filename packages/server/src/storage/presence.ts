@@ -1,11 +1,11 @@
 import type { NodeRow, PresenceRow, PresenceStore } from '../hub/presence-store.ts'
 import type { ConnectionRow, Schema } from './schema.ts'
-import { countOf, type Scope } from './scope.ts'
+import { countOf, type Statements } from './statements.ts'
 
 /** Rows of one statement: so few that building it never holds up the event loop for a millisecond. */
 const CHUNK = 100
 
-export function createPresenceStore({ db, atomically }: Scope): PresenceStore {
+export function createPresenceStore({ db, atomically }: Statements): PresenceStore {
   return {
     async heartbeat(node) {
       await db

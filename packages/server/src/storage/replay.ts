@@ -1,7 +1,7 @@
 import type { ReplayStore } from '../backup/replay-store.ts'
-import type { Scope } from './scope.ts'
+import type { Statements } from './statements.ts'
 
-export function createReplayStore({ db }: Scope): ReplayStore {
+export function createReplayStore({ db }: Statements): ReplayStore {
   return {
     async sessionsEnded(ids) {
       if (ids.length === 0) return new Map()

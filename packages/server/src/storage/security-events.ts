@@ -3,9 +3,9 @@ import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import { before as olderThan } from './paging.ts'
 import type { SecurityEventRow } from './schema.ts'
-import { countOf, type Scope } from './scope.ts'
+import { countOf, type Statements } from './statements.ts'
 
-export function createSecurityEventStore({ db }: Scope): SecurityEventStore {
+export function createSecurityEventStore({ db }: Statements): SecurityEventStore {
   return {
     async insert(event) {
       await db

@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { SendHistory } from '../magic-links/magic-link-store.ts'
 import type { Db } from './engine.ts'
-import { countOf } from './scope.ts'
+import { countOf } from './statements.ts'
 
 /*
  * Accepted sends of a bucket are numbered 1, 2, 3 … So "was there room within the window" is one point read of

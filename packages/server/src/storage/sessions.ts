@@ -4,7 +4,7 @@ import type { SessionStore } from '../sessions/session-store.ts'
 import type { LookUp } from './engine.ts'
 import { before } from './paging.ts'
 import type { SessionRow, UserRow } from './schema.ts'
-import { countOf, type Scope, toList } from './scope.ts'
+import { countOf, type Statements, toList } from './statements.ts'
 import { toUser } from './users.ts'
 
 type WithUserRow = SessionRow & {
@@ -25,7 +25,7 @@ const WITH_USER: LookUp = {
   column: 's.id',
 }
 
-export function createSessionStore({ db, lookUp }: Scope): SessionStore {
+export function createSessionStore({ db, lookUp }: Statements): SessionStore {
   return {
     async insert(session) {
       await db.insertInto('sessions').values(toRow(session)).execute()

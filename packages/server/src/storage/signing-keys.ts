@@ -2,9 +2,9 @@ import type { SigningKey } from '../signing-keys/signing-key.ts'
 import type { SigningKeyStore } from '../signing-keys/signing-key-store.ts'
 import type { Db } from './engine.ts'
 import type { SigningKeyRow } from './schema.ts'
-import { countOf, type Scope } from './scope.ts'
+import { countOf, type Statements } from './statements.ts'
 
-export function createSigningKeyStore({ db, atomically }: Scope): SigningKeyStore {
+export function createSigningKeyStore({ db, atomically }: Statements): SigningKeyStore {
   return {
     async list(now) {
       const rows = await db

@@ -1,7 +1,7 @@
 import type { SuppressionStore } from '../outbox/suppression-store.ts'
-import { countOf, type Scope } from './scope.ts'
+import { countOf, type Statements } from './statements.ts'
 
-export function createSuppressionStore({ db }: Scope): SuppressionStore {
+export function createSuppressionStore({ db }: Statements): SuppressionStore {
   return {
     async record(suppression) {
       const { reason, provider, at, until } = suppression

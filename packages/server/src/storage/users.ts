@@ -3,9 +3,9 @@ import type { User } from '../users/user.ts'
 import type { UserStore } from '../users/user-store.ts'
 import { before } from './paging.ts'
 import type { UserRow } from './schema.ts'
-import type { Scope } from './scope.ts'
+import type { Statements } from './statements.ts'
 
-export function createUserStore({ db }: Scope): UserStore {
+export function createUserStore({ db }: Statements): UserStore {
   return {
     async find(id) {
       return toUser(await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst())

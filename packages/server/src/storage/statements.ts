@@ -1,7 +1,7 @@
 import type { Db, LookUp } from './engine.ts'
 
 /** Where a noun's statements run: inside one transaction, or outside of any. */
-export interface Scope {
+export interface Statements {
   db: Db
   /** Several statements as one: joins the transaction that is open, or opens one. */
   atomically<Outcome>(work: (db: Db) => Promise<Outcome>): Promise<Outcome>
