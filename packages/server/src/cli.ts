@@ -1,13 +1,9 @@
-import { parseArgs } from 'node:util'
-import type { Command, CommandContext } from './cli/command.ts'
-import { CommandFailed } from './cli/command.ts'
+import { CommandFailed, runCommand, UsageError } from './cli/command.ts'
 import { findCommand, loadCommand } from './cli/commands.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './cli/exit-status.ts'
 import { helpOf, overview } from './cli/help.ts'
-import { ConfigError, loadConfigOfProcess, loadOrCreateSecret } from './config.ts'
+import { ConfigError } from './config.ts'
 import { KeywayError } from './errors.ts'
-import { createLog } from './log.ts'
-import type { Services } from './services.ts'
 
 /** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
 export async function main(argv: string[]): Promise<void> {
@@ -46,10 +42,6 @@ function causeOf({ extras }: KeywayError): string {
   return extras.cause instanceof Error && extras.cause.message ? ` (${extras.cause.message})` : ''
 }
 
-class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
 function fail(message: string, status: number): number {
   console.error(message)
   return status
@@ -73,54 +65,6 @@ async function dispatch(argv: string[]): Promise<number> {
 function say(text: string): number {
   console.log(text)
   return 0
-}
-
-async function runCommand(command: Command, rest: string[]): Promise<number> {
-  const { positionals, values } = parse(command, rest)
-  let opened: Services | undefined
-  const context: CommandContext = {
-    args: positionals,
-    options: values,
-    config: () => loadOrCreateSecret(loadConfigOfProcess()),
-    services: async () => {
-      const { openServices } = await import('./services.ts')
-      opened ??= await openServices(context.config(), createLog('silent'))
-      return opened
-    },
-    print: (data, text) => console.log(values.json ? JSON.stringify(data, null, 2) : text),
-  }
-  try {
-    return (await command.run(context)) ?? 0
-  } finally {
-    await opened?.close()
-  }
-}
-
-function parse(command: Command, rest: string[]) {
-  const own = Object.entries(command.options ?? {}).map(
-    ([name, { value }]) =>
-      [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }] as const,
-  )
-  const usage = `See: keyway ${command.name} --help`
-  let parsed: { positionals: string[]; values: Record<string, string | boolean | undefined> }
-  try {
-    parsed = parseArgs({
-      args: rest,
-      allowPositionals: true,
-      options: { ...Object.fromEntries(own), json: { type: 'boolean' as const } },
-    })
-  } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('\n')[0]!.split('. To specify')[0]}. ${usage}`)
-  }
-  const { positionals, values } = parsed
-  if (positionals.length !== command.args.length)
-    throw new UsageError(
-      `"keyway ${command.name}" takes ${command.args.join(' ') || 'no arguments'}, and got ${positionals.length}. ${usage}`,
-    )
-  for (const [name, option] of Object.entries(command.options ?? {}))
-    if (option.required && values[name] === undefined)
-      throw new UsageError(`"keyway ${command.name}" needs --${name} ${option.value}. ${usage}`)
-  return { positionals, values }
 }
 
 function flushed(stream: NodeJS.WriteStream): Promise<void> {

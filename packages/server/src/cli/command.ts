@@ -1,4 +1,6 @@
-import type { Config } from '../config.ts'
+import { parseArgs } from 'node:util'
+import { type Config, loadConfigOfProcess, loadOrCreateSecret } from '../config.ts'
+import { createLog } from '../log.ts'
 import type { Services } from '../services.ts'
 
 /** What a command may ask for and where its answer goes. */
@@ -31,6 +33,61 @@ export interface Command {
 /** The command was understood and could not be done; the message is one sentence with what to do. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed'
+}
+
+/** The command line was not understood; the message says where to read what would be. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Runs a command with the words that stand after its name. @throws UsageError */
+export async function runCommand(command: Command, rest: string[]): Promise<number> {
+  const { positionals, values } = parse(command, rest)
+  let opened: Services | undefined
+  const context: CommandContext = {
+    args: positionals,
+    options: values,
+    config: () => loadOrCreateSecret(loadConfigOfProcess()),
+    services: async () => {
+      const { openServices } = await import('../services.ts')
+      opened ??= await openServices(context.config(), createLog('silent'))
+      return opened
+    },
+    print: (data, text) => console.log(values.json ? JSON.stringify(data, null, 2) : text),
+  }
+  try {
+    return (await command.run(context)) ?? 0
+  } finally {
+    await opened?.close()
+  }
+}
+
+/** As many arguments as the command names, its own options, and `--json`, which every command takes. */
+function parse(command: Command, rest: string[]) {
+  const own = Object.entries(command.options ?? {}).map(
+    ([name, { value }]) =>
+      [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }] as const,
+  )
+  const usage = `See: keyway ${command.name} --help`
+  let parsed: { positionals: string[]; values: Record<string, string | boolean | undefined> }
+  try {
+    parsed = parseArgs({
+      args: rest,
+      allowPositionals: true,
+      options: { ...Object.fromEntries(own), json: { type: 'boolean' as const } },
+    })
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message.split('\n')[0]!.split('. To specify')[0]}. ${usage}`)
+  }
+  const { positionals, values } = parsed
+  if (positionals.length !== command.args.length)
+    throw new UsageError(
+      `"keyway ${command.name}" takes ${command.args.join(' ') || 'no arguments'}, and got ${positionals.length}. ${usage}`,
+    )
+  for (const [name, option] of Object.entries(command.options ?? {}))
+    if (option.required && values[name] === undefined)
+      throw new UsageError(`"keyway ${command.name}" needs --${name} ${option.value}. ${usage}`)
+  return { positionals, values }
 }
 
 /** Columns of equal width, as people read them. */
