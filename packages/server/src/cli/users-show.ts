@@ -1,10 +1,10 @@
 import { toRfc3339 } from '../clock.ts'
+import { addressBucketName, returningBucket, WINDOW_LENGTHS } from '../magic-links/send-limits.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { Services } from '../services.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import { type Command, type CommandContext, table } from './command.ts'
-import { sendWindows } from './send-windows.ts'
 import { keyJson, mailJson, sessionJson, userJson } from './user-json.ts'
 
 const SHOWN = 10
@@ -97,6 +97,24 @@ function rows(title: string, lines: string[][]): string {
     [title, ...filled[0]!.slice(1).map(() => '')],
     filled.map(([first = '', ...rest]) => [`  ${first}`, ...rest]),
   )
+}
+
+/** How full each window of an address is, and when a full one has room again. */
+async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
+  const now = clock.now()
+  const windows = config.magicLinkLimits
+  const buckets = { address: addressBucketName(email), returning: returningBucket(email, []).name }
+  const found = []
+  for (const [who, bucket] of Object.entries(buckets)) {
+    for (const { window, limit } of windows) {
+      const length = WINDOW_LENGTHS[window]
+      const times = await storage.store.magicLinks.sendTimes(bucket, now - length, limit)
+      const oldest = times.length === limit ? times.at(-1)! : null
+      const freeAt = oldest === null ? null : toRfc3339(oldest + length)
+      found.push({ who, window, used: times.length, limit, free_at: freeAt })
+    }
+  }
+  return found
 }
 
 function suppressionJson(suppression: Suppression | null) {
