@@ -1,7 +1,6 @@
 import { type Instant, MINUTE, toRfc3339 } from '../../clock.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
-import type { Letter } from './letter.ts'
 
 /** Everything that mails say, in one place: another language is another file like this one. */
 export interface Words {
@@ -14,6 +13,28 @@ export interface Words {
   apiKeyUsedAgain(content: Content<'api_key_used_again'>): Letter
   test(): Letter
 }
+
+/** What one mail says, free of how it looks: written once, shown as HTML and as plain text. */
+export interface Letter {
+  template: string
+  subject: string
+  /** What mail programs show beside the subject. */
+  preheader: string
+  heading: string
+  body: Block[]
+  /** Small print. */
+  notes: string[]
+  /** Before the support address. */
+  support: string
+  link: string | null
+  code: string | null
+}
+
+export type Block =
+  | { kind: 'paragraph'; text: string }
+  | { kind: 'button'; label: string; url: string; urlLabel: string }
+  | { kind: 'code'; label: string; code: string }
+  | { kind: 'facts'; rows: [label: string, value: string][] }
 
 type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { kind: Kind }>
 
