@@ -9,7 +9,7 @@ import * as values from './values.ts'
 export interface Setting<T> {
   /** The text that stands where nothing is set; null where the value follows from other settings or is absent. */
   default: string | null
-  /** What the documentation shows as the default where `default` cannot say it; defaults.ts makes it so. */
+  /** What the documentation shows as the default where `default` cannot say it; derived-defaults.ts makes it so. */
   defaultMeaning?: string
   meaning: string
   example: string
