@@ -2,7 +2,7 @@ import type { CloseCode, CloseReason } from '@keyway/sdk/protocol'
 import { type Instant, SECOND } from '../clock.ts'
 import { networkMatcher } from '../network.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import type { Standing, TokenClaims } from './hub-questions.ts'
+import type { Standing } from './hub-questions.ts'
 
 /** How a connection ends: close code and reason (RFC 6455 section 7.4). Every one that the hub gives is made here. */
 export interface Ending {
@@ -12,7 +12,7 @@ export interface Ending {
 
 /** A frame that is not one JSON object in one text message. */
 export const BAD_MESSAGE: Ending = { code: 4400, reason: 'bad_message' }
-const INVALID_TOKEN: Ending = { code: 4401, reason: 'invalid_token' }
+export const INVALID_TOKEN: Ending = { code: 4401, reason: 'invalid_token' }
 const INSUFFICIENT_SCOPE: Ending = { code: 4403, reason: 'insufficient_scope' }
 const ACCOUNT_SUSPENDED: Ending = { code: 4403, reason: 'account_suspended' }
 const NETWORK_NOT_ALLOWED: Ending = { code: 4403, reason: 'network_not_allowed' }
@@ -20,7 +20,8 @@ const TOKEN_EXPIRED: Ending = { code: 4408, reason: 'token_expired' }
 const REVOKED: Ending = { code: 4410, reason: 'revoked' }
 /** More frames than rate-limits.ts allows, and on after being told. */
 export const RATE_LIMITED: Ending = { code: 4429, reason: 'rate_limited' }
-const TOO_MANY_CONNECTIONS: Ending = { code: 4429, reason: 'too_many_connections' }
+/** Its owner has as many on this node as one may have; see connections.ts. */
+export const TOO_MANY_CONNECTIONS: Ending = { code: 4429, reason: 'too_many_connections' }
 /** More than `MAX_BUFFERED_BYTES` wait for it to read. */
 export const SLOW_CONSUMER: Ending = { code: 4429, reason: 'slow_consumer' }
 /** Its owner closed it through the API. */
@@ -28,28 +29,12 @@ export const GOING_AWAY: Ending = { code: 1001, reason: 'going_away' }
 /** This node goes, and it stayed; see drain.ts. */
 export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
 /** This node cannot say that keys still stand. */
-const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
+export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
 /** What may wait unsent for one connection, in bytes; more than that is a `slow_consumer`. */
 export const MAX_BUFFERED_BYTES = 1024 * 1024
 /** A connection that is not `ready` by then gives up with 1013. */
 export const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
-
-/**
- * Why a handshake is refused by what this node knows by itself, or null.
- *
- * @param seesEndings whether revocations would be seen; see revocations.ts
- * @param isFull whether the owner has as many connections here as one may have
- */
-export function refusalOfHandshake(
-  claims: TokenClaims | null,
-  seesEndings: boolean,
-  isFull: boolean,
-): Ending | null {
-  if (!claims) return INVALID_TOKEN
-  if (!seesEndings) return TRY_AGAIN_LATER
-  return isFull ? TOO_MANY_CONNECTIONS : null
-}
 
 /** Why this key may not hold a connection from this address, or null when it may. */
 export function refusalOfKey(

@@ -1,12 +1,21 @@
 import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
 import { type RawData, WebSocket } from 'ws'
-import type { Clock } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createAdmission } from './admission.ts'
 import { AgentConnection, type HubSocket } from './agent-connection.ts'
-import { type Ending, GOING_AWAY, MAX_BUFFERED_BYTES, RATE_LIMITED, SLOW_CONSUMER } from './close-codes.ts'
+import {
+  type Ending,
+  GOING_AWAY,
+  INVALID_TOKEN,
+  MAX_BUFFERED_BYTES,
+  RATE_LIMITED,
+  SLOW_CONSUMER,
+  TOO_MANY_CONNECTIONS,
+  TRY_AGAIN_LATER,
+} from './close-codes.ts'
 import { createReceiveFrame } from './frames.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
@@ -23,6 +32,7 @@ export interface ConnectionsDeps {
   clock: Clock
   log: Log
   questions: HubQuestions
+  /** Live connections per user on this node; one more is closed with 4429 `too_many_connections`. */
   maxConnectionsPerUser: number
   registry: Registry
   standings: StandingQuestions
@@ -32,7 +42,7 @@ export interface ConnectionsDeps {
 }
 
 export interface Connections {
-  /** Takes an upgraded socket, which admission.ts lets in or closes. */
+  /** Takes an upgraded socket: refuses it at once by what this node knows itself, or leaves it to admission.ts. */
   take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
   messages: Messages
   /** Closes connections of the user on this node that `target` names (an id or a key's id); returns how many. */
@@ -46,12 +56,12 @@ export interface Connections {
 }
 
 export function createConnections(deps: ConnectionsDeps): Connections {
-  const { clock, log, registry, presence } = deps
+  const { clock, log, registry, presence, revocations, maxConnectionsPerUser } = deps
   const sockets = new Set<HubSocket>()
   const renewals = createRenewals({ ...deps, send, sendError })
   const messages = createMessages({ ...deps, send, sendError, writeBytes })
   const receive = createReceiveFrame({ clock, renewals, messages, send, sendError, end })
-  const admission = createAdmission({ ...deps, renewals, send, end })
+  const admit = createAdmission({ ...deps, renewals, send, end })
   const beat = createHeartbeat({ ...deps, renewals, end, forget })
 
   return { take, messages, disconnect, end, send, beat, sockets }
@@ -61,7 +71,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('error', ignore) // ws closes by itself, with 1002, 1007 or 1009
     socket.on('close', onClose)
     const now = clock.now()
-    const refused = admission.refusalOf(claims, now)
+    const refused = refusalOf(claims, now)
     if (!claims || refused) {
       socket.close(refused?.code, refused?.reason)
       return
@@ -70,7 +80,15 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('message', onMessage)
     socket.on('ping', onPing)
     socket.on('pong', onPong)
-    void admission.admit(connection)
+    void admit(connection)
+  }
+
+  /** Why a socket is closed as it comes; null when its key is to be asked about. HTTP has answered already. */
+  function refusalOf(claims: TokenClaims | null, now: Instant): Ending | null {
+    if (!claims) return INVALID_TOKEN
+    if (!revocations.canSee(now)) return TRY_AGAIN_LATER
+    const isFull = registry.countOf(claims.agentId) >= maxConnectionsPerUser
+    return isFull ? TOO_MANY_CONNECTIONS : null
   }
 
   function onClose(this: WebSocket): void {
