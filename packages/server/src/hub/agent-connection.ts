@@ -6,6 +6,9 @@ import type { Standing, TokenClaims } from './hub-questions.ts'
 import type { PresenceRow } from './presence-store.ts'
 import { type Bucket, FRAME_ALLOWANCE, fullBucket } from './rate-limits.ts'
 
+/** What may wait unsent for one connection, in bytes. */
+const MAX_BUFFERED_BYTES = 1024 * 1024
+
 /** The socket knows its connection, so that all sockets share their listeners: a closure each would cost more. */
 export class HubSocket extends WebSocket {
   connection: AgentConnection | null = null
@@ -53,6 +56,11 @@ export class AgentConnection {
   /** The token's end or the key's own, whichever comes first. */
   get expiresAt(): Instant {
     return Math.min(this.tokenExpiresAt, this.keyExpiresAt)
+  }
+
+  /** More waits for it to read than may: it is closed with 4429 `slow_consumer` when the next frame is due. */
+  get readsTooSlowly(): boolean {
+    return this.socket.bufferedAmount > MAX_BUFFERED_BYTES
   }
 
   accept(standing: Standing): void {

@@ -22,7 +22,7 @@ const REVOKED: Ending = { code: 4410, reason: 'revoked' }
 export const RATE_LIMITED: Ending = { code: 4429, reason: 'rate_limited' }
 /** Its owner has as many on this node as one may have; see connections.ts. */
 export const TOO_MANY_CONNECTIONS: Ending = { code: 4429, reason: 'too_many_connections' }
-/** More than `MAX_BUFFERED_BYTES` wait for it to read. */
+/** It reads too slowly; see agent-connection.ts. */
 export const SLOW_CONSUMER: Ending = { code: 4429, reason: 'slow_consumer' }
 /** Its owner closed it through the API. */
 export const GOING_AWAY: Ending = { code: 1001, reason: 'going_away' }
@@ -31,8 +31,6 @@ export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
 /** This node cannot say that keys still stand. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
-/** What may wait unsent for one connection, in bytes; more than that is a `slow_consumer`. */
-export const MAX_BUFFERED_BYTES = 1024 * 1024
 /** A connection that is not `ready` by then gives up with 1013. */
 export const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 

@@ -10,7 +10,6 @@ import {
   type Ending,
   GOING_AWAY,
   INVALID_TOKEN,
-  MAX_BUFFERED_BYTES,
   RATE_LIMITED,
   SLOW_CONSUMER,
   TOO_MANY_CONNECTIONS,
@@ -133,7 +132,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   function writeBytes(connection: AgentConnection, frame: Buffer | string): boolean {
     const { socket } = connection
     if (connection.state === 'closed' || socket.readyState !== WebSocket.OPEN) return false
-    if (socket.bufferedAmount > MAX_BUFFERED_BYTES) {
+    if (connection.readsTooSlowly) {
       end(connection, SLOW_CONSUMER)
       return false
     }

@@ -1,6 +1,6 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, endingByTime, MAX_BUFFERED_BYTES } from './close-codes.ts'
+import { type Ending, endingByTime } from './close-codes.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
 import type { Revocations } from './revocations.ts'
@@ -47,7 +47,7 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     if (connection.state === 'open') renewals.noticeExpiry(connection, now)
     if (now < connection.pingAt) return
     connection.pingAt = now + HEARTBEAT_SECONDS * SECOND
-    if (connection.socket.bufferedAmount <= MAX_BUFFERED_BYTES) connection.socket.ping()
+    if (!connection.readsTooSlowly) connection.socket.ping()
   }
 }
 
