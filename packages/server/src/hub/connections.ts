@@ -15,7 +15,7 @@ import {
   TOO_MANY_CONNECTIONS,
   TRY_AGAIN_LATER,
 } from './close-codes.ts'
-import { createReceiveFrame } from './frames.ts'
+import { createReceiveFrame } from './frame-handlers.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import { createMessages, type Messages } from './messages.ts'

@@ -1,12 +1,8 @@
 import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
 import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
-import type { Clock, Instant } from '../clock.ts'
+import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { BAD_MESSAGE, type Ending, RATE_LIMITED } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
-import type { Messages } from './messages.ts'
-import { frameVerdict } from './rate-limits.ts'
-import type { Renewals } from './renewals.ts'
 
 /** How the limit is said. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
@@ -17,61 +13,14 @@ export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
 
-export interface FramesDeps {
-  clock: Clock
-  renewals: Pick<Renewals, 'renew'>
-  messages: Pick<Messages, 'sendFrom'>
-  send(connection: AgentConnection, frame: ServerFrame): void
-  sendError(connection: AgentConnection, code: FrameErrorCode, detail: string, id?: string): void
-  end(connection: AgentConnection, ending: Ending): void
-}
-
-/** Carries out what an agent said. */
-export type ReceiveFrame = (connection: AgentConnection, data: Buffer, isBinary: boolean) => void
-
-export function createReceiveFrame({
-  clock,
-  renewals,
-  messages,
-  send,
-  sendError,
-  end,
-}: FramesDeps): ReceiveFrame {
-  return function receive(connection, data, isBinary) {
-    connection.heardAt = clock.now()
-    const verdict = frameVerdict(connection.frames, connection.heardAt)
-    const read = readFrame(data, isBinary)
-    if (verdict === 'close') end(connection, RATE_LIMITED)
-    else if (read.outcome === 'bad_message') end(connection, BAD_MESSAGE)
-    else if (verdict === 'refuse')
-      sendError(connection, 'rate_limited', 'Too many frames; slow down.', idOfRead(read))
-    else if (read.outcome === 'error') sendError(connection, read.code, read.detail, read.id)
-    else obey(connection, read.frame)
-  }
-
-  function obey(connection: AgentConnection, frame: AgentFrame): void {
-    if (frame.type === 'ping') send(connection, { type: 'pong' })
-    else if (connection.state === 'pending') {
-      const id = frame.type === 'send' ? frame.id : undefined
-      sendError(connection, 'invalid_frame', 'Wait for `ready` first.', id)
-    } else if (frame.type === 'token') void renewals.renew(connection, frame.token)
-    else void messages.sendFrom(connection, frame)
-  }
-}
-
-function idOfRead(read: Exclude<ReadFrame, { outcome: 'bad_message' }>): string | undefined {
-  if (read.outcome === 'error') return read.id
-  return read.frame.type === 'send' ? read.frame.id : undefined
-}
-
-type ReadFrame =
+export type ReadFrame =
   | { outcome: 'frame'; frame: AgentFrame }
   | { outcome: 'error'; code: FrameErrorCode; detail: string; id?: string }
   /** Not one JSON object in one text message: closes with 4400. */
   | { outcome: 'bad_message' }
 
 /** What an agent said. Never throws, whatever the bytes are. */
-function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
+export function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
   const frame = isBinary ? null : parseObject(data)
   if (!frame) return { outcome: 'bad_message' }
   switch (frame.type) {
@@ -88,20 +37,6 @@ function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
         detail: '`type` must be one of "ping", "token", "send".',
         ...idOf(frame),
       }
-  }
-}
-
-/** The first frame of every connection: who it is, what it may, and until when. */
-export function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
-  return {
-    type: 'ready',
-    connection_id: connection.id,
-    agent_id: connection.userId,
-    key_id: connection.keyId,
-    key_name: connection.keyName,
-    scopes: connection.scopes,
-    ...connection.lifetime(now),
-    heartbeat_seconds: HEARTBEAT_SECONDS,
   }
 }
 
@@ -140,6 +75,20 @@ function idOf({ id }: Record<string, unknown>): { id?: string } {
 
 function invalid(detail: string, id?: string): ReadFrame {
   return { outcome: 'error', code: 'invalid_frame', detail, ...(id === undefined ? {} : { id }) }
+}
+
+/** The first frame of every connection: who it is, what it may, and until when. */
+export function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
+  return {
+    type: 'ready',
+    connection_id: connection.id,
+    agent_id: connection.userId,
+    key_id: connection.keyId,
+    key_name: connection.keyName,
+    scopes: connection.scopes,
+    ...connection.lifetime(now),
+    heartbeat_seconds: HEARTBEAT_SECONDS,
+  }
 }
 
 /**
