@@ -1,5 +1,5 @@
 import type { CloseCode, CloseReason } from '@keyway/sdk/protocol'
-import { type Instant, SECOND } from '../clock.ts'
+import type { Instant } from '../clock.ts'
 import { networkMatcher } from '../network.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import type { Standing } from './hub-questions.ts'
@@ -16,7 +16,8 @@ export const INVALID_TOKEN: Ending = { code: 4401, reason: 'invalid_token' }
 const INSUFFICIENT_SCOPE: Ending = { code: 4403, reason: 'insufficient_scope' }
 const ACCOUNT_SUSPENDED: Ending = { code: 4403, reason: 'account_suspended' }
 const NETWORK_NOT_ALLOWED: Ending = { code: 4403, reason: 'network_not_allowed' }
-const TOKEN_EXPIRED: Ending = { code: 4408, reason: 'token_expired' }
+/** The token ended unrenewed (see renewals.ts), or the key has expired. */
+export const TOKEN_EXPIRED: Ending = { code: 4408, reason: 'token_expired' }
 const REVOKED: Ending = { code: 4410, reason: 'revoked' }
 /** More frames than rate-limits.ts allows, and on after being told. */
 export const RATE_LIMITED: Ending = { code: 4429, reason: 'rate_limited' }
@@ -28,11 +29,8 @@ export const SLOW_CONSUMER: Ending = { code: 4429, reason: 'slow_consumer' }
 export const GOING_AWAY: Ending = { code: 1001, reason: 'going_away' }
 /** This node goes, and it stayed; see drain.ts. */
 export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
-/** This node cannot say that keys still stand. */
+/** This node cannot say that its key still stands; see connections.ts and heartbeat.ts. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
-
-/** A connection that is not `ready` by then gives up with 1013. */
-export const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 /** Why this key may not hold a connection from this address, or null when it may. */
 export function refusalOfKey(
@@ -56,11 +54,4 @@ export function refusalOfKey(
 /** Why the token's own scopes hold no connection, or null when they do. */
 export function refusalOfScopes(connection: AgentConnection): Ending | null {
   return connection.allows('agent:connect') ? null : INSUFFICIENT_SCOPE
-}
-
-/** What time brings to an end, or null: the token's and the key's expiry, a handshake that hangs, a blind node. */
-export function endingByTime(connection: AgentConnection, now: Instant, seesEndings: boolean): Ending | null {
-  if (now >= connection.expiresAt) return TOKEN_EXPIRED
-  const hangs = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
-  return hangs || !seesEndings ? TRY_AGAIN_LATER : null
 }

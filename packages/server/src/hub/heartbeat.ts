@@ -1,14 +1,16 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, endingByTime } from './close-codes.ts'
+import { type Ending, TRY_AGAIN_LATER } from './close-codes.ts'
 import type { Registry } from './registry.ts'
-import type { Renewals } from './renewals.ts'
+import { endingByExpiry, type Renewals } from './renewals.ts'
 import type { Revocations } from './revocations.ts'
 
 /** Every connection is pinged this often; `ready` says so. */
 export const HEARTBEAT_SECONDS = 25
 /** A connection that was silent for this long is dropped. */
 const SILENCE_SECONDS = 60
+/** A connection that is not `ready` by then gives up with 1013. */
+const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 export interface HeartbeatDeps {
   clock: Clock
@@ -49,6 +51,12 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     connection.pingAt = now + HEARTBEAT_SECONDS * SECOND
     if (!connection.readsTooSlowly) connection.socket.ping()
   }
+}
+
+/** What time brings to an end, or null: the token's and the key's expiry, a handshake that hangs, a blind node. */
+function endingByTime(connection: AgentConnection, now: Instant, seesEndings: boolean): Ending | null {
+  const hangs = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
+  return endingByExpiry(connection, now) ?? (hangs || !seesEndings ? TRY_AGAIN_LATER : null)
 }
 
 function isSilent({ heardAt }: AgentConnection, now: Instant): boolean {

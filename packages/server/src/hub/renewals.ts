@@ -2,7 +2,7 @@ import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { refusalOfKey } from './close-codes.ts'
+import { type Ending, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
@@ -30,6 +30,11 @@ export interface Renewals {
   renew(connection: AgentConnection, token: string): Promise<void>
   /** Sends `token_expiring` when it is due: 60 s before the end, once for each token. */
   noticeExpiry(connection: AgentConnection, now: Instant): void
+}
+
+/** A token that ends unrenewed closes with 4408, and so does a key that ends; null before that. */
+export function endingByExpiry(connection: AgentConnection, now: Instant): Ending | null {
+  return now >= connection.expiresAt ? TOKEN_EXPIRED : null
 }
 
 export function createRenewals(deps: RenewalsDeps): Renewals {
