@@ -1,4 +1,4 @@
-import { createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
+import { AGENT_TOKEN_SECONDS, createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
 import { openJournal } from './backup/journal.ts'
@@ -20,11 +20,7 @@ import { createSecrets, SealError, type Secrets } from './secrets.ts'
 import { withSecurityLog } from './security-events/security-log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
-import {
-  createSigningKeys,
-  RELOAD_INTERVAL,
-  RELOAD_INTERVAL_WITHOUT_EVENTS,
-} from './signing-keys/signing-keys.ts'
+import { createSigningKeys } from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
 import { openPepper } from './users/onboarding.ts'
 import { createUsers } from './users/users.ts'
@@ -97,10 +93,11 @@ export interface Ground {
 export function compose<Base extends Ground>(config: Config, log: Log, ground: Base) {
   const { publicUrl } = config
   const common = { ...ground, log, publicUrl }
-  const longestTokenSeconds = Math.max(config.accessTokenSeconds, 900)
-  const reloadInterval =
-    config.events.kind === 'in-process' ? RELOAD_INTERVAL_WITHOUT_EVENTS : RELOAD_INTERVAL
-  const signingKeys = createSigningKeys({ ...common, longestTokenSeconds, reloadInterval })
+  const signingKeys = createSigningKeys({
+    ...common,
+    longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
+    reloadInterval: ground.storage.engine.lookAgainEvery,
+  })
   const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
   const outbox = createOutbox(common)
   const suppressions = createSuppressions(common)

@@ -10,7 +10,7 @@ import type { Storage } from '../store.ts'
 /** The header type and the `type` claim: neither an access token nor anything else is taken for it. */
 const AGENT_TOKEN_TYPE = 'agent_ws'
 /** Seconds. Short, so that what leaks is soon worth nothing; a live connection renews in place. */
-const AGENT_TOKEN_SECONDS = 900
+export const AGENT_TOKEN_SECONDS = 900
 
 export interface AgentTokenClaims {
   /** The owner's id. */

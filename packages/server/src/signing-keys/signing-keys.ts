@@ -44,8 +44,6 @@ export interface SigningKeys {
 export const JWKS_MAX_AGE_SECONDS = 30
 /** A node that missed the event of a rotation knows the new key after this. */
 export const RELOAD_INTERVAL = 10 * SECOND
-/** Where a command tells the server nothing: on SQLite, whose events stay within one process. */
-export const RELOAD_INTERVAL_WITHOUT_EVENTS = SECOND / 2
 /** A new key waits this long before it signs: a node reloads and a verifier's copy runs out, one after the other, with room. */
 export const PUBLISHED_BEFORE_USE = 60 * SECOND
 /** An old key stays this much longer than the last token that it can have signed: a node's clock may lag a little. */
@@ -59,7 +57,7 @@ interface HeldKey extends SigningKey {
 
 /**
  * @param longestTokenSeconds the lifetime of the longest-lived token that these keys sign
- * @param reloadInterval in milliseconds
+ * @param reloadInterval in milliseconds, where events do not tell of every change
  */
 export function createSigningKeys(deps: {
   storage: Storage

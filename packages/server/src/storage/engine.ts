@@ -60,6 +60,11 @@ export interface Engine {
   readonly connection: Connection
   readonly dialect: Pick<Dialect, 'createAdapter' | 'createQueryCompiler' | 'createIntrospector'>
   readonly events: Events & { health(): EventsHealth }
+  /**
+   * How soon whoever keeps rows in memory must look again, in milliseconds, since what another process changes here
+   * causes no event. Absent where every process hears of everything.
+   */
+  readonly lookAgainEvery?: number
   transaction<Outcome>(
     work: (tx: EngineTransaction) => Promise<Outcome>,
     landed?: () => Promise<Outcome | undefined>,

@@ -18,6 +18,9 @@ class QueueingAdapter extends SqliteAdapter {
   }
 }
 
+/** Events stay within one process: a server notices by looking, and so within a second, what a command changed. */
+const LOOK_AGAIN_EVERY_MS = 500
+
 export interface SqliteEngine extends Engine {
   /** Outer commits so far: far fewer than transactions when many come at once. */
   readonly commits: number
@@ -57,6 +60,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       },
       health: () => ({ listening: true }),
     },
+    lookAgainEvery: LOOK_AGAIN_EVERY_MS,
     // No COMMIT is ever unknown here: the writer answers or the process is gone.
     transaction: work => group.transaction(work),
     async lookUp(what, key) {
