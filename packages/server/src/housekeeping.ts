@@ -11,7 +11,6 @@ export const KEPT_FOR = {
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
-  idempotencyKeys: DAY,
   securityEvents: 400 * DAY,
   /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
   endings: HOUR,
