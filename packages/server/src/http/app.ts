@@ -9,7 +9,6 @@ import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
 import type { SessionLifetimes } from '../sessions/session.ts'
-import { wantsPage } from './accept.ts'
 import { createAllowedMethods, methodNotAllowed } from './allowed-methods.ts'
 import { type Answer, toResponse, writeAnswer } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
@@ -48,7 +47,7 @@ export interface AppOptions {
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
-  /** The web pages. They get what no API path claims, and `GET /` from browsers. */
+  /** The web pages. They get what no API path claims, and what a route leaves to them. */
   pages?: PagesApp
   /**
    * Told about every answer, for metrics; `route` is the declared path, never the requested one (`pages` for a
@@ -124,7 +123,7 @@ export function createApp(options: AppOptions): HttpApp {
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
     const { incoming } = context.env
     const requestId = newId(clock.now())
-    const isPage = declared.path === '/' && pages !== undefined && wantsPage(incoming)
+    const isPage = pages !== undefined && declared.leftToPages?.(incoming)
     const params = () => readParams(names, name => context.req.param(name))
     const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
       isPage ? servePage(context, requestId) : handle(declared, { incoming, caller, requestId }, params),
@@ -264,8 +263,6 @@ export function createApp(options: AppOptions): HttpApp {
     const isUnknown = isPlain && response.status === 404
     const allowed = isPlain && response.status === 405 ? response.headers.get('Allow') : null
     if (allowed) return refuse(methodNotAllowed(allowed), requestId, 'none', context, { Allow: allowed })
-    // Whoever is not signed in goes on from there to /sign-in.
-    if (isUnknown && context.req.path === '/') return redirect('/keys', requestId)
     if (isUnknown) return refuse(notFound(), requestId, 'none', context)
     if (!response.headers.has('X-Request-Id')) response.headers.set('X-Request-Id', requestId)
     return response

@@ -53,6 +53,8 @@ interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.
   /** Its failures count against the caller's network; see failure-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
+  /** To whom the pages answer instead, where there are pages. */
+  leftToPages?: (incoming: IncomingMessage) => boolean
   /** Beyond those that its access, body, query and parameters bring by themselves. */
   errors: readonly ErrorCode[]
   handle(input: RouteInput<A, z.output<Body>, z.output<Query>>): Answer | Promise<Answer>

@@ -169,6 +169,7 @@ test('a token in the query of the hub is 401 with the two right ways, also where
 
 test('programs get addresses at the root, browsers a page, and pages nothing of the API', async t => {
   const pages = new Hono()
+  pages.get('/', c => c.redirect('/sign-in', 303))
   pages.get('/sign-in', c => c.html('<p>Sign in</p>'))
   const publicUrl = 'http://localhost:8080'
   const server = await openServer('sqlite', t, { pages: pages as never, publicUrl })
@@ -193,7 +194,7 @@ test('programs get addresses at the root, browsers a page, and pages nothing of 
   const redirect = await server.raw(
     'GET / HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
-  assert.match(redirect, /^HTTP\/1\.1 307 [\s\S]*location: \/keys\r/i)
+  assert.match(redirect, /^HTTP\/1\.1 303 [\s\S]*location: \/sign-in\r/i)
   assert.equal((await server.get('/v1/nowhere', { headers: BROWSER })).body.code, 'not_found')
   assert.equal((await server.get('/nowhere')).body.code, 'not_found')
 })

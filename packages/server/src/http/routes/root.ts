@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
+import { wantsPage } from '../accept.ts'
 import { ok } from '../answer.ts'
 import { type Route, route } from '../route.ts'
 import { hubUrl } from './hub.ts'
@@ -21,7 +22,10 @@ const root = z.strictObject({
   inbox_url: z.string().optional(),
 })
 
-/** `GET /`, as programs see it: where everything else is. */
+/**
+ * `GET /`: programs are told where everything else is, and browsers are left to the pages, which know who is signed in
+ * and send them on to /keys or /sign-in (web/pages.ts).
+ */
 export function rootRoutes({ version, publicUrl, hasInbox, isLocal }: RootOptions): Route[] {
   return [
     route({
@@ -32,6 +36,7 @@ export function rootRoutes({ version, publicUrl, hasInbox, isLocal }: RootOption
       summary: 'Where things are',
       description: 'For programs; browsers are sent to the pages.',
       access: 'public',
+      leftToPages: wantsPage,
       answers: [{ status: 200, description: 'Addresses.', schema: root, example: addresses(true) }],
       errors: [],
       handle: ({ incoming }) => ok(addresses(isLocal(incoming))),
