@@ -1,9 +1,6 @@
 import type { Page } from '@keyway/sdk/protocol'
 import { DAY, type Instant } from './clock.ts'
 
-export const DEFAULT_PAGE_SIZE = 50
-export const MAX_PAGE_SIZE = 100
-
 /** Where a list goes on: everything strictly older than this row. Ids are UUIDv7 and break ties of one millisecond. */
 export interface Position {
   at: Instant

@@ -1,4 +1,6 @@
+import { z } from 'zod'
 import { invalidRequest, type KeywayError } from '../errors.ts'
+import { decodeCursor } from '../paging.ts'
 
 /** Names under which credentials are handed about in URLs, where logs and histories keep them. */
 const CREDENTIAL_NAMES = new Set(['access_token', 'api_key', 'token', 'refresh_token', 'key'])
@@ -28,3 +30,28 @@ function credentialInUrl(field: string): KeywayError {
   const message = 'is never accepted in a URL; send it in the body or the Authorization header'
   return invalidRequest([{ field, message }])
 }
+
+const DEFAULT_PAGE_SIZE = 50
+export const MAX_PAGE_SIZE = 100
+
+const limit = z
+  .string()
+  .regex(/^[1-9]\d{0,2}$/, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
+  .transform(Number)
+  .refine(value => value <= MAX_PAGE_SIZE, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
+  .default(DEFAULT_PAGE_SIZE)
+  .meta({ description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`, examples: ['50'] })
+
+const cursor = z
+  .string()
+  .transform((value, context) => {
+    const position = decodeCursor(value)
+    if (position) return position
+    context.addIssue({ code: 'custom', message: 'must be the next_cursor of an earlier answer' })
+    return z.NEVER
+  })
+  .optional()
+  .meta({ description: '`next_cursor` of the page before.' })
+
+/** `?limit=&cursor=` of every list. */
+export const pageQuery = z.object({ limit, cursor })

@@ -11,7 +11,6 @@ import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'
 import { parseCidr } from '../network.ts'
-import { DEFAULT_PAGE_SIZE, decodeCursor, MAX_PAGE_SIZE } from '../paging.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 
 /** More would help nobody, and every one costs the answer bytes. */
@@ -190,25 +189,3 @@ function isPlainJson(value: unknown): boolean {
   }
   return true
 }
-
-const limit = z
-  .string()
-  .regex(/^[1-9]\d{0,2}$/, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
-  .transform(Number)
-  .refine(value => value <= MAX_PAGE_SIZE, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
-  .default(DEFAULT_PAGE_SIZE)
-  .meta({ description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`, examples: ['50'] })
-
-const cursor = z
-  .string()
-  .transform((value, context) => {
-    const position = decodeCursor(value)
-    if (position) return position
-    context.addIssue({ code: 'custom', message: 'must be the next_cursor of an earlier answer' })
-    return z.NEVER
-  })
-  .optional()
-  .meta({ description: '`next_cursor` of the page before.' })
-
-/** `?limit=&cursor=` of every list. */
-export const pageQuery = z.object({ limit, cursor })

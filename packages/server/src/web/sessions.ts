@@ -1,13 +1,14 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { parseId } from '../ids.ts'
-import { MAX_PAGE_SIZE } from '../paging.ts'
 import { idleEnd, type Session } from '../sessions/session.ts'
 import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
 import { words } from './words.ts'
+
+const ROWS = 100
 
 /** /sessions: where the person is signed in, and the way to end it. */
 export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -32,7 +33,7 @@ export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
 
 async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
-  const { rows } = await kit.sessions.list(user.id, { limit: MAX_PAGE_SIZE, after: null })
+  const { rows } = await kit.sessions.list(user.id, { limit: ROWS, after: null })
   const token = kit.forms.token(c)
   const body = html`${pageHead(words.sessions.title, words.sessions.lead, rows.length > 1 ? endOthers(token) : '')}
 <section class="card flush"><ul class="list">${rows.map(session => row(kit, session, token, session.id === current.id))}</ul></section>`

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MagicLinkProof } from '../../src/magic-links/magic-links.ts'
-import { DEFAULT_PAGE_SIZE } from '../../src/paging.ts'
 import type { Transaction } from '../../src/store.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
-const page = { limit: DEFAULT_PAGE_SIZE, after: null }
+const page = { limit: 50, after: null }
 
 /** Everything that an account has from its first moment, as anyone can count it. */
 async function belongings({ store, accounts, mailsTo }: Services, email: string) {

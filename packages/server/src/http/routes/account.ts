@@ -10,10 +10,11 @@ import { ok } from '../answer.ts'
 import { notFound } from '../errors.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
+import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { userObject } from '../user-object.ts'
-import { name, nameOrNone, optional, pageQuery } from '../validation.ts'
+import { name, nameOrNone, optional } from '../validation.ts'
 
 const profileChange = z.object({
   name: optional(name).meta({ description: `At most ${MAX_USER_NAME_LENGTH} characters; empty removes it.` }),

@@ -6,9 +6,10 @@ import { type Position, page, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
 import { notFound } from '../errors.ts'
 import * as answers from '../openapi-schemas.ts'
+import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { json, pageQuery } from '../validation.ts'
+import { json } from '../validation.ts'
 
 const TAG = 'Agents'
 

@@ -8,6 +8,7 @@ import { invalidRequest } from '../../errors.ts'
 import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
 import * as answers from '../openapi-schemas.ts'
+import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import {
@@ -17,7 +18,6 @@ import {
   name,
   nameOrNone,
   optional,
-  pageQuery,
   scopes,
   wholeNumber,
 } from '../validation.ts'

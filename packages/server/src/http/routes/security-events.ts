@@ -4,9 +4,9 @@ import { page } from '../../paging.ts'
 import type { SecurityEvent } from '../../security-events/security-event.ts'
 import { ok } from '../answer.ts'
 import * as answers from '../openapi-schemas.ts'
+import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { pageQuery } from '../validation.ts'
 
 export function securityEventRoutes({ securityEvents }: Pick<HttpServices, 'securityEvents'>): Route[] {
   return [
