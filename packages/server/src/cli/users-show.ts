@@ -1,5 +1,5 @@
 import { toRfc3339 } from '../clock.ts'
-import { addressBucketName, returningBucket, WINDOW_LENGTHS } from '../magic-links/send-limits.ts'
+import { addressBucketName, returningBucketName, WINDOW_LENGTHS } from '../magic-links/send-limits.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { Services } from '../services.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
@@ -103,7 +103,7 @@ function rows(title: string, lines: string[][]): string {
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits
-  const buckets = { address: addressBucketName(email), returning: returningBucket(email, []).name }
+  const buckets = { address: addressBucketName(email), returning: returningBucketName(email) }
   const found = []
   for (const [who, bucket] of Object.entries(buckets)) {
     for (const { window, limit } of windows) {

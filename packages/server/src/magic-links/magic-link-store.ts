@@ -6,8 +6,6 @@ import type { MagicLink } from './magic-link.ts'
 /** The last sends of one bucket, as far as they matter to its limits. */
 export interface SendHistory {
   bucket: string
-  /** Accepted sends so far; the next has this number plus one. */
-  count: number
   /** When the send that is `limit` sends back was accepted, for each asked limit; null where there is none. */
   nthLast: Map<number, Instant | null>
 }
@@ -25,17 +23,23 @@ export interface MagicLinkStore {
   /** Counts one try of the code where fewer than `maxTries` were made; null when none was left. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
   /**
-   * Locks the buckets' rows in the order of their names until the transaction ends, and reads how far back
-   * the `limits`-th last sends lie. A send that lies in the future (the clock was set back) is moved to `now`
-   * first: it still counts, and never for longer than its window.
+   * Locks the buckets' rows in the order of their names until the transaction ends. Returns how many sends each has
+   * accepted so far, by its name; the next has this number plus one.
    */
-  lockSends(buckets: { name: string; limits: number[] }[], now: Instant): Promise<SendHistory[]>
+  lockSendBuckets(buckets: readonly string[]): Promise<Map<string, number>>
+  /** Moves the buckets' sends that were accepted after `now` to `now`. Only after `lockSendBuckets`. */
+  pullBackSends(buckets: readonly string[], now: Instant): Promise<void>
+  /** How far back the `limits`-th last sends of each bucket lie. `locked` is what `lockSendBuckets` returned. */
+  sendHistories(
+    locked: ReadonlyMap<string, number>,
+    limits: ReadonlyMap<string, readonly number[]>,
+  ): Promise<SendHistory[]>
+  /** Records one accepted send in each bucket. Only after `lockSendBuckets` in the same transaction. */
+  recordSend(buckets: readonly string[], at: Instant): Promise<void>
   /** Until the transaction ends nobody signs in to the address and no link is sent to it. Before its account is locked. */
   lockAddress(email: EmailAddress): Promise<void>
   /** Takes the address out of its links, which carry `mark` instead, and forgets its sends. After `lockAddress`. */
   forgetAddress(email: EmailAddress, mark: ErasedAddress): Promise<void>
-  /** Records one accepted send in each bucket. Only after `lockSends` in the same transaction. */
-  recordSend(buckets: readonly string[], at: Instant): Promise<void>
   /** When the sends of a bucket after `since` were accepted, newest first, at most `limit`. Locks nothing. */
   sendTimes(bucket: string, since: Instant, limit: number): Promise<Instant[]>
   /** Forgets what a bucket counted. */

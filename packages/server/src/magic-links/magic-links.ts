@@ -10,7 +10,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import { isAddressOrItsMark } from '../users/erased-address.ts'
 import { linkState } from './magic-link.ts'
 import { createSend } from './send.ts'
-import type { SendWindow } from './send-limits.ts'
+import type { SendLimits } from './send-limits.ts'
 import { createVerify } from './verify.ts'
 
 export type MagicLinkProof =
@@ -49,7 +49,7 @@ export interface MagicLinks {
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
 }
 
-export interface MagicLinkDeps {
+export interface MagicLinkDeps extends SendLimits {
   storage: Storage
   clock: Clock
   secrets: Secrets
@@ -57,10 +57,6 @@ export interface MagicLinkDeps {
   sessions: Sessions
   /** The page that mailed links lead to, unless the app has one of its own. */
   verifyUrl: string
-  /** Accepted sends per address. */
-  limits: readonly SendWindow[]
-  /** Accepted sends per client network; null: off. */
-  networkLimits: readonly SendWindow[] | null
 }
 
 export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {

@@ -1,26 +1,29 @@
-import { KeywayError } from '../errors.ts'
+import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
 import { randomToken, sha256 } from '../secrets.ts'
+import type { Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { codeHash, generateCode } from './login-code.ts'
 import { MAGIC_LINK_LIFETIME, MAGIC_LINK_LIFETIME_SECONDS, MAGIC_LINK_TOKEN_BYTES } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-links.ts'
-import {
-  addressBucket,
-  networkBucket,
-  type Refusal,
-  refusal,
-  returningBucket,
-  type SendBucket,
-} from './send-limits.ts'
+import { bucketsOf, countSend, rateLimited } from './send-limits.ts'
 import { mailedLink } from './verify-url.ts'
 
 interface Wanted {
   email: EmailAddress
   appId: string
   isReturning?: boolean
+}
+
+/** What proves that one reads the mail. Made before the transaction that may send it. */
+interface Proof {
+  loginId: string
+  mailId: string
+  token: string
+  code: string
+  codeHash: string
 }
 
 /**
@@ -34,40 +37,12 @@ export function createSend(deps: MagicLinkDeps) {
     const proof = prepareProof()
     const app = await storage.store.apps.find(wanted.appId)
     const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: proof.token })
-    const buckets = bucketsOf(wanted, caller)
+    const buckets = bucketsOf(wanted, caller.network, deps)
 
     const refused = await storage.transaction(
-      async tx => {
+      tx => {
         const now = clock.now()
-        const tooMany = refusal(buckets, await tx.magicLinks.lockSends(buckets.map(asked), now), now)
-        if (tooMany) return tooMany
-        const expiresAt = now + MAGIC_LINK_LIFETIME
-        await Promise.all([
-          tx.magicLinks.recordSend(
-            buckets.map(bucket => bucket.name),
-            now,
-          ),
-          tx.magicLinks.insert({
-            id: proof.loginId,
-            tokenHash: sha256(proof.token),
-            codeHash: proof.codeHash,
-            email: wanted.email,
-            appId: wanted.appId,
-            createdAt: now,
-            expiresAt,
-            usedAt: null,
-            codeTries: 0,
-          }),
-          outbox.enqueue(tx, {
-            id: proof.mailId,
-            recipient: wanted.email,
-            userId: null,
-            content: { kind: 'sign_in', link, code: proof.code, expiresAt },
-            now,
-            sendBefore: expiresAt - MIN_VALIDITY_LEFT,
-          }),
-        ])
-        return null
+        return countSend(tx.magicLinks, buckets, now, () => queue(tx, wanted, { ...proof, link }, now))
       },
       async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),
     )
@@ -75,7 +50,7 @@ export function createSend(deps: MagicLinkDeps) {
     return { loginId: proof.loginId, expiresIn: MAGIC_LINK_LIFETIME_SECONDS }
   }
 
-  function prepareProof() {
+  function prepareProof(): Proof {
     const now = clock.now()
     const loginId = newId(now)
     const code = generateCode()
@@ -88,21 +63,35 @@ export function createSend(deps: MagicLinkDeps) {
     }
   }
 
-  /** Sorted by name, as every node locks them: two sends never wait for each other in a circle. */
-  function bucketsOf({ email, isReturning }: Wanted, caller: Caller): SendBucket[] {
-    const own = isReturning ? returningBucket(email, deps.limits) : addressBucket(email, deps.limits)
-    return deps.networkLimits ? [own, networkBucket(caller.network, deps.networkLimits)] : [own]
+  /** The link as it is remembered, and the mail that carries it. */
+  async function queue(
+    tx: Transaction,
+    { email, appId }: Wanted,
+    proof: Proof & { link: string },
+    now: Instant,
+  ) {
+    const expiresAt = now + MAGIC_LINK_LIFETIME
+    const { link, code } = proof
+    await Promise.all([
+      tx.magicLinks.insert({
+        id: proof.loginId,
+        tokenHash: sha256(proof.token),
+        codeHash: proof.codeHash,
+        email,
+        appId,
+        createdAt: now,
+        expiresAt,
+        usedAt: null,
+        codeTries: 0,
+      }),
+      outbox.enqueue(tx, {
+        id: proof.mailId,
+        recipient: email,
+        userId: null,
+        content: { kind: 'sign_in', link, code, expiresAt },
+        now,
+        sendBefore: expiresAt - MIN_VALIDITY_LEFT,
+      }),
+    ])
   }
-}
-
-function asked(bucket: SendBucket): { name: string; limits: number[] } {
-  return { name: bucket.name, limits: bucket.windows.map(({ limit }) => limit) }
-}
-
-function rateLimited({ retryAfter, window, setting }: Refusal): KeywayError {
-  return new KeywayError(
-    'rate_limited',
-    `Too many sign-in mails were asked for within this ${window}. Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`,
-    { retryAfter, window, setting },
-  )
 }

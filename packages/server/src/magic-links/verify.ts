@@ -71,7 +71,7 @@ export function createVerify(deps: MagicLinkDeps) {
    * that counts the address's sends is the one thing an address has before it has an account.
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
-    await tx.magicLinks.lockSends([{ name: addressBucketName(email), limits: [] }], clock.now())
+    await tx.magicLinks.lockSendBuckets([addressBucketName(email)])
   }
 
   async function createAccount(tx: Transaction, account: PreparedAccount, caller: Caller): Promise<User> {

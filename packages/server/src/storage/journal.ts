@@ -3,7 +3,7 @@ import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
 import { bucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
-import { forgetSends } from './sends.ts'
+import { forgetSends } from './send-limits.ts'
 
 /** Lets one entry of the journal stand in a restored database. False where its subject is younger than the backup. */
 export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {

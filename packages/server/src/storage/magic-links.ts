@@ -3,7 +3,16 @@ import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
 import { bucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { MagicLinkRow } from './schema.ts'
-import { clearSends, forgetSends, lockSends, pruneSends, recordSend, sendTimes } from './sends.ts'
+import {
+  clearSends,
+  forgetSends,
+  lockSendBuckets,
+  pruneSends,
+  pullBackSends,
+  recordSend,
+  sendHistories,
+  sendTimes,
+} from './send-limits.ts'
 import { countOf, type Statements } from './statements.ts'
 
 export function createMagicLinkStore({ db, atomically }: Statements): MagicLinkStore {
@@ -45,19 +54,17 @@ export function createMagicLinkStore({ db, atomically }: Statements): MagicLinkS
         .executeTakeFirst()
       return toLink(row)
     },
-    lockSends: (buckets, now) => lockSends(db, buckets, now),
+    lockSendBuckets: buckets => lockSendBuckets(db, buckets),
+    pullBackSends: (buckets, now) => pullBackSends(db, buckets, now),
+    sendHistories: (locked, limits) => sendHistories(db, locked, limits),
+    recordSend: (buckets, at) => recordSend(db, buckets, at),
     async lockAddress(email) {
-      await lockSends(
-        db,
-        bucketNamesOf(email).map(name => ({ name, limits: [] })),
-        0,
-      )
+      await lockSendBuckets(db, bucketNamesOf(email))
     },
     async forgetAddress(email, mark) {
       await db.updateTable('magic_links').set({ email: mark }).where('email', '=', email).execute()
       await forgetSends(db, bucketNamesOf(email))
     },
-    recordSend: (buckets, at) => recordSend(db, buckets, at),
     clearSends: bucket => clearSends(db, bucket),
     sendTimes: (bucket, since, limit) => sendTimes(db, bucket, since, limit),
     async prune(linksBefore, sendsBefore, batch) {

@@ -57,10 +57,11 @@ forEachEngine(engine => {
       sendWithin(store, number % 2 ? ['a', 'b'] : ['b', 'a'], 3),
     )
     assert.equal(winners(outcomes).length, 3)
-    const [history] = await opened.storage.transaction(tx =>
-      tx.magicLinks.lockSends([{ name: 'a', limits: [1, 3, 4] }], NOW),
-    )
-    assert.equal(history!.count, 3)
+    const [history] = await opened.storage.transaction(async tx => {
+      const locked = await tx.magicLinks.lockSendBuckets(['a'])
+      assert.deepEqual([...locked], [['a', 3]])
+      return tx.magicLinks.sendHistories(locked, new Map([['a', [1, 3, 4]]]))
+    })
     assert.deepEqual(
       [...history!.nthLast],
       [
@@ -73,15 +74,20 @@ forEachEngine(engine => {
 
   test('a send that lies in the future counts from now on, and no longer than its window', async t => {
     const { storage } = await openTestStorage(engine, t)
-    const lock = (now: number) =>
-      storage.transaction(tx => tx.magicLinks.lockSends([{ name: 'a', limits: [1] }], now))
-    await lock(NOW)
+    const lastAt = (now: number) =>
+      storage.transaction(async tx => {
+        const locked = await tx.magicLinks.lockSendBuckets(['a'])
+        await tx.magicLinks.pullBackSends(['a'], now)
+        const [history] = await tx.magicLinks.sendHistories(locked, new Map([['a', [1]]]))
+        return history!.nthLast.get(1)
+      })
+    assert.equal(await lastAt(NOW), null)
     await storage.transaction(async tx => {
-      await tx.magicLinks.lockSends([{ name: 'a', limits: [1] }], NOW + HOUR)
+      await tx.magicLinks.lockSendBuckets(['a'])
       await tx.magicLinks.recordSend(['a'], NOW + HOUR)
     })
-    assert.equal((await lock(NOW))[0]!.nthLast.get(1), NOW)
-    assert.equal((await lock(NOW + MINUTE))[0]!.nthLast.get(1), NOW)
+    assert.equal(await lastAt(NOW), NOW)
+    assert.equal(await lastAt(NOW + MINUTE), NOW)
   })
 
   test('a cleared or pruned bucket counts nothing and still counts on', async t => {
@@ -96,8 +102,11 @@ forEachEngine(engine => {
 })
 
 async function sendWithin(store: Store, buckets: string[], limit: number): Promise<boolean> {
-  const asked = buckets.map(name => ({ name, limits: [limit] }))
-  const histories = await store.magicLinks.lockSends(asked, NOW)
+  const locked = await store.magicLinks.lockSendBuckets(buckets)
+  const histories = await store.magicLinks.sendHistories(
+    locked,
+    new Map(buckets.map(name => [name, [limit]])),
+  )
   if (histories.some(history => history.nthLast.get(limit) !== null)) return false
   await store.magicLinks.recordSend(buckets, NOW)
   return true

@@ -8,15 +8,11 @@ import { countOf } from './statements.ts'
  * the send that lies `limit` sends back, however many there were, and never a count.
  */
 
-interface AskedBucket {
-  name: string
-  limits: number[]
-}
-
-export async function lockSends(db: Db, buckets: AskedBucket[], now: Instant): Promise<SendHistory[]> {
-  if (buckets.length === 0) return []
-  const names = [...new Set(buckets.map(bucket => bucket.name))].sort()
-  // Rows are locked in the order of the values. An update that changes nothing locks without a second statement.
+export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promise<Map<string, number>> {
+  if (buckets.length === 0) return new Map()
+  const names = [...new Set(buckets)].sort()
+  // Rows are locked in the order of the values, as everyone locks them: two sends never wait for each other in a
+  // circle. An update that changes nothing locks without a second statement.
   const locked = await db
     .insertInto('send_buckets')
     .values(names.map(bucket => ({ bucket, count: 0 })))
@@ -25,52 +21,43 @@ export async function lockSends(db: Db, buckets: AskedBucket[], now: Instant): P
     )
     .returning(['bucket', 'count'])
     .execute()
-  const counts = new Map(locked.map(row => [row.bucket, row.count]))
-  const isOnlyLock = buckets.every(({ limits }) => limits.length === 0)
-  const times = isOnlyLock ? new Map<string, Instant>() : await readTimes(db, buckets, names, counts, now)
-  return buckets.map(({ name, limits }) => {
-    const count = counts.get(name) ?? 0
-    const nthLast = new Map(limits.map(limit => [limit, times.get(point(name, count - limit + 1)) ?? null]))
-    return { bucket: name, count, nthLast }
-  })
+  return new Map(locked.map(row => [row.bucket, row.count]))
 }
 
-async function readTimes(
-  db: Db,
-  buckets: AskedBucket[],
-  names: string[],
-  counts: ReadonlyMap<string, number>,
-  now: Instant,
-): Promise<Map<string, Instant>> {
+export async function pullBackSends(db: Db, buckets: readonly string[], now: Instant): Promise<void> {
   await db
     .updateTable('sends')
     .set({ sent_at: now })
-    .where('bucket', 'in', names)
+    .where('bucket', 'in', buckets)
     .where('sent_at', '>', now)
     .execute()
-  return readPoints(db, buckets, counts)
 }
 
-async function readPoints(
+export async function sendHistories(
   db: Db,
-  buckets: AskedBucket[],
-  counts: ReadonlyMap<string, number>,
-): Promise<Map<string, Instant>> {
+  locked: ReadonlyMap<string, number>,
+  limits: ReadonlyMap<string, readonly number[]>,
+): Promise<SendHistory[]> {
+  const asked = [...limits].map(([bucket, nths]) => {
+    const count = locked.get(bucket) ?? 0
+    return { bucket, numbers: new Map(nths.map(nth => [nth, count - nth + 1])) }
+  })
   const rows = await db
     .selectFrom('sends')
     .selectAll()
     .where(eb =>
       eb.or(
-        buckets.map(({ name, limits }) =>
-          eb.and([
-            eb('bucket', '=', name),
-            eb('number', 'in', [0, ...limits.map(limit => (counts.get(name) ?? 0) - limit + 1)]),
-          ]),
+        asked.map(({ bucket, numbers }) =>
+          eb.and([eb('bucket', '=', bucket), eb('number', 'in', [0, ...numbers.values()])]),
         ),
       ),
     )
     .execute()
-  return new Map(rows.map(row => [point(row.bucket, row.number), row.sent_at]))
+  const times = new Map(rows.map(row => [point(row.bucket, row.number), row.sent_at]))
+  return asked.map(({ bucket, numbers }) => ({
+    bucket,
+    nthLast: new Map([...numbers].map(([nth, number]) => [nth, times.get(point(bucket, number)) ?? null])),
+  }))
 }
 
 function point(bucket: string, number: number): string {
