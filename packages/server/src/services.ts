@@ -22,7 +22,7 @@ import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
-import { openPepper } from './users/onboarding.ts'
+import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
 
 /** Every verb on one opened database: what the server, the commands and the tests are composed of. */

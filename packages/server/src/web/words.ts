@@ -1,5 +1,5 @@
 import { formatMoney } from '../billing/money.ts'
-import { TRIAL_CREDIT } from '../users/onboarding.ts'
+import { TRIAL_CREDIT } from '../users/trial-credit.ts'
 
 const CREDIT = `$${formatMoney(TRIAL_CREDIT)}`
 

@@ -197,7 +197,7 @@ const LEARNT: Record<string, string> = {
   'storage/postgres-events.ts': 'names of probes, which every node reads',
   'storage/redis-events.ts': 'names of probes, which every node reads',
   'users/erased-address.ts': 'stands for an address, and is no secret',
-  'users/onboarding.ts': 'createSecrets, which seals it',
+  'users/trial-credit.ts': 'createSecrets, which seals it',
   'web/cookies.ts': 'randomToken and createSecrets',
   'web/forms.ts': 'createSecrets',
   'web/keys.ts': 'createSecrets',

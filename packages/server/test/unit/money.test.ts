@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { formatMoney, MAX_AMOUNT, parseAmount } from '../../src/billing/money.ts'
-import { TRIAL_CREDIT } from '../../src/users/onboarding.ts'
+import { TRIAL_CREDIT } from '../../src/users/trial-credit.ts'
 
 test('the trial credit is written 2.00', () => {
   assert.equal(formatMoney(TRIAL_CREDIT), '2.00')
