@@ -3,7 +3,10 @@ import type { MicroDollars } from './money.ts'
 
 export type LedgerEntryKind = 'trial_credit' | 'charge'
 
-/** One line of the append-only ledger. `cause` is unique: what moved money once never does so again. */
+/**
+ * One line of the append-only ledger: the database refuses to change or remove it. `cause` is unique: what moved money
+ * once never does so again. The balance after it is never negative; `BillingStore.post` refuses what would make it so.
+ */
 export interface LedgerEntry {
   id: string
   userId: string
