@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 
 /**
- * A mail server that takes connections and never says a word: the deliverer waits, and no mail is written while
+ * A mail server that takes connections and never says a word: the dispatcher waits, and no mail is written while
  * requests are measured. (Writing and sending a mail costs more than the request that queued it.)
  */
 export async function startSilentMail(): Promise<AsyncDisposable & { settings: Record<string, string> }> {

@@ -23,7 +23,7 @@ import { createMailHooks } from './mail/hooks/mail-hooks.ts'
 import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
-import { DRAIN_MAIL_MS } from './outbox/deliverer.ts'
+import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
 import { VERSION } from './version.ts'
@@ -73,7 +73,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   const nodeId = newId(services.clock.now())
   const hub = await startHub(services, nodeId)
   stack.defer(() => hub.close())
-  const { deliverer } = createMail(services, options.announce ?? (line => console.log(line)), nodeId)
+  const { dispatcher } = createMail(services, options.announce ?? (line => console.log(line)), nodeId)
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)
   const stopping = new AbortController()
   const httpServer = listenFor(services, hub, metrics, stopping.signal)
@@ -86,7 +86,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   }
   await listen(httpServer, config)
   await services.storage.store.outbox.releaseAbandoned(services.clock.now() - NODE_TIMEOUT_MS)
-  deliverer.start()
+  dispatcher.start()
   const stopTimers = startTimers(services)
 
   const held = stack.move()
@@ -103,7 +103,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
     const drained = once(httpServer, 'close')
     httpServer.close()
     httpServer.closeIdleConnections()
-    await Promise.all([hub.drain(DRAIN_AGENTS_MS), deliverer.stop(DRAIN_MAIL_MS)])
+    await Promise.all([hub.drain(DRAIN_AGENTS_MS), dispatcher.stop(DRAIN_MAIL_MS)])
     httpServer.closeAllConnections()
     await drained
     await services.apiKeys

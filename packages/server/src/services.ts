@@ -13,7 +13,7 @@ import { createMagicLinks } from './magic-links/magic-links.ts'
 import { printedLink } from './mail/inbox.ts'
 import { createMailer } from './mail/mailer.ts'
 import { createMailWriter } from './mail/templates/mail-writer.ts'
-import { createDeliverer } from './outbox/deliverer.ts'
+import { createDispatcher } from './outbox/dispatcher.ts'
 import { createOutbox } from './outbox/outbox.ts'
 import { createSuppressions } from './outbox/suppressions.ts'
 import { createSecrets, SealError, type Secrets } from './secrets.ts'
@@ -147,5 +147,5 @@ export function createMail(services: Services, announce?: (line: string) => void
     supportEmail: config.supportEmail,
     publicUrl: config.publicUrl,
   })
-  return { mailer, deliverer: createDeliverer({ ...services, nodeId, mailer, write, log }) }
+  return { mailer, dispatcher: createDispatcher({ ...services, nodeId, mailer, write, log }) }
 }

@@ -15,7 +15,7 @@ export const commands: Command[] = [
       if (!email) throw new CommandFailed('ADDRESS must be one e-mail address, for example you@example.com.')
       const services = await context.services()
       const { storage, clock, outbox } = services
-      const { mailer, deliverer } = createMail(services)
+      const { mailer, dispatcher } = createMail(services)
       await mailer.check().catch(refused)
       const id = newId(clock.now())
       await storage.transaction(tx =>
@@ -27,7 +27,7 @@ export const commands: Command[] = [
           now: clock.now(),
         }),
       )
-      await deliverer.drain()
+      await dispatcher.drain()
       const sent = (await storage.store.outbox.recentFor(email, 20)).find(mail => mail.id === id)
       if (sent?.state !== 'sent')
         throw new CommandFailed(

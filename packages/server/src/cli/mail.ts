@@ -1,6 +1,6 @@
 import { createMailer } from '../mail/mailer.ts'
 import { createMailWriter } from '../mail/templates/mail-writer.ts'
-import { createDeliverer } from '../outbox/deliverer.ts'
+import { createDispatcher } from '../outbox/dispatcher.ts'
 import type { Services } from '../services.ts'
 
 /** The configured way out, for commands that use it once. */
@@ -12,5 +12,5 @@ export function createMail(services: Services) {
     supportEmail: config.supportEmail,
     publicUrl: config.publicUrl,
   })
-  return { mailer, deliverer: createDeliverer({ ...services, mailer, write }) }
+  return { mailer, dispatcher: createDispatcher({ ...services, mailer, write }) }
 }

@@ -1,7 +1,7 @@
 import { createTransport } from 'nodemailer'
 import { SECOND } from '../clock.ts'
 import type { Config } from '../config.ts'
-import { CONCURRENT_DELIVERIES } from '../outbox/deliverer.ts'
+import { CONCURRENT_DELIVERIES } from '../outbox/dispatcher.ts'
 import { type Mailer, MailRejected } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import { toMessage } from './mime.ts'

@@ -16,7 +16,7 @@ export const STORE_PAUSE = SECOND
 /** Calls `callback` once after `delay` milliseconds. Returns the way to call it off. */
 export type Schedule = (callback: () => void, delay: number) => () => void
 
-export interface DelivererDeps {
+export interface DeliveryDeps {
   /** Whose leases these are; what a dead node held is freed for the others. */
   nodeId?: string
   storage: Storage
@@ -31,7 +31,7 @@ export interface DelivererDeps {
 
 /** One attempt at one leased message, with everything that can become of it. Rejects only when the store is away. */
 export async function deliver(
-  deps: DelivererDeps,
+  deps: DeliveryDeps,
   message: OutboxMessage,
   abort: AbortController,
   onSent: () => void,
@@ -90,7 +90,7 @@ function openContent(secrets: Secrets, message: OutboxMessage): MessageContent |
 }
 
 async function attempt(
-  { storage, mailer, write, schedule = scheduleTimer }: DelivererDeps,
+  { storage, mailer, write, schedule = scheduleTimer }: DeliveryDeps,
   message: OutboxMessage,
   content: MessageContent,
   abort: AbortController,
@@ -117,7 +117,7 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 }
 
 async function putOff(
-  deps: DelivererDeps,
+  deps: DeliveryDeps,
   message: OutboxMessage,
   named: { reason: string },
   lastUseful: number | null,
@@ -140,7 +140,7 @@ async function putOff(
 }
 
 async function settle(
-  deps: DelivererDeps,
+  deps: DeliveryDeps,
   message: OutboxMessage,
   state: 'sent' | 'failed' | 'expired',
   error: string | null,
@@ -156,7 +156,7 @@ async function settle(
 
 /** Keeps trying for as long as the lease lasts: a mail that has left shall not leave again for a short outage. */
 async function persist(
-  { clock, schedule = scheduleTimer }: DelivererDeps,
+  { clock, schedule = scheduleTimer }: DeliveryDeps,
   message: OutboxMessage,
   write: () => Promise<unknown>,
 ): Promise<void> {

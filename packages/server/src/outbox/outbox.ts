@@ -57,7 +57,7 @@ export interface Outbox {
   ): Promise<void>
 }
 
-export interface Deliverer {
+export interface Dispatcher {
   /** Delivers what is due until stopped; wakes on `mail.queued` and on its own timer. */
   start(): void
   /** Takes no new message, waits for the deliveries under way (at most `deadline` ms); the rest stays queued. */

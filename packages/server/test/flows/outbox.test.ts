@@ -6,8 +6,8 @@ import type { Log } from '../../src/log.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { MAX_BACKOFF } from '../../src/outbox/backoff.ts'
-import { createDeliverer, LEASE } from '../../src/outbox/deliverer.ts'
 import { DELIVERY_DEADLINE } from '../../src/outbox/delivery.ts'
+import { createDispatcher, LEASE } from '../../src/outbox/dispatcher.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { createOutbox, type Mail, type Mailer, MailRejected } from '../../src/outbox/outbox.ts'
 import { createSecrets } from '../../src/secrets.ts'
@@ -86,8 +86,10 @@ async function open(engine: EngineName, t: TestContext) {
     return message.id
   }
 
-  function deliverer(changes: { storage?: Storage; mailer?: Mailer; log?: Log; random?: () => number } = {}) {
-    return createDeliverer({
+  function dispatcher(
+    changes: { storage?: Storage; mailer?: Mailer; log?: Log; random?: () => number } = {},
+  ) {
+    return createDispatcher({
       storage,
       clock,
       secrets,
@@ -107,14 +109,14 @@ async function open(engine: EngineName, t: TestContext) {
     code: '12345678',
     expiresAt: clock.now() + 5 * MINUTE,
   })
-  return { ...test, timers, outbox, mailer, enqueue, deliverer, last, signIn }
+  return { ...test, timers, outbox, mailer, enqueue, dispatcher, last, signIn }
 }
 
 forEachEngine(engine => {
   describe('a queued mail', () => {
     test('leaves by itself as soon as its transaction is durable', async t => {
-      const { mailer, enqueue, deliverer } = await open(engine, t)
-      const running = deliverer()
+      const { mailer, enqueue, dispatcher } = await open(engine, t)
+      const running = dispatcher()
       running.start()
       await enqueue('ada@example.com')
       await mailer.until(() => mailer.taken.length === 1)
@@ -123,7 +125,7 @@ forEachEngine(engine => {
     })
 
     test('is not there when its transaction fails', async t => {
-      const { storage, outbox, mailer, clock, deliverer } = await open(engine, t)
+      const { storage, outbox, mailer, clock, dispatcher } = await open(engine, t)
       const message = {
         id: newId(clock.now()),
         recipient: email('a@example.com'),
@@ -136,18 +138,18 @@ forEachEngine(engine => {
           throw new Error('undone')
         }),
       )
-      assert.equal(await deliverer().drain(), 0)
+      assert.equal(await dispatcher().drain(), 0)
       assert.equal(mailer.attempts, 0)
     })
 
     test('is queued once however often its transaction is repeated', async t => {
-      const { storage, outbox, mailer, clock, deliverer } = await open(engine, t)
+      const { storage, outbox, mailer, clock, dispatcher } = await open(engine, t)
       const id = newId(clock.now())
       const message = { id, recipient: email('a@example.com'), userId: null, now: clock.now() }
       for (let n = 0; n < 3; n++) {
         await storage.transaction(tx => outbox.enqueue(tx, { ...message, content: { kind: 'test' } }))
       }
-      assert.equal(await deliverer().drain(), 1)
+      assert.equal(await dispatcher().drain(), 1)
       assert.equal(mailer.taken.length, 1)
     })
 
@@ -158,23 +160,23 @@ forEachEngine(engine => {
     })
 
     test('loses its content once it has left', async t => {
-      const { enqueue, deliverer, last, signIn } = await open(engine, t)
+      const { enqueue, dispatcher, last, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
-      await deliverer().drain()
+      await dispatcher().drain()
       const row = await last('a@example.com')
       assert.equal(row.state, 'sent')
       assert.equal(row.sealedContent, null)
     })
 
     test('is written for strangers or customers by how things stand when it leaves', async t => {
-      const { storage, clock, mailer, enqueue, deliverer, signIn } = await open(engine, t)
+      const { storage, clock, mailer, enqueue, dispatcher, signIn } = await open(engine, t)
       await enqueue('known@example.com', signIn())
       await enqueue('stranger@example.com', signIn())
       const user = { id: newId(clock.now()), email: email('known@example.com'), name: null }
       await storage.transaction(tx =>
         tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now() }),
       )
-      await deliverer().drain()
+      await dispatcher().drain()
       const templates = Object.fromEntries(mailer.taken.map(mail => [mail.to, mail.template]))
       assert.deepEqual(templates, { 'known@example.com': 'login', 'stranger@example.com': 'signup' })
     })
@@ -182,14 +184,14 @@ forEachEngine(engine => {
 
   describe('an attempt that fails for now', () => {
     test('is repeated with growing pauses under the same Message-ID until it succeeds', async t => {
-      const { mailer, enqueue, deliverer, timers, clock, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, clock, last } = await open(engine, t)
       const ids = new Set<string>()
       mailer.onDeliver = async mail => {
         ids.add(mail.messageId)
         if (mailer.attempts < 4) throw new Error('451 try later')
       }
       const id = await enqueue('a@example.com')
-      const running = deliverer()
+      const running = dispatcher()
       const pauses: number[] = []
       for (let n = 0; n < 3; n++) {
         assert.equal(await running.drain(), 0)
@@ -205,13 +207,13 @@ forEachEngine(engine => {
       assert.deepEqual([...ids], [id])
     })
 
-    test('wakes the deliverer by its own timer', async t => {
-      const { mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+    test('wakes the dispatcher by its own timer', async t => {
+      const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
       let fail = true
       mailer.onDeliver = async () => {
         if (fail) throw new Error('no')
       }
-      const running = deliverer()
+      const running = dispatcher()
       running.start()
       await enqueue('a@example.com')
       await mailer.until(() => mailer.attempts === 1)
@@ -224,13 +226,13 @@ forEachEngine(engine => {
     })
 
     test('never waits longer than a minute, so a provider that comes back is used soon', async t => {
-      const { mailer, enqueue, deliverer, timers, clock, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, clock, last } = await open(engine, t)
       let down = true
       mailer.onDeliver = async () => {
         if (down) throw new Error('ECONNREFUSED')
       }
       await enqueue('a@example.com', { kind: 'welcome', trialCredit: '2.00' })
-      const running = deliverer()
+      const running = dispatcher()
       for (const start = clock.now(); clock.now() - start < 60 * MINUTE; timers.advance(MAX_BACKOFF)) {
         await running.drain()
       }
@@ -243,13 +245,13 @@ forEachEngine(engine => {
     })
 
     test('is given up after three days', async t => {
-      const { mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('no')
       }
       await enqueue('a@example.com')
       timers.advance(3 * DAY)
-      await deliverer().drain()
+      await dispatcher().drain()
       const row = await last('a@example.com')
       assert.equal(row.state, 'failed')
       assert.equal(row.sealedContent, null)
@@ -257,12 +259,12 @@ forEachEngine(engine => {
   })
 
   test('a refusal for good ends at once, with its reason but without the address', async t => {
-    const { mailer, enqueue, deliverer, last } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, last } = await open(engine, t)
     mailer.onDeliver = async () => {
       throw new MailRejected('550 5.1.1 <gone@example.com> unknown, see https://relay.test/x?token=1')
     }
     await enqueue('gone@example.com')
-    assert.equal(await deliverer().drain(), 0)
+    assert.equal(await dispatcher().drain(), 0)
     const row = await last('gone@example.com')
     assert.equal(row.state, 'failed')
     assert.equal(mailer.attempts, 1)
@@ -271,17 +273,17 @@ forEachEngine(engine => {
 
   describe('a sign-in mail', () => {
     test('with a minute of validity left is sent', async t => {
-      const { enqueue, deliverer, timers, signIn } = await open(engine, t)
+      const { enqueue, dispatcher, timers, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE)
-      assert.equal(await deliverer().drain(), 1)
+      assert.equal(await dispatcher().drain(), 1)
     })
 
     test('with less is not', async t => {
-      const { mailer, enqueue, deliverer, timers, signIn, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, signIn, last } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE + 1)
-      assert.equal(await deliverer().drain(), 0)
+      assert.equal(await dispatcher().drain(), 0)
       assert.equal(mailer.attempts, 0)
       const row = await last('a@example.com')
       assert.equal(row.state, 'expired')
@@ -289,23 +291,23 @@ forEachEngine(engine => {
     })
 
     test('that cannot be delivered in time is let go', async t => {
-      const { mailer, enqueue, deliverer, timers, signIn, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, signIn, last } = await open(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('451 later')
       }
       await enqueue('a@example.com', signIn())
-      for (let n = 0; n < 12; n++, timers.advance(30 * SECOND)) await deliverer().drain()
+      for (let n = 0; n < 12; n++, timers.advance(30 * SECOND)) await dispatcher().drain()
       assert.equal((await last('a@example.com')).state, 'expired')
     })
   })
 
   test('a recipient whose server hangs holds up nobody else, and is tried again after its deadline', async t => {
-    const { mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
     mailer.onDeliver = mail =>
       mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
     await enqueue('hangs@example.com')
     for (let n = 0; n < 50; n++) await enqueue(`u${n}@example.com`)
-    const running = deliverer()
+    const running = dispatcher()
     const drained = running.drain()
     await mailer.until(() => mailer.taken.length === 50)
     timers.advance(DELIVERY_DEADLINE)
@@ -320,7 +322,7 @@ forEachEngine(engine => {
     const hanging = createTestMailer()
     hanging.onDeliver = () => new Promise<void>(() => {})
     const { storage, clock, secrets, log } = services
-    const running = createDeliverer({ storage, clock, secrets, mailer: hanging, write, log })
+    const running = createDispatcher({ storage, clock, secrets, mailer: hanging, write, log })
     running.start()
     await services.magicLinks.send({ email: email('a@example.com'), appId: 'console' }, services.caller())
     await hanging.until(() => hanging.attempts === 1)
@@ -330,7 +332,7 @@ forEachEngine(engine => {
   })
 
   test('never more than eight deliveries are under way', async t => {
-    const { mailer, enqueue, deliverer } = await open(engine, t)
+    const { mailer, enqueue, dispatcher } = await open(engine, t)
     let now = 0
     let most = 0
     mailer.onDeliver = async () => {
@@ -339,12 +341,12 @@ forEachEngine(engine => {
       now--
     }
     for (let n = 0; n < 40; n++) await enqueue(`u${n}@example.com`)
-    assert.equal(await deliverer().drain(), 40)
+    assert.equal(await dispatcher().drain(), 40)
     assert.ok(most <= 8, `${most}`)
   })
 
   test('a mail that nobody can open any more is given up, and the others go on', async t => {
-    const { storage, clock, mailer, enqueue, deliverer, last } = await open(engine, t)
+    const { storage, clock, mailer, enqueue, dispatcher, last } = await open(engine, t)
     const lost = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
     const message = {
       id: newId(clock.now()),
@@ -354,7 +356,7 @@ forEachEngine(engine => {
     }
     await storage.transaction(tx => lost.enqueue(tx, { ...message, content: { kind: 'test' } }))
     await enqueue('fine@example.com')
-    assert.equal(await deliverer().drain(), 1)
+    assert.equal(await dispatcher().drain(), 1)
     assert.deepEqual(
       mailer.taken.map(mail => mail.to),
       ['fine@example.com'],
@@ -365,12 +367,12 @@ forEachEngine(engine => {
   })
 
   test('a crash between sending and settling repeats the mail under the same Message-ID', async t => {
-    const { storage, mailer, enqueue, deliverer, timers } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
     await enqueue('a@example.com')
     const cut = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
-    void deliverer({ storage: cut }).drain()
+    void dispatcher({ storage: cut }).drain()
     await mailer.until(() => mailer.taken.length === 1)
-    const successor = deliverer()
+    const successor = dispatcher()
     assert.equal(await successor.drain(), 0, 'the lease still holds')
     timers.advance(LEASE + 1)
     assert.equal(await successor.drain(), 1)
@@ -379,7 +381,7 @@ forEachEngine(engine => {
   })
 
   test('a store that is away is asked again, and what has left is not sent twice', async t => {
-    const { storage, mailer, enqueue, deliverer, timers, last } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
     let outages = 2
     const flaky =
       <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
@@ -392,7 +394,7 @@ forEachEngine(engine => {
       settle: flaky(outbox.settle.bind(outbox)),
     })
     await enqueue('a@example.com')
-    const drained = deliverer({ storage: cut }).drain()
+    const drained = dispatcher({ storage: cut }).drain()
     while (outages > -1) {
       await new Promise(setImmediate)
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
@@ -403,7 +405,7 @@ forEachEngine(engine => {
   })
 
   test('a store that is away at the start is asked again until it is back', async t => {
-    const { storage, mailer, enqueue, deliverer, timers } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
     await enqueue('a@example.com')
     const { outbox } = storage.store
     let away = true
@@ -413,7 +415,7 @@ forEachEngine(engine => {
         return outbox.lease(...args)
       },
     })
-    const running = deliverer({ storage: cut })
+    const running = dispatcher({ storage: cut })
     running.start()
     while (timers.pending().length === 0) await new Promise(setImmediate)
     assert.deepEqual(timers.pending(), [SECOND])
@@ -424,11 +426,11 @@ forEachEngine(engine => {
   })
 
   test('stopping waits for what is under way and leaves the rest queued', async t => {
-    const { mailer, enqueue, deliverer, storage, clock } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, storage, clock } = await open(engine, t)
     const releases: (() => void)[] = []
     mailer.onDeliver = () => new Promise<void>(resolve => releases.push(resolve))
     for (let n = 0; n < 20; n++) await enqueue(`u${n}@example.com`)
-    const running = deliverer()
+    const running = dispatcher()
     running.start()
     await mailer.until(() => mailer.attempts === 8)
     const stopped = running.stop(5000)
@@ -440,10 +442,10 @@ forEachEngine(engine => {
   })
 
   test('stopping does not wait for a server that hangs: that mail goes back into the queue', async t => {
-    const { mailer, enqueue, deliverer, last } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, last } = await open(engine, t)
     mailer.onDeliver = () => new Promise<void>(() => {})
     await enqueue('a@example.com')
-    const running = deliverer()
+    const running = dispatcher()
     running.start()
     await mailer.until(() => mailer.attempts === 1)
     await running.stop(600)
@@ -453,21 +455,21 @@ forEachEngine(engine => {
   })
 
   test('two nodes send two hundred mails exactly once', async t => {
-    const { storage, mailer, enqueue, deliverer, reopen } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, reopen } = await open(engine, t)
     const other = engine === 'postgres' ? await reopen() : storage
     for (let n = 0; n < 200; n++) await enqueue(`u${n}@example.com`)
-    const left = await Promise.all([deliverer().drain(), deliverer({ storage: other }).drain()])
+    const left = await Promise.all([dispatcher().drain(), dispatcher({ storage: other }).drain()])
     assert.equal(left[0] + left[1], 200)
     assert.equal(new Set(mailer.taken.map(mail => mail.messageId)).size, 200)
     assert.equal(mailer.taken.length, 200)
   })
 
   test('logs name the message and a masked address, never link, code or whole address', async t => {
-    const { mailer, enqueue, deliverer, timers, signIn } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, timers, signIn } = await open(engine, t)
     const lines: string[] = []
     const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log = { debug: line, info: line, warn: line, error: line }
-    const running = deliverer({ log })
+    const running = dispatcher({ log })
     const failures = [new Error('451 <ada@example.com> SECRET'), new MailRejected('550 <ada@example.com>')]
     mailer.onDeliver = async mail => {
       const failure = failures.shift()
@@ -483,7 +485,7 @@ forEachEngine(engine => {
   })
 
   test('over real SMTP: a mail is taken back, put off, refused, each as it should be', async t => {
-    const { enqueue, deliverer, timers, last } = await open(engine, t)
+    const { enqueue, dispatcher, timers, last } = await open(engine, t)
     const server = await startSmtpServer(t)
     server.behave((recipient, attempt) => {
       if (recipient.startsWith('later')) return attempt < 3 ? 451 : 'accept'
@@ -492,7 +494,7 @@ forEachEngine(engine => {
       return 'accept'
     })
     for (const name of ['later', 'never', 'lost', 'fine']) await enqueue(`${name}@example.com`)
-    const running = deliverer({ mailer: smtpMailer(t, server.port) })
+    const running = dispatcher({ mailer: smtpMailer(t, server.port) })
     for (let n = 0; n < 3; n++, timers.advance(10 * SECOND)) await running.drain()
     const states = await Promise.all(['later', 'never', 'lost', 'fine'].map(n => last(`${n}@example.com`)))
     assert.deepEqual(

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { DAY, MINUTE } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config.ts'
 import { readResend } from '../../src/mail/hooks/resend.ts'
-import { createDeliverer } from '../../src/outbox/deliverer.ts'
+import { createDispatcher } from '../../src/outbox/dispatcher.ts'
 import type { Mail } from '../../src/outbox/outbox.ts'
 import { hmac } from '../../src/secrets.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -40,7 +40,7 @@ const bounced = (to: string, type = 'Permanent') => ({
 async function open(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const sent: Mail[] = []
-  const deliverer = createDeliverer({
+  const dispatcher = createDispatcher({
     ...server,
     mailer: {
       deliver: async mail => void sent.push(mail),
@@ -62,7 +62,7 @@ async function open(engine: EngineName, t: TestContext) {
     ...server,
     server,
     sent,
-    drain: () => deliverer.drain(),
+    drain: () => dispatcher.drain(),
     resend: (event: unknown, falsified?: Record<string, string>) =>
       server.call('POST', '/hooks/mail/resend', signed(server, event, falsified)),
     postmark: (body: unknown, secret = MAIL_HOOK_SECRET) =>

@@ -1,7 +1,7 @@
 import { MINUTE, SECOND } from '../clock.ts'
-import { type DelivererDeps, deliver, describeError, STORE_PAUSE, scheduleTimer } from './delivery.ts'
+import { type DeliveryDeps, deliver, describeError, STORE_PAUSE, scheduleTimer } from './delivery.ts'
 import type { OutboxMessage } from './message.ts'
-import type { Deliverer } from './outbox.ts'
+import type { Dispatcher } from './outbox.ts'
 
 /** Several at once, so that a recipient whose server hangs holds up nobody else; few, so that no provider is flooded. */
 export const CONCURRENT_DELIVERIES = 8
@@ -21,7 +21,7 @@ const HAND_BACK = 500
  * transaction, and settled. Who dies between sending and settling leaves a lease that runs out, and the mail
  * goes once more under the same Message-ID.
  */
-export function createDeliverer(deps: DelivererDeps): Deliverer {
+export function createDispatcher(deps: DeliveryDeps): Dispatcher {
   const { storage, clock, log, schedule = scheduleTimer } = deps
   const underWay = new Map<Promise<void>, AbortController>()
   const heldIds = new Set<string>()
