@@ -29,7 +29,7 @@ export const SLOW_CONSUMER: Ending = { code: 4429, reason: 'slow_consumer' }
 export const GOING_AWAY: Ending = { code: 1001, reason: 'going_away' }
 /** This node goes, and it stayed; see drain.ts. */
 export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
-/** This node cannot say that its key still stands; see connections.ts and heartbeat.ts. */
+/** This node cannot say that its key still stands; see database-sight.ts. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
 /** Why this key may not hold a connection from this address, or null when it may. */

@@ -15,6 +15,7 @@ import {
   TOO_MANY_CONNECTIONS,
   TRY_AGAIN_LATER,
 } from './close-codes.ts'
+import type { DatabaseSight } from './database-sight.ts'
 import { createReceiveFrame } from './frame-handlers.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
@@ -24,7 +25,6 @@ import type { Presence } from './presence.ts'
 import { frameVerdict } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 import { createRenewals } from './renewals.ts'
-import type { Revocations } from './revocations.ts'
 import type { StandingQuestions } from './standing-questions.ts'
 
 export interface ConnectionsDeps {
@@ -37,7 +37,7 @@ export interface ConnectionsDeps {
   standings: StandingQuestions
   presence: Presence
   relay: Pick<Relay, 'ask'>
-  revocations: Pick<Revocations, 'canSee'>
+  sight: Pick<DatabaseSight, 'canSee'>
 }
 
 export interface Connections {
@@ -55,7 +55,7 @@ export interface Connections {
 }
 
 export function createConnections(deps: ConnectionsDeps): Connections {
-  const { clock, log, registry, presence, revocations, maxConnectionsPerUser } = deps
+  const { clock, log, registry, presence, sight, maxConnectionsPerUser } = deps
   const sockets = new Set<HubSocket>()
   const renewals = createRenewals({ ...deps, send, sendError })
   const messages = createMessages({ ...deps, send, sendError, writeBytes })
@@ -85,7 +85,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   /** Why a socket is closed as it comes; null when its key is to be asked about. HTTP has answered already. */
   function refusalOf(claims: TokenClaims | null, now: Instant): Ending | null {
     if (!claims) return INVALID_TOKEN
-    if (!revocations.canSee(now)) return TRY_AGAIN_LATER
+    if (!sight.canSee(now)) return TRY_AGAIN_LATER
     const isFull = registry.countOf(claims.agentId) >= maxConnectionsPerUser
     return isFull ? TOO_MANY_CONNECTIONS : null
   }

@@ -1,9 +1,9 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type Ending, TRY_AGAIN_LATER } from './close-codes.ts'
+import type { DatabaseSight } from './database-sight.ts'
 import type { Registry } from './registry.ts'
 import { endingByExpiry, type Renewals } from './renewals.ts'
-import type { Revocations } from './revocations.ts'
 
 /** Every connection is pinged this often; `ready` says so. */
 export const HEARTBEAT_SECONDS = 25
@@ -15,7 +15,7 @@ const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 export interface HeartbeatDeps {
   clock: Clock
   registry: Registry
-  revocations: Pick<Revocations, 'canSee'>
+  sight: Pick<DatabaseSight, 'canSee'>
   renewals: Pick<Renewals, 'noticeExpiry'>
   end(connection: AgentConnection, ending: Ending): void
   forget(connection: AgentConnection): void
@@ -26,12 +26,12 @@ export interface HeartbeatDeps {
  * line after 60 s of silence. One pass over all connections instead of timers for each.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
-  const { clock, registry, revocations, renewals, end, forget } = deps
+  const { clock, registry, sight, renewals, end, forget } = deps
   return beat
 
   function beat(): void {
     const now = clock.now()
-    const seesEndings = revocations.canSee(now)
+    const seesEndings = sight.canSee(now)
     for (const connection of registry.byId.values()) {
       const ending = endingByTime(connection, now, seesEndings)
       if (ending) end(connection, ending)

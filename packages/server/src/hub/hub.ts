@@ -6,6 +6,7 @@ import type { Event, Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createConnections } from './connections.ts'
+import { DatabaseSight } from './database-sight.ts'
 import { drain } from './drain.ts'
 import { createHandshakes } from './handshake.ts'
 import type { HubQuestions } from './hub-questions.ts'
@@ -80,14 +81,16 @@ export function createHub(deps: HubDeps): Hub {
   const standings = createStandingQuestions(questions)
   const presence = createPresence({ ...deps, registry })
   const relay = createRelay({ events, presence, log, nodeId, carryOut })
+  const sight = new DatabaseSight()
   const revocations = createRevocations({
     questions,
     clock,
     registry,
     standings,
+    sight,
     end: (connection, ending) => agents.end(connection, ending),
   })
-  const agents = createConnections({ ...deps, registry, standings, presence, relay, revocations })
+  const agents = createConnections({ ...deps, registry, standings, presence, relay, sight })
   const handshakes = createHandshakes({ ...deps, isDraining: () => draining, take: agents.take })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
@@ -106,8 +109,8 @@ export function createHub(deps: HubDeps): Hub {
       return registry.byId.size
     },
     health: () => ({
-      seesDatabase: revocations.canSee(clock.now()),
-      lastLook: revocations.lastLook,
+      seesDatabase: sight.canSee(clock.now()),
+      lastLook: sight.lastLook,
       connections: registry.byId.size,
       draining,
       otherNodes: presence.others().length,

@@ -2,6 +2,7 @@ import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { Event } from '../events.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type Ending, refusalOfKey } from './close-codes.ts'
+import type { DatabaseSight } from './database-sight.ts'
 import type { HubQuestions } from './hub-questions.ts'
 import type { Registry } from './registry.ts'
 import type { StandingQuestions } from './standing-questions.ts'
@@ -10,8 +11,6 @@ import type { StandingQuestions } from './standing-questions.ts'
 export const SWEEP_MS = SECOND
 /** How far back each look reads: a transaction lands later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE
-/** A node that had no successful look for this long cannot say that its keys still stand. */
-export const BLIND_AFTER_MS = 10 * SECOND
 const PAGE = 1000
 
 export interface Revocations {
@@ -19,9 +18,6 @@ export interface Revocations {
   hear(event: Event): void
   /** One sweep of the database. Never rejects; a look that is still under way is not doubled. */
   look(): Promise<void>
-  /** Whether revocations would be seen: the last successful look is less than 10 s old. */
-  canSee(now: Instant): boolean
-  readonly lastLook: Instant | null
 }
 
 /**
@@ -34,11 +30,12 @@ export function createRevocations(deps: {
   clock: Clock
   registry: Registry
   standings: Pick<StandingQuestions, 'ask'>
+  /** Told of every look that succeeded. */
+  sight: Pick<DatabaseSight, 'looked'>
   end(connection: AgentConnection, ending: Ending): void
 }): Revocations {
-  const { questions, clock, registry, standings, end } = deps
+  const { questions, clock, registry, standings, sight, end } = deps
   const seen = new Map<string, Instant>()
-  let lastLook: Instant | null = null
   let looking: Promise<void> | null = null
 
   return {
@@ -54,10 +51,6 @@ export function createRevocations(deps: {
           looking = null
         })
       return looking
-    },
-    canSee: now => lastLook !== null && now - lastLook < BLIND_AFTER_MS,
-    get lastLook() {
-      return lastLook
     },
   }
 
@@ -80,7 +73,7 @@ export function createRevocations(deps: {
       afterId = last.id
     }
     for (const [id, at] of seen) if (at < began - 2 * SWEEP_WINDOW_MS) seen.delete(id)
-    lastLook = began
+    sight.looked(began)
     recheck(affected)
   }
 
