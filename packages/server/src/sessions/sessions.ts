@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Clock, type Instant, MINUTE } from '../clock.ts'
-import { KeywayError } from '../errors.ts'
+import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -9,17 +8,11 @@ import type { Secrets } from '../secrets.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
-import { readAccessToken, signAccessToken } from './access-token.ts'
+import { signAccessToken } from './access-token.ts'
+import { createAuthentication } from './authentication.ts'
 import { createRefresh } from './refresh.ts'
-import { pageCookie, parsePageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
-import {
-  idleEnd,
-  isLive,
-  type Session,
-  type SessionEnd,
-  type SessionKind,
-  type SessionLifetimes,
-} from './session.ts'
+import { pageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
+import { idleEnd, type Session, type SessionEnd, type SessionKind, type SessionLifetimes } from './session.ts'
 import { createSessionEnd } from './session-end.ts'
 
 export interface SessionTokens {
@@ -93,9 +86,6 @@ export interface SessionDeps {
   lifetimes: SessionLifetimes
 }
 
-/** A page's cookie is used with every click; its session's row is written at most this often. */
-const TOUCH_INTERVAL = MINUTE
-
 export function createSessions(deps: SessionDeps): Sessions {
   const { storage, clock, secrets, lifetimes } = deps
   const { store } = storage
@@ -104,6 +94,7 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   return {
     ...createSessionEnd({ ...deps, secretOf }),
+    ...createAuthentication({ ...deps, secretOf }),
 
     prepare(appId, kind, caller) {
       const id = newId(clock.now())
@@ -129,24 +120,6 @@ export function createSessions(deps: SessionDeps): Sessions {
       return { user, session, tokens: tokensOf(user, session), cookie: null }
     },
 
-    async authenticate(accessToken) {
-      const claimed = await readAccessToken(deps, accessToken)
-      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || found.user.id !== claimed.userId || !stands(found, 'api')) {
-        throw new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.')
-      }
-      return found
-    },
-
-    async authenticateCookie(cookie) {
-      const claimed = parsePageCookie(cookie)
-      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || !claimed.provenBy(secretOf(found.session)) || !stands(found, 'page')) return null
-      const now = clock.now()
-      if (now >= found.session.lastUsedAt + TOUCH_INTERVAL) await store.sessions.touch(found.session.id, now)
-      return found
-    },
-
     list(userId, page) {
       const now = clock.now()
       return store.sessions.listLive(userId, now, idleSince(now), page)
@@ -161,10 +134,6 @@ export function createSessions(deps: SessionDeps): Sessions {
       // Rounded up, so that an answer given some milliseconds after its commit still says the whole figure.
       refreshExpiresIn: Math.max(0, Math.ceil((idleEnd(session, lifetimes) - now) / 1000)),
     }
-  }
-
-  function stands({ session, user }: SignedIn, kind: SessionKind): boolean {
-    return session.kind === kind && user.status === 'active' && isLive(session, lifetimes, clock.now())
   }
 
   function idleSince(now: Instant): Instant {

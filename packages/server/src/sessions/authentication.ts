@@ -1,0 +1,55 @@
+import { type Clock, MINUTE } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { Storage } from '../store.ts'
+import { readAccessToken } from './access-token.ts'
+import { parsePageCookie } from './refresh-token.ts'
+import { isLive, type Session, type SessionKind, type SessionLifetimes } from './session.ts'
+import type { Sessions, SignedIn } from './sessions.ts'
+
+export interface AuthenticationDeps {
+  storage: Storage
+  clock: Clock
+  jwt: Jwt
+  publicUrl: string
+  lifetimes: SessionLifetimes
+  secretOf(session: Session): Buffer
+}
+
+/** A page's cookie is used with every click; its session's row is written at most this often. */
+const TOUCH_INTERVAL = MINUTE
+
+/**
+ * Who a credential of a session speaks for. The session is read with every call, so its end, the account's
+ * suspension and its deletion are seen at once, whatever a token's own times say.
+ */
+export function createAuthentication(
+  deps: AuthenticationDeps,
+): Pick<Sessions, 'authenticate' | 'authenticateCookie'> {
+  const { storage, clock, lifetimes, secretOf } = deps
+  const { store } = storage
+
+  return {
+    async authenticate(accessToken) {
+      const claimed = await readAccessToken(deps, accessToken)
+      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
+      if (!found || found.user.id !== claimed.userId || !stands(found, 'api')) {
+        throw new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.')
+      }
+      return found
+    },
+
+    async authenticateCookie(cookie) {
+      const claimed = parsePageCookie(cookie)
+      const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
+      if (!found || !claimed.provenBy(secretOf(found.session)) || !stands(found, 'page')) return null
+      const now = clock.now()
+      if (now >= found.session.lastUsedAt + TOUCH_INTERVAL) await store.sessions.touch(found.session.id, now)
+      return found
+    },
+  }
+
+  function stands({ session, user }: SignedIn, kind: SessionKind): boolean {
+    return session.kind === kind && user.status === 'active' && isLive(session, lifetimes, clock.now())
+  }
+}
