@@ -8,3 +8,8 @@ export declare const SCOPES: {
 export type KnownScope = keyof typeof SCOPES;
 /** Names that start so are Keyway's: an unknown one is refused. */
 export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'account:', 'keys:'];
+/** Of one key. */
+export declare const MAX_SCOPES = 32;
+export declare const MAX_SCOPE_LENGTH = 64;
+/** What is wrong with one scope name, or null. Those that Keyway knows are listed in the SDK's `scopes.ts`. */
+export declare function scopeProblem(scope: string): string | null;

@@ -10,3 +10,22 @@ export type KnownScope = keyof typeof SCOPES
 
 /** Names that start so are Keyway's: an unknown one is refused. */
 export const RESERVED_SCOPE_PREFIXES = ['agent:', 'agents:', 'account:', 'keys:'] as const
+
+/** Of one key. */
+export const MAX_SCOPES = 32
+export const MAX_SCOPE_LENGTH = 64
+
+/** RFC 6749 section 3.3: printable ASCII without space, quote and backslash. */
+const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+
+/** What is wrong with one scope name, or null. Those that Keyway knows are listed in the SDK's `scopes.ts`. */
+export function scopeProblem(scope: string): string | null {
+  if (scope.length > MAX_SCOPE_LENGTH || !SCOPE_TOKEN.test(scope)) {
+    return `must be a scope token of at most ${MAX_SCOPE_LENGTH} characters without spaces, for example "agent:connect"`
+  }
+  const reserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))
+  if (reserved && !Object.hasOwn(SCOPES, scope)) {
+    return `is no scope that exists; these do: ${Object.keys(SCOPES).join(', ')}`
+  }
+  return null
+}

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { RESERVED_SCOPE_PREFIXES, SCOPES } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { sha256 } from '../secrets.ts'
@@ -11,8 +10,6 @@ export const API_KEY_RANDOM_LENGTH = 32
 export const STORED_PREFIX_LENGTH = 12
 export const MAX_KEY_NAME_LENGTH = 100
 export const MAX_ALLOWED_NETWORKS = 32
-export const MAX_SCOPES = 32
-export const MAX_SCOPE_LENGTH = 64
 
 export type ApiKeyStatus = 'active' | 'expired' | 'revoked'
 
@@ -49,21 +46,6 @@ export function statusOf(key: Pick<ApiKey, 'revokedAt' | 'expiresAt'>, now: Inst
 /** Whether the key allows what `scope` names: a key without scopes allows everything its owner may. */
 export function allows(key: Pick<ApiKey, 'scopes'>, scope: string): boolean {
   return key.scopes.length === 0 || key.scopes.includes(scope)
-}
-
-/** RFC 6749 section 3.3: printable ASCII without space, quote and backslash. */
-const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
-
-/** What is wrong with one scope name, or null. Those that Keyway knows are listed in the SDK's `scopes.ts`. */
-export function scopeProblem(scope: string): string | null {
-  if (scope.length > MAX_SCOPE_LENGTH || !SCOPE_TOKEN.test(scope)) {
-    return `must be a scope token of at most ${MAX_SCOPE_LENGTH} characters without spaces, for example "agent:connect"`
-  }
-  const reserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))
-  if (reserved && !Object.hasOwn(SCOPES, scope)) {
-    return `is no scope that exists; these do: ${Object.keys(SCOPES).join(', ')}`
-  }
-  return null
 }
 
 /** A new key. It leaves in the one answer that makes it. */

@@ -1,12 +1,6 @@
-import { type FieldError, SCOPES } from '@keyway/sdk/protocol'
+import { type FieldError, MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import {
-  MAX_ALLOWED_NETWORKS,
-  MAX_KEY_NAME_LENGTH,
-  MAX_SCOPE_LENGTH,
-  MAX_SCOPES,
-  scopeProblem,
-} from '../api-keys/api-key.ts'
+import { MAX_ALLOWED_NETWORKS, MAX_KEY_NAME_LENGTH } from '../api-keys/api-key.ts'
 import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'

@@ -48,7 +48,8 @@ export function createReceiveFrame({
       const id = frame.type === 'send' ? frame.id : undefined
       sendError(connection, 'invalid_frame', 'Wait for `ready` first.', id)
     } else if (frame.type === 'token') void renewals.renew(connection, frame.token)
-    else void messages.sendFrom(connection, frame)
+    else if (connection.allows('agents:send')) void messages.sendFrom(connection, frame)
+    else sendError(connection, 'insufficient_scope', 'The key lacks the scope agents:send.', frame.id)
   }
 }
 

@@ -43,9 +43,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     { id, to, data }: Extract<AgentFrame, { type: 'send' }>,
   ): Promise<void> {
     const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data })
-    if (!sender.allows('agents:send')) {
-      sendError(sender, 'insufficient_scope', 'The key lacks the scope agents:send.', id)
-    } else if (!frame) {
+    if (!frame) {
       sendError(
         sender,
         'invalid_frame',

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { scopeProblem } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
-import { allows, scopeProblem } from '../../src/api-keys/api-key.ts'
+import { allows } from '../../src/api-keys/api-key.ts'
 
 test('a key without scopes allows everything, one with scopes exactly those', () => {
   assert.ok(allows({ scopes: [] }, 'agent:connect'))
