@@ -1,7 +1,7 @@
 import * as database from './database.ts'
 import * as secret from './keyway-secret.ts'
-import * as limits from './limits.ts'
 import * as mail from './mail.ts'
+import { sendWindows, sendWindowsOrOff } from './send-windows.ts'
 import * as urls from './urls.ts'
 import * as values from './values.ts'
 
@@ -128,21 +128,21 @@ export const settings = {
     default: '5/minute,20/hour,50/day',
     meaning: 'How many sign-in mails one address may get, in sliding windows.',
     example: '5/minute,20/hour,50/day',
-    parse: limits.limits,
+    parse: sendWindows,
   }),
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: required({
     default: '60/minute,600/hour,5000/day',
     meaning:
       'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`.',
     example: '60/minute,600/hour,5000/day',
-    parse: limits.limitsOrOff,
+    parse: sendWindowsOrOff,
   }),
   KEYWAY_FAILURE_LIMITS: required({
     default: '60/minute',
     meaning:
       'How many failed verifies, exchanges and refreshes one client network may make. Successes never count.',
     example: '60/minute',
-    parse: limits.limits,
+    parse: sendWindows,
   }),
   KEYWAY_ACCESS_TOKEN_SECONDS: required({
     default: '900',

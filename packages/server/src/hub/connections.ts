@@ -4,7 +4,6 @@ import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
-import { createAdmission } from './admission.ts'
 import { AgentConnection, type HubSocket } from './agent-connection.ts'
 import {
   type Ending,
@@ -23,6 +22,7 @@ import { createMessages, type Messages } from './messages.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import { frameVerdict } from './rate-limits.ts'
+import { createMakeReady } from './ready.ts'
 import type { Registry } from './registry.ts'
 import { createRenewals } from './renewals.ts'
 import type { StandingQuestions } from './standing-questions.ts'
@@ -41,7 +41,7 @@ export interface ConnectionsDeps {
 }
 
 export interface Connections {
-  /** Takes an upgraded socket: refuses it at once by what this node knows itself, or leaves it to admission.ts. */
+  /** Takes an upgraded socket: refuses it at once by what this node knows itself, or leaves it to ready.ts. */
   take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
   messages: Messages
   /** Closes connections of the user on this node that `target` names (an id or a key's id); returns how many. */
@@ -60,7 +60,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   const renewals = createRenewals({ ...deps, send, sendError })
   const messages = createMessages({ ...deps, send, sendError, writeBytes })
   const receive = createReceiveFrame({ clock, renewals, messages, send, sendError, end })
-  const admit = createAdmission({ ...deps, renewals, send, end })
+  const makeReady = createMakeReady({ ...deps, renewals, send, end })
   const beat = createHeartbeat({ ...deps, renewals, end, forget })
 
   return { take, messages, disconnect, end, send, beat, sockets }
@@ -79,7 +79,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('message', onMessage)
     socket.on('ping', onPing)
     socket.on('pong', onPong)
-    void admit(connection)
+    void makeReady(connection)
   }
 
   /** Why a socket is closed as it comes; null when its key is to be asked about. HTTP has answered already. */

@@ -8,7 +8,7 @@ import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
 import type { StandingQuestions } from './standing-questions.ts'
 
-export interface AdmissionDeps {
+export interface ReadyDeps {
   clock: Clock
   registry: Registry
   standings: StandingQuestions
@@ -19,13 +19,13 @@ export interface AdmissionDeps {
 }
 
 /** Registers a connection first, asks the database about its key second, says `ready` (or closes it) third. */
-export type Admit = (connection: AgentConnection) => Promise<void>
+export type MakeReady = (connection: AgentConnection) => Promise<void>
 
-export function createAdmission(deps: AdmissionDeps): Admit {
+export function createMakeReady(deps: ReadyDeps): MakeReady {
   const { clock, registry, standings, presence, renewals, send, end } = deps
-  return admit
+  return makeReady
 
-  async function admit(connection: AgentConnection): Promise<void> {
+  async function makeReady(connection: AgentConnection): Promise<void> {
     // Before the question, so that an ending that lands while it is under way finds the connection.
     registry.add(connection, connection.connectedAt)
     const standing = await standings.askFor(connection, connection.keyId)

@@ -4,7 +4,7 @@ import { list, type Parser } from './values.ts'
 
 const MAX_LIMIT = 1_000_000
 
-export const limits: Parser<SendWindow[]> = text => {
+export const sendWindows: Parser<SendWindow[]> = text => {
   const windows = list(sendWindow)(text)
   if (windows.length === 0) throw new Mistake('must name at least one window')
   if (new Set(windows.map(each => each.window)).size < windows.length)
@@ -20,7 +20,8 @@ export const limits: Parser<SendWindow[]> = text => {
   return windows
 }
 
-export const limitsOrOff: Parser<SendWindow[] | null> = text => (text === 'off' ? null : limits(text))
+export const sendWindowsOrOff: Parser<SendWindow[] | null> = text =>
+  text === 'off' ? null : sendWindows(text)
 
 const sendWindow: Parser<SendWindow> = text => {
   const [, limitText = '', window = ''] = /^([1-9]\d{0,6})\/(minute|hour|day)$/.exec(text) ?? []
