@@ -1,5 +1,5 @@
+import type { Block, Letter } from './letters.ts'
 import { LOOK } from './look.ts'
-import type { Block, Letter } from './words.ts'
 
 class Html {
   readonly text: string

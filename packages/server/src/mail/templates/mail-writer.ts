@@ -1,8 +1,8 @@
 import type { MessageContent } from '../../outbox/message.ts'
 import type { MailWriter } from '../../outbox/outbox.ts'
 import { renderHtml } from './html.ts'
+import { createEnglishWords, type Letter, type Words } from './letters.ts'
 import { renderText } from './text.ts'
-import { createEnglishWords, type Letter, type Words } from './words.ts'
 
 export interface MailWriterDeps {
   productName: string

@@ -1,4 +1,4 @@
-import type { Block, Letter } from './words.ts'
+import type { Block, Letter } from './letters.ts'
 
 /** RFC 5322 section 2.1.1 recommends 78 at most; replies quote with two more. */
 const LINE_LENGTH = 72
