@@ -17,8 +17,6 @@ const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
 /** Files at once: more than cores, since tests wait for databases, browsers and sockets more than they compute. */
 const CONCURRENCY = 5
-/** Their files wait longest. They begin first, so that the run does not end with one of them alone. */
-const SLOW_FOLDERS = ['/cluster/', '/faults/', '/web/', '/sdk/']
 const SHOWN_LEAKS = 40
 
 process.exitCode = await runTests(process.argv.slice(2))
@@ -42,7 +40,7 @@ async function runTests(args: string[]): Promise<number> {
   }
   try {
     const status = await runNode(
-      ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...slowFirst(files)],
+      ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...files],
       environment,
     )
     return reportSecrets(recording) ? status : status || 1
@@ -87,10 +85,4 @@ function runNode(args: string[], env: NodeJS.ProcessEnv): Promise<number> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
     child.on('exit', code => resolve(code ?? 1))
   })
-}
-
-function slowFirst(files: string[]): string[] {
-  const isSlow = (file: string) => SLOW_FOLDERS.some(folder => file.includes(folder))
-  const sorted = files.sort()
-  return [...sorted.filter(isSlow), ...sorted.filter(file => !isSlow(file))]
 }
