@@ -11,5 +11,5 @@ export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'ac
 /** Of one key. */
 export declare const MAX_SCOPES = 32;
 export declare const MAX_SCOPE_LENGTH = 64;
-/** What is wrong with one scope name, or null. Those that Keyway knows are listed in the SDK's `scopes.ts`. */
+/** What is wrong with one scope name, in words that go on after its field's name; null: nothing. */
 export declare function scopeProblem(scope: string): string | null;

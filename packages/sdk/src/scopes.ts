@@ -18,7 +18,7 @@ export const MAX_SCOPE_LENGTH = 64
 /** RFC 6749 section 3.3: printable ASCII without space, quote and backslash. */
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
-/** What is wrong with one scope name, or null. Those that Keyway knows are listed in the SDK's `scopes.ts`. */
+/** What is wrong with one scope name, in words that go on after its field's name; null: nothing. */
 export function scopeProblem(scope: string): string | null {
   if (scope.length > MAX_SCOPE_LENGTH || !SCOPE_TOKEN.test(scope)) {
     return `must be a scope token of at most ${MAX_SCOPE_LENGTH} characters without spaces, for example "agent:connect"`

@@ -8,6 +8,7 @@ import { formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
 import { words } from './words.ts'
 
+/** More than anyone reads; the API has pages for all of them. */
 const ROWS = 100
 
 /** /sessions: where the person is signed in, and the way to end it. */
