@@ -1,17 +1,20 @@
 import { type Clock, DAY, SECOND } from '../clock.ts'
 import { sign, verify } from './ed25519.ts'
+import { KnownTokens } from './known-tokens.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 export type JwtType = 'agent_ws' | 'at+jwt'
 
+type Claims = Record<string, unknown>
+
 export interface Jwt {
   /** Signs on the hot path. `typ` goes into the header beside `alg` and `kid`. */
-  sign(typ: JwtType, claims: Record<string, unknown>): string
+  sign(typ: JwtType, claims: Claims): string
   /**
    * The claims of a token that one of our own keys signed with EdDSA, of this header type, issuer and audience,
    * inside its times, in canonical encoding. Null for anything else, whatever it is.
    */
-  verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Record<string, unknown> | null>
+  verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Claims | null>
 }
 
 /** No token made here is longer; what is was not worth parsing. */
@@ -25,26 +28,38 @@ export const MAX_LIFETIME_SECONDS = DAY / SECOND
 export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer: string }): Jwt {
   const { signingKeys, clock, issuer } = deps
   const headers = new Map<string, string>()
+  const kids = new Map<string, string>()
+  const known = new KnownTokens()
 
   return {
     sign(typ, claims) {
       const { kid, secretKey } = signingKeys.current()
       const signed = `${header(typ, kid)}.${encode(JSON.stringify(claims))}`
-      return `${signed}.${sign(Buffer.from(signed), secretKey).toString('base64url')}`
+      const token = `${signed}.${sign(Buffer.from(signed), secretKey).toString('base64url')}`
+      known.add(token)
+      return token
     },
 
     async verify(token, { typ, audience }) {
       const parts = partsOf(token)
-      const kid = parts && kidOf(parts.header)
+      const kid = parts && (kids.get(parts.header) ?? kidOf(parts.header))
       const key = kid ? await signingKeys.find(kid) : null
       // Ours are the only headers there are. Comparing the whole of it leaves no room for another algorithm,
       // a key of the sender's own, `crit`, compression or a member that two parsers read differently.
       if (!parts || !key || header(typ, key.kid) !== parts.header) return null
-      const signature = decode(parts.signature)
-      if (!signature || !verify(Buffer.from(parts.signed), signature, key.secretKey)) return null
-      const claims = parseClaims(parts.payload)
+      const claims = known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key.secretKey)
       return claims && isSound(claims, audience) ? claims : null
     },
+  }
+
+  function verified(token: string, { payload, signed, signature }: Parts, secretKey: Buffer): Claims | null {
+    const bytes = decode(signature)
+    if (!bytes || !verify(Buffer.from(signed), bytes, secretKey)) return null
+    const claims = claimsOf(payload)
+    // Written as we write it: no member twice, no number that a double cannot hold.
+    if (!claims || encode(JSON.stringify(claims)) !== payload) return null
+    known.add(token)
+    return claims
   }
 
   /** Asked of keys of ours only: what is kept of a stranger's key ids would grow without end. */
@@ -54,12 +69,13 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     if (!segment) {
       segment = encode(JSON.stringify({ alg: 'EdDSA', typ, kid }))
       headers.set(name, segment)
+      kids.set(segment, kid)
     }
     return segment
   }
 
   /** What a signature alone does not show: our issuer, one audience, exact times in whole seconds, a lifetime of ours. */
-  function isSound(claims: Record<string, unknown>, audience: string): boolean {
+  function isSound(claims: Claims, audience: string): boolean {
     const { iss, aud, sub, jti, type, iat, exp, nbf = iat } = claims
     if (iss !== issuer || aud !== audience) return false
     if (typeof sub !== 'string' || typeof jti !== 'string' || typeof type !== 'string') return false
@@ -80,7 +96,15 @@ function encode(text: string): string {
   return Buffer.from(text).toString('base64url')
 }
 
-function partsOf(token: unknown) {
+interface Parts {
+  header: string
+  payload: string
+  signature: string
+  /** Header and payload, as the signature covers them. */
+  signed: string
+}
+
+function partsOf(token: unknown): Parts | null {
   if (typeof token !== 'string' || token.length > MAX_JWT_LENGTH) return null
   const parts = token.split('.')
   if (parts.length !== 3) return null
@@ -104,14 +128,11 @@ function kidOf(segment: string): string | null {
   return typeof header.kid === 'string' ? header.kid : null
 }
 
-/**
- * The object in the payload, written as we write it: no member twice, no number that a double cannot hold. Asked
- * only of what our own key signed.
- */
-function parseClaims(segment: string): Record<string, unknown> | null {
-  const claims = parseJson(segment)
+/** The object in the payload. Asked only of what our own key signed. */
+function claimsOf(payload: string): Claims | null {
+  const claims = parseJson(payload)
   const isObject = typeof claims === 'object' && claims !== null && !Array.isArray(claims)
-  return isObject && encode(JSON.stringify(claims)) === segment ? (claims as Record<string, unknown>) : null
+  return isObject ? (claims as Claims) : null
 }
 
 function parseJson(segment: string): unknown {

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { keyPairOf } from '../../src/signing-keys/ed25519.ts'
+import { createJwt } from '../../src/signing-keys/jwt.ts'
+import { KnownTokens } from '../../src/signing-keys/known-tokens.ts'
+import type { OpenedSigningKey, SigningKeys } from '../../src/signing-keys/signing-keys.ts'
+import { createTestClock } from '../support/clock.ts'
+
+const part = (bytes: number) => randomBytes(bytes).toString('base64url')
+const newToken = (payloadBytes = 400) => `${part(60)}.${part(payloadBytes)}.${part(64)}`
+
+test('only the very token that was added is known, whatever one character is changed to', () => {
+  const known = new KnownTokens()
+  const token = newToken()
+  assert.equal(known.has(token), false)
+  known.add(token)
+  assert.equal(known.has(token), true)
+  for (let at = 0; at < token.length; at++) {
+    // The next character, and one of another alphabet that has the same low byte.
+    for (const change of [1, 0x100]) {
+      const other = String.fromCharCode(token.charCodeAt(at) + change)
+      assert.equal(known.has(token.slice(0, at) + other + token.slice(at + 1)), false)
+    }
+    assert.equal(known.has(token.slice(0, at)), false)
+  }
+  assert.equal(known.has(`${token}A`), false)
+  assert.equal(known.has(''), false)
+})
+
+test('of ten times as many tokens as there is room for, the newest is always known and none is made up', () => {
+  const known = new KnownTokens()
+  const added = Array.from({ length: 80_000 }, () => newToken(20))
+  for (const token of added) {
+    known.add(token)
+    assert.equal(known.has(token), true)
+  }
+  const kept = added.filter(token => known.has(token)).length
+  assert.ok(kept > 7000 && kept <= 8192, `${kept} kept`)
+})
+
+test('a token longer than its place is not kept, and harms none that is', () => {
+  const known = new KnownTokens()
+  const tokens = Array.from({ length: 200 }, () => newToken(10))
+  for (const token of tokens) known.add(token)
+  const kept = tokens.filter(token => known.has(token))
+  const long = newToken(2000)
+  known.add(long)
+  assert.equal(known.has(long), false)
+  assert.deepEqual(
+    kept.filter(token => !known.has(token)),
+    [],
+  )
+})
+
+test('a known token ends with its own time and with the key that signed it', async () => {
+  const clock = createTestClock()
+  const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
+  let key: OpenedSigningKey | null = { kid: 'one', secretKey }
+  const ring = { current: () => key, find: async () => key } as unknown as SigningKeys
+  const jwt = createJwt({ signingKeys: ring, clock, issuer: 'https://keyway.test' })
+  const issued = Math.floor(clock.now() / 1000)
+  const token = jwt.sign('agent_ws', {
+    type: 'agent_ws',
+    iss: 'https://keyway.test',
+    aud: 'hub',
+    sub: 'owner',
+    iat: issued,
+    exp: issued + 900,
+    jti: 'one',
+  })
+  const expected = { typ: 'agent_ws', audience: 'hub' } as const
+  assert.ok(await jwt.verify(token, expected))
+  assert.equal(await jwt.verify(token, { ...expected, audience: 'another' }), null)
+  assert.equal(await jwt.verify(token, { ...expected, typ: 'at+jwt' }), null)
+  const opened = key
+  key = null
+  assert.equal(await jwt.verify(token, expected), null)
+  key = opened
+  assert.ok(await jwt.verify(token, expected))
+  clock.advance(900_000)
+  assert.equal(await jwt.verify(token, expected), null)
+})
