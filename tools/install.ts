@@ -44,7 +44,7 @@ async function findOrInstall(name: Tool): Promise<string | undefined> {
 }
 
 function find(name: Tool): string | undefined {
-  if (name === 'chromium') return onPath('chromium') ?? onPath('google-chrome') ?? packed()
+  if (name === 'chromium') return browser()
   if (name === 'bun') return bun()
   if (name === 'axe-core' || name === 'playwright-core') return existing(join(MODULES, name))
   return existing(join(MODULES, '.bin', name))
@@ -58,8 +58,14 @@ function bun(): string | undefined {
   return found.find(path => existsSync(path))
 }
 
-/** A headless Chromium that comes as an npm package; unpacked by the test that starts it. */
+/** A Chromium without any window takes a third of the processor time of a whole one that hides its windows. */
+function browser(): string | undefined {
+  return onPath('chromium-headless-shell') ?? packed() ?? onPath('chromium') ?? onPath('google-chrome')
+}
+
+/** A headless shell for Linux that comes as an npm package; unpacked by the test that starts it. */
 function packed(): string | undefined {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
   return existing(join(MODULES, '@sparticuz/chromium/package.json')) && '@sparticuz/chromium'
 }
 
@@ -72,11 +78,18 @@ function existing(path: string): string | undefined {
   return existsSync(path) ? path : undefined
 }
 
-/** One at a time: test files run beside each other and would unpack into the same folder. */
+/** Test files run beside each other and would unpack into the same folder; whoever waited finds it done. */
 async function install(): Promise<void> {
+  await alone(async first => {
+    if (first) await npmCi()
+  })
+}
+
+/** No other process does the same at the same time. `first` is false when one did just before. */
+export async function alone<Result>(work: (first: boolean) => Promise<Result>): Promise<Result> {
   const first = await lock()
   try {
-    if (first) await npmCi()
+    return await work(first)
   } finally {
     await rm(LOCK, { recursive: true, force: true })
   }

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
-import { tool } from '../../../../tools/install.ts'
+import { alone, tool } from '../../../../tools/install.ts'
 
 /**
  * What these tests use of playwright-core, whose types are not there until a test needs them: it is installed on
@@ -129,12 +129,10 @@ export async function launch(chromium: string): Promise<Browser> {
   if (chromium !== '@sparticuz/chromium') {
     return engine.launch({ executablePath: chromium, args: FLAGS })
   }
-  const packed = requireTool(chromium)
-  const { executablePath, args } = packed.default ?? packed
-  return engine.launch({
-    executablePath: await executablePath.call(packed.default ?? packed),
-    args: [...args, ...FLAGS],
-  })
+  const { default: packed } = requireTool(chromium)
+  // It unpacks itself where it finds nothing, and takes what another process has half unpacked for the whole.
+  const executablePath = await alone(() => packed.executablePath())
+  return engine.launch({ executablePath, args: FLAGS })
 }
 
 /** The source of axe-core, to be run inside a page; undefined where the test was skipped. */

@@ -18,6 +18,7 @@ const ALL_TESTS = 'packages/*/test/**/*.test.ts'
 /** Files at once: more than cores, since tests wait for databases, browsers and sockets more than they compute. */
 const CONCURRENCY = 5
 const SHOWN_LEAKS = 40
+const PRELOADS = ['record.cjs', 'untracked-promises.cjs']
 
 process.exitCode = await runTests(process.argv.slice(2))
 
@@ -36,7 +37,7 @@ async function runTests(args: string[]): Promise<number> {
     ...process.env,
     ...(cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}),
     TEST_RECORDING: recording,
-    NODE_OPTIONS: withRecorder(process.env.NODE_OPTIONS ?? ''),
+    NODE_OPTIONS: withPreloads(process.env.NODE_OPTIONS ?? ''),
   }
   try {
     const status = await runNode(
@@ -49,9 +50,9 @@ async function runTests(args: string[]): Promise<number> {
   }
 }
 
-function withRecorder(options: string): string {
-  const recorder = `--require ${JSON.stringify(join(import.meta.dirname, 'record.cjs'))}`
-  return options.includes(recorder) ? options : `${options} ${recorder}`.trim()
+function withPreloads(options: string): string {
+  const preloads = PRELOADS.map(name => `--require ${JSON.stringify(join(import.meta.dirname, name))}`)
+  return [options, ...preloads.filter(preload => !options.includes(preload))].join(' ').trim()
 }
 
 /** Whether no secret got out. The recording is removed unless one did; it holds the secrets of this run's tests only. */

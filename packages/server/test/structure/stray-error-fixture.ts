@@ -1,0 +1,20 @@
+import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+
+/* No test of the service: what stray-errors.test.ts lets the runner run, to see that it fails. */
+
+test('ends well, whatever it left behind', async () => {
+  await wait(1)
+  leave(process.env.STRAY_ERROR)
+  if (process.env.STRAY_ERROR !== 'a late rejection') await wait(50)
+})
+
+function leave(what: string | undefined): void {
+  if (what === 'a rejection') void Promise.reject(new Error(what))
+  else if (what === 'a throw') setTimeout(fail, 1, what)
+  else if (what === 'a late rejection') setTimeout(() => void Promise.reject(new Error(what)), 10)
+}
+
+function fail(what: string): never {
+  throw new Error(what)
+}

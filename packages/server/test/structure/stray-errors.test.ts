@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { root } from './source.ts'
+
+const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
+const FIXTURE = 'packages/server/test/structure/stray-error-fixture.ts'
+
+function run(stray: string): Promise<{ failed: boolean; stdout: string }> {
+  // A runner inside of a test would otherwise take itself for a part of it.
+  const { NODE_TEST_CONTEXT, ...env } = process.env
+  return new Promise(resolve =>
+    execFile(process.execPath, [RUNNER, FIXTURE], { env: { ...env, STRAY_ERROR: stray } }, (error, stdout) =>
+      resolve({ failed: error !== null, stdout }),
+    ),
+  )
+}
+
+test('an error that no test waited for fails the run, though all tests passed', async () => {
+  const strays = ['a rejection', 'a throw', 'a late rejection', '']
+  const runs = await Promise.all(strays.map(run))
+  for (const [index, { failed, stdout }] of runs.entries()) {
+    const stray = strays[index]!
+    assert.equal(failed, stray !== '', `${stray || 'none'}: ${stdout}`)
+    assert.ok(stdout.includes(stray), stdout)
+  }
+})
