@@ -52,6 +52,9 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
   const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: POOL_SIZE })
   // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
+  // A lent one tells whoever waits for an answer, and emits a second copy of the error. Heard from the first moment:
+  // a server that shuts down can say so in the very packet that lets the connection in.
+  pool.on('connect', client => client.on('error', ignore))
   const connections = toConnections(pool)
 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
@@ -140,16 +143,7 @@ function toConnections(pool: pg.Pool): Connections {
       }
       try {
         const client = await pool.connect()
-        const ignore = () => {}
-        // While it is lent out, the error reaches whoever waits for an answer; a second copy of it is emitted.
-        client.on('error', ignore)
-        return {
-          client,
-          release(broken = false) {
-            client.off('error', ignore)
-            client.release(broken)
-          },
-        }
+        return { client, release: broken => client.release(broken) }
       } catch (error) {
         throw unavailable(error)
       }
@@ -204,3 +198,5 @@ export async function run(
 function indexedBy(): string {
   return ''
 }
+
+function ignore(): void {}

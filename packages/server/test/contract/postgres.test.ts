@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
+import { createLog } from '../../src/log.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
+import { openPostgres } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
 import { withClient } from '../support/postgres.ts'
 import { aUser } from './fixtures.ts'
@@ -128,6 +130,13 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.equal((await storage.store.apps.list()).length, 3)
   })
 
+  test('a server that shuts down with the very bytes that let a connection in ends that call and nothing else', async t => {
+    const url = await startGoingServer(t)
+    const engine = await openPostgres(url, { kind: 'in-process' }, createLog('silent'))
+    t.after(() => engine.close())
+    await assert.rejects(engine.readClock(), { code: 'unavailable' })
+  })
+
   test('a pool without a free connection answers unavailable within three seconds', async t => {
     const { storage } = await openTestStorage('postgres', t)
     const release = Promise.withResolvers<void>()
@@ -216,4 +225,28 @@ async function openThroughProxy(t: TestContext) {
       losing = true
     },
   }
+}
+
+/** Lets everyone in, and in the same packet says that it goes: AuthenticationOk, ReadyForQuery, ErrorResponse. */
+async function startGoingServer(t: TestContext): Promise<string> {
+  const fields = ['SFATAL', 'C57P01', 'Mterminating connection due to administrator command', '']
+  const packet = Buffer.concat([
+    message('R', Buffer.alloc(4)),
+    message('Z', Buffer.from('I')),
+    message('E', Buffer.from(`${fields.join('\0')}\0`)),
+  ])
+  const server = createServer(socket => {
+    socket.on('error', () => socket.destroy())
+    socket.once('data', () => socket.end(packet))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => server.close())
+  return `postgres://keyway@127.0.0.1:${(server.address() as AddressInfo).port}/keyway`
+}
+
+/** One message of PostgreSQL's protocol: its type, its length without the type, its body. */
+function message(type: string, body: Buffer): Buffer {
+  const head = Buffer.from(`${type}\0\0\0\0`)
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
 }
