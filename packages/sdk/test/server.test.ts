@@ -8,15 +8,17 @@ import type { WebSocketConstructor } from '../src/hub-connection.ts'
 import type { Json } from '../src/protocol.ts'
 import { verifyAgentToken } from '../src/verify.ts'
 import { platformWebSocket } from './support/agents.ts'
-import { startKeyway } from './support/keyway-server.ts'
+import { sharedKeyway, startKeyway } from './support/keyway-server.ts'
 import { createManualClock } from './support/manual-clock.ts'
 import { record } from './support/recorder.ts'
 import { startSilentLine } from './support/silent-line.ts'
 
-// Three at once: each waits for a service of its own, mostly for its ends and restarts.
+// Three at once: they wait more than they work.
 describe('against the real service', { concurrency: 3, timeout: 120_000 }, () => {
+  const newPerson = sharedKeyway()
+
   test('three lines make an agent: sign in, make a key, connect, talk', async t => {
-    const { url, keyway } = await startKeyway(t)
+    const { url, keyway } = await newPerson()
     const [first, second] = await Promise.all([connect('first'), connect('second')])
     const delivery = await first.agent.send(second.ready.connectionId, { hello: 'world' })
     assert.deepEqual(delivery, { delivered: 1 })
@@ -36,8 +38,8 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     }
   })
 
-  test('revoking the key stops its agent for good, at once', async t => {
-    const { url, keyway } = await startKeyway(t)
+  test('revoking the key stops its agent for good, at once', async () => {
+    const { url, keyway } = await newPerson()
     const { id, key } = await keyway.apiKeys.create()
     const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
     const events = record(agent)
@@ -50,8 +52,8 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal((await again.stopped.next()).error?.code, 'api_key_revoked')
   })
 
-  test('a key that reaches its expiry takes its agent with it', async t => {
-    const { url, keyway } = await startKeyway(t)
+  test('a key that reaches its expiry takes its agent with it', async () => {
+    const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create({ expires_at: new Date(Date.now() + 3000).toISOString() })
     const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
     assert.ok((await events.ready.next()).expiresIn <= 3)
@@ -59,8 +61,8 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal(error?.code, 'api_key_expired')
   })
 
-  test('a key that may not connect says which scope it lacks', async t => {
-    const { url, keyway } = await startKeyway(t)
+  test('a key that may not connect says which scope it lacks', async () => {
+    const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create({ scopes: ['account:read'] })
     const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
     const { error } = await events.stopped.next()
@@ -69,7 +71,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
   })
 
   test('the token is renewed in place on the same connection', async t => {
-    const { url, keyway } = await startKeyway(t)
+    const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
     const agent = new Agent({ url, apiKey: key, clock, WebSocket: platformWebSocket })
@@ -102,7 +104,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
   })
 
   test('on a line that swallows packets the agent says so, and is back within 40 s of its return', async t => {
-    const { url, keyway } = await startKeyway(t)
+    const { url, keyway } = await newPerson()
     const line = await startSilentLine(t, url)
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
@@ -140,7 +142,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
   })
 
   test('a line that was silent for a moment costs no second attempt, whatever connections the platform kept', async t => {
-    const { url, keyway } = await startKeyway(t)
+    const { url, keyway } = await newPerson()
     const line = await startSilentLine(t, url)
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
@@ -166,7 +168,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
   })
 
   test('over a line that is cut again and again every message arrives, and in its order', async t => {
-    const { url, keyway } = await startKeyway(t)
+    const { url, keyway } = await newPerson()
     const line = await startSilentLine(t, url)
     const { key } = await keyway.apiKeys.create()
     const receiver = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
@@ -198,7 +200,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
   })
 
   test('a full queue of 256 messages is sent whole, in spite of the limits', async t => {
-    const { url, keyway } = await startKeyway(t)
+    const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create()
     const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
     t.after(() => agent.close())
@@ -206,8 +208,8 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal((await Promise.all(sending)).length, 256)
   })
 
-  test('an agent token is verified by another service, and an access token in its place is not', async t => {
-    const { url, keyway, tokens } = await startKeyway(t)
+  test('an agent token is verified by another service, and an access token in its place is not', async () => {
+    const { url, keyway, tokens } = await newPerson()
     const { key, user_id } = await keyway.apiKeys.create()
     const { token } = await keyway.exchange({ api_key: key })
     const claims = await verifyAgentToken(token, { issuer: url, audience: `${url}/hub` })
@@ -216,8 +218,8 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     await assert.rejects(verifyAgentToken(access, { issuer: url, audience: `${url}/hub` }), /typ is not/)
   })
 
-  test('a lost refresh answer signs nobody out', async t => {
-    const { url, tokens } = await startKeyway(t)
+  test('a lost refresh answer signs nobody out', async () => {
+    const { url, tokens } = await newPerson()
     let lose = true
     const losing: typeof fetch = async (input, init) => {
       const response = await fetch(input, init)

@@ -1,19 +1,24 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { quickFolder } from '../../../server/test/support/quick-folder.ts'
 import { Keyway } from '../../src/client.ts'
 import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
 
-export interface KeywayServer {
+export interface Person {
   url: string
   /** Signed in as a new person. */
   keyway: Keyway
   tokens: TokenStore
+}
+
+export interface KeywayServer extends Person {
   /** SIGTERM, and anew on the same data and port. */
   restart(): Promise<void>
   /** Runs `keyway …` with the service's settings; what it wrote on standard output. */
@@ -31,26 +36,47 @@ export async function startKeyway(
   t: TestContext,
   settings: Record<string, string> = {},
 ): Promise<KeywayServer> {
+  const { url, restart, command, close } = await startService(settings)
+  t.after(close)
+  return { ...(await newPerson(url)), restart, command }
+}
+
+/** One service for the tests of a file that only need a person of their own on it. */
+export function sharedKeyway(): () => Promise<Person> {
+  let service: ReturnType<typeof startService> | undefined
+  after(async () => (await service)?.close())
+  return async () => {
+    service ??= startService({ KEYWAY_MAGIC_LINK_NETWORK_LIMITS: '100/minute' })
+    return newPerson((await service).url)
+  }
+}
+
+async function startService(settings: Record<string, string>) {
   const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sdk-'))
   const port = await freePort()
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
   const env = { ...Object.fromEntries(own), KEYWAY_PORT: String(port), KEYWAY_DATA_DIR: dataDir, ...settings }
   let child = await serve(env)
-  t.after(async () => {
-    await end(child, 'SIGKILL')
-    rmSync(dataDir, { recursive: true, force: true })
-  })
-  const url = `http://localhost:${port}`
+  return {
+    url: `http://localhost:${port}`,
+    async restart() {
+      await end(child, 'SIGTERM')
+      child = await serve(env)
+    },
+    command: async (...words: string[]) =>
+      (await promisify(execFile)('node', [LAUNCHER, ...words], { env })).stdout,
+    async close() {
+      await end(child, 'SIGKILL')
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function newPerson(url: string): Promise<Person> {
   const tokens = memoryTokenStore()
   const keyway = new Keyway({ url, tokens })
-  await signIn(keyway, url)
-  const restart = async () => {
-    await end(child, 'SIGTERM')
-    child = await serve(env)
-  }
-  const command = async (...words: string[]) =>
-    (await promisify(execFile)('node', [LAUNCHER, ...words], { env })).stdout
-  return { url, keyway, tokens, restart, command }
+  await signIn(keyway, url, `${randomUUID()}@example.com`)
+  return { url, keyway, tokens }
 }
 
 async function serve(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
@@ -76,8 +102,7 @@ async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<
   await exited
 }
 
-async function signIn(keyway: Keyway, url: string): Promise<void> {
-  const email = 'ada@example.com'
+async function signIn(keyway: Keyway, url: string, email: string): Promise<void> {
   const { login_id } = await keyway.sendMagicLink({ email })
   await keyway.verifyMagicLink({ login_id, code: await codeFromInbox(url, email), email })
 }
