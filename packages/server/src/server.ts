@@ -73,7 +73,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   const nodeId = newId(services.clock.now())
   const hub = await startHub(services, nodeId)
   stack.defer(() => hub.close())
-  const { dispatcher } = createMail(services, options.announce ?? (line => console.log(line)), nodeId)
+  const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)
   const stopping = new AbortController()
   const httpServer = listenFor(services, hub, metrics, stopping.signal)

@@ -135,9 +135,9 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
 }
 
 /** The way out for mail. `announce` is told of every sign-in link that stays on this machine. */
-export function createMail(services: Services, announce?: (line: string) => void, nodeId?: string) {
+export async function createMail(services: Services, announce?: (line: string) => void, nodeId?: string) {
   const { config, log } = services
-  const mailer = createMailer(config.mail, {
+  const mailer = await createMailer(config.mail, {
     ...services,
     from: config.mailFrom,
     announce: mail => announce?.(printedLink(mail)),

@@ -98,7 +98,7 @@ async function lookAtSigningKeys({ signingKeys }: Services): Promise<string> {
 
 async function lookAtMail(services: Services): Promise<string> {
   const { config, storage, clock } = services
-  const { mailer } = createMail(services)
+  const { mailer } = await createMail(services)
   await mailer.check().catch((error: Error) => {
     throw new Error(`${config.mail.kind} did not take the login: ${error.message}. See KEYWAY_MAIL_URL`)
   })

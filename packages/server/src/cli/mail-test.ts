@@ -15,7 +15,7 @@ export const commands: Command[] = [
       if (!email) throw new CommandFailed('ADDRESS must be one e-mail address, for example you@example.com.')
       const services = await context.services()
       const { storage, clock, outbox } = services
-      const { mailer, dispatcher } = createMail(services)
+      const { mailer, dispatcher } = await createMail(services)
       await mailer.check().catch(refused)
       const id = newId(clock.now())
       await storage.transaction(tx =>

@@ -4,9 +4,9 @@ import { createDispatcher } from '../outbox/dispatcher.ts'
 import type { Services } from '../services.ts'
 
 /** The configured way out, for commands that use it once. */
-export function createMail(services: Services) {
+export async function createMail(services: Services) {
   const { config } = services
-  const mailer = createMailer(config.mail, { ...services, from: config.mailFrom })
+  const mailer = await createMailer(config.mail, { ...services, from: config.mailFrom })
   const write = createMailWriter({
     productName: config.mailFrom.name,
     supportEmail: config.supportEmail,

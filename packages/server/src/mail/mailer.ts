@@ -3,7 +3,6 @@ import type { Mailer } from '../outbox/outbox.ts'
 import { createPostmarkMailer, createResendMailer } from './http-api.ts'
 import { type Announce, createInboxMailer, type InboxDeps } from './inbox.ts'
 import type { Sender } from './sender.ts'
-import { createSmtpMailer } from './smtp.ts'
 
 export interface MailerDeps extends InboxDeps {
   from: Sender
@@ -11,13 +10,15 @@ export interface MailerDeps extends InboxDeps {
   announce?: Announce
 }
 
-/** The way out that `KEYWAY_MAIL_URL` names. */
-export function createMailer(settings: Config['mail'], deps: MailerDeps): Mailer {
+/** The way out that `KEYWAY_MAIL_URL` names. SMTP's library is loaded only where it is that (decision 63). */
+export async function createMailer(settings: Config['mail'], deps: MailerDeps): Promise<Mailer> {
   switch (settings.kind) {
     case 'inbox':
       return createInboxMailer(deps)
-    case 'smtp':
+    case 'smtp': {
+      const { createSmtpMailer } = await import('./smtp.ts')
       return createSmtpMailer(settings, deps)
+    }
     case 'resend':
       return createResendMailer(settings.key, deps)
     case 'postmark':

@@ -1,4 +1,4 @@
-import { createTransport, type SendMailOptions } from 'nodemailer'
+import type { SendMailOptions } from 'nodemailer'
 import type { Mail } from '../outbox/outbox.ts'
 import { AUTOMATIC_HEADERS } from './auto-submitted.ts'
 import { domainOf, type Sender } from './sender.ts'
@@ -21,6 +21,7 @@ export function toMessage(mail: Mail, from: Sender): SendMailOptions {
 
 /** The message as SMTP would carry it (RFC 5322, RFC 2045): headers and both parts, in ASCII lines that end in CRLF. */
 export async function composeSource(mail: Mail, from: Sender): Promise<string> {
+  const { createTransport } = await import('nodemailer') // when somebody looks; the start is quicker without
   const composer = createTransport({
     streamTransport: true,
     buffer: true,

@@ -12,14 +12,11 @@ import { createInstanceStore } from './instance.ts'
 import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
 import { createOutboxStore } from './outbox.ts'
-import { openPostgres } from './postgres.ts'
-import { toStartError } from './postgres-errors.ts'
 import { createPresenceStore } from './presence.ts'
 import { createReplayStore } from './replay.ts'
 import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
 import { createSigningKeyStore } from './signing-keys.ts'
-import { openSqlite } from './sqlite.ts'
 import type { Statements } from './statements.ts'
 import { createSuppressionStore } from './suppressions.ts'
 import { createUserStore } from './users.ts'
@@ -42,14 +39,12 @@ export interface DatabaseStorage extends Storage {
  * @throws CannotStart, DatabaseTooNew, MigrationNeeded, KeywayError `unavailable`
  */
 export async function createStorage(config: StorageConfig, log: Log): Promise<DatabaseStorage> {
-  const engine = await openEngine(config, log).catch(error => {
-    throw toStartError(error)
-  })
+  const engine = await openEngine(config, log)
   try {
     await migrate(engine, config.autoMigrate, log)
   } catch (error) {
     await engine.close()
-    throw toStartError(error)
+    throw engine.toStartError(error)
   }
   const store = createStore({
     db: createDb(engine, engine.connection),
@@ -72,8 +67,13 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   }
 }
 
-function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
-  if (database.engine === 'sqlite') return openSqlite(database.file, log)
+/** Loads only the engine that is asked for (decision 63). */
+async function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
+  if (database.engine === 'sqlite') {
+    const { openSqlite } = await import('./sqlite.ts')
+    return openSqlite(database.file, log)
+  }
+  const { openPostgres } = await import('./postgres.ts')
   return openPostgres(database.url, events, log)
 }
 

@@ -79,6 +79,8 @@ export interface Engine {
   /** Statements that make it refuse to empty such a table as a whole, where SQL has a word of its own for that. */
   refuseTruncate(table: string): string[]
   readClock(): Promise<Instant>
+  /** At the start: what the operator can mend becomes a CannotStart; everything else stays what it is. */
+  toStartError(error: unknown): unknown
   load?(): EngineLoad
   /** Copies that follow this database, as far as its user may know of them. */
   standbys?(): Promise<{ synchronous: number; asynchronous: number }>

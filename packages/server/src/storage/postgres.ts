@@ -5,7 +5,13 @@ import { unavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
 import type { EventCarrier } from './event-carrier.ts'
-import { describeError, isConnectionGone, isRetryable, toStorageError } from './postgres-errors.ts'
+import {
+  describeError,
+  isConnectionGone,
+  isRetryable,
+  toStartError,
+  toStorageError,
+} from './postgres-errors.ts'
 import { createPostgresEvents } from './postgres-events.ts'
 import { createGatherer } from './postgres-gather.ts'
 import { snapshotOf } from './postgres-snapshot.ts'
@@ -65,7 +71,7 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
     await events.start()
   } catch (error) {
     await pool.end()
-    throw toStorageError(error)
+    throw toStartError(toStorageError(error))
   }
 
   return {
@@ -113,6 +119,7 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
       )
       return rows[0] as { synchronous: number; asynchronous: number }
     },
+    toStartError,
     load: () => ({ connections: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       await events.stop()

@@ -81,6 +81,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       )
       return (rows[0] as { now: number }).now
     },
+    toStartError: error => error, // opening the file has told already what can be mended
     load: () => ({ connections: 1, idle: group.waiting === 0 ? 1 : 0, waiting: group.waiting }),
     async close() {
       await group.finish()
