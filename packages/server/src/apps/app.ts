@@ -10,9 +10,6 @@ export interface App {
   createdAt: Instant
 }
 
-/** The service's own apps. Every new account lets these charge its balance, and no other. */
-export const FIRST_PARTY_APP_IDS = ['console', 'hub'] as const
-
 /** Where a person signs in without naming an app. */
 export const DEFAULT_APP_ID = 'console'
 /** Whose keys are made without naming an app. */

@@ -35,6 +35,11 @@ interface LastLine {
   sha256: string
 }
 
+/** It cannot be done so; the message is one sentence with what to do. */
+export class BackupRefused extends Error {
+  override readonly name = 'BackupRefused'
+}
+
 /** The file is no backup, not whole, or not what was written; the message is one sentence. */
 export class BackupDamaged extends Error {
   override readonly name = 'BackupDamaged'
@@ -145,5 +150,14 @@ function parse(text: string): unknown {
     return JSON.parse(text)
   } catch {
     throw new BackupDamaged('The backup was changed: a line of it is no JSON.')
+  }
+}
+
+/** The same rows, and word of every thousandth. */
+export async function* counted<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
+  let done = 0
+  for await (const each of rows) {
+    if (++done % 1000 === 0) progress?.(done)
+    yield each
   }
 }

@@ -1,5 +1,6 @@
-import { BackupDamaged } from '../backup/backup-file.ts'
-import { BackupRefused, createBackups } from '../backup/backups.ts'
+import { type Backup, createBackup } from '../backup/backup.ts'
+import { BackupDamaged, BackupRefused } from '../backup/backup-file.ts'
+import { createRestore, type Restore } from '../backup/restore.ts'
 import { createClock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { createLog } from '../log.ts'
@@ -15,7 +16,7 @@ const PROGRESS_EVERY_MS = 2000
 export async function withBackups<Outcome>(
   config: Config,
   file: string,
-  work: (backups: ReturnType<typeof createBackups>) => Promise<Outcome>,
+  work: (backups: { backup: Backup; restore: Restore }) => Promise<Outcome>,
 ): Promise<Outcome> {
   const storage = await createStorage(config, createLog('silent'))
   const clock = createClock()
@@ -25,8 +26,10 @@ export async function withBackups<Outcome>(
     const store = createBackupStore(storage.engine)
     const { open } = createSecrets(config.secrets)
     const openPepper = (sealed: string) => open('address-pepper', sealed, 'address-pepper')
-    const deps = { store, clock, version: VERSION, fingerprint: fingerprints[0]!, fingerprints, openPepper }
-    return await work(createBackups({ ...deps, progress: tellNowAndThen() }))
+    const progress = tellNowAndThen()
+    const backup = createBackup({ store, version: VERSION, fingerprint: fingerprints[0]!, progress })
+    const restore = createRestore({ store, clock, fingerprints, openPepper, progress })
+    return await work({ backup, restore })
   } catch (error) {
     if (error instanceof BackupRefused || error instanceof BackupDamaged)
       throw new CommandFailed(error.message)

@@ -1,4 +1,4 @@
-import type { RestoreReport } from '../backup/backups.ts'
+import type { RestoreReport } from '../backup/restore.ts'
 import { toRfc3339 } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { lockDataDir } from '../storage/data-dir-lock.ts'

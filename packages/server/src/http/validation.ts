@@ -1,10 +1,9 @@
-import { type FieldError, MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
+import type { FieldError } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { MAX_ALLOWED_NETWORKS, MAX_KEY_NAME_LENGTH } from '../api-keys/api-key.ts'
+import { MAX_KEY_NAME_LENGTH } from '../api-keys/api-key.ts'
 import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'
-import { parseCidr } from '../network.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 
 /** More would help nobody, and every one costs the answer bytes. */
@@ -69,7 +68,7 @@ export function text(what: string, example: string, { max = 16_384, min = 0 } = 
 }
 
 /** A text that `parse` understands, as what it understood. */
-function parsed<Value>(
+export function parsed<Value>(
   what: string,
   example: string,
   parse: (value: string) => Value | null,
@@ -110,36 +109,6 @@ export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refin
 export function nameOrNone(sent: string | undefined): string | null | undefined {
   return sent === '' ? null : sent
 }
-
-const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
-  const problem = scopeProblem(value)
-  if (problem) context.addIssue({ code: 'custom', message: problem })
-})
-
-/** Omitted or empty is "everything", so null, which could mean either, is refused. */
-export const scopes = z
-  .array(scope, { error: wanted('a list of scopes (leave it out for all permissions)', '["agent:connect"]') })
-  .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} entries` })
-  .transform(list => [...new Set(list)])
-  .meta({
-    description: `Scopes that Keyway knows: ${Object.keys(SCOPES).join(', ')}; others are the operator's own, at most ${MAX_SCOPE_LENGTH} characters. Omitted or empty: all permissions.`,
-    examples: [['agent:connect']],
-  })
-
-const cidr = parsed(
-  'a network in CIDR notation, with no address bits after the prefix',
-  '203.0.113.0/24',
-  parseCidr,
-)
-
-export const allowedNetworks = z
-  .array(cidr, { error: wanted('a list of networks', '["203.0.113.0/24"]') })
-  .max(MAX_ALLOWED_NETWORKS, { error: `must have at most ${MAX_ALLOWED_NETWORKS} entries` })
-  .transform(list => [...new Set(list)])
-  .meta({
-    description: 'CIDRs that the key may be used from; empty means any.',
-    examples: [['203.0.113.0/24']],
-  })
 
 export function wholeNumber(what: string, example: number, min: number, max: number) {
   const error = wanted(what, String(example))

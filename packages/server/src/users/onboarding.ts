@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { FIRST_PARTY_APP_IDS } from '../apps/app.ts'
+import { FIRST_PARTY_APP_IDS } from '../apps/first-party-apps.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'

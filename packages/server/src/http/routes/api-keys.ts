@@ -1,10 +1,11 @@
-import type { ApiKeyObject } from '@keyway/sdk/protocol'
+import { type ApiKeyObject, MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
+import { type ApiKey, MAX_ALLOWED_NETWORKS, statusOf } from '../../api-keys/api-key.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { invalidRequest } from '../../errors.ts'
+import { parseCidr } from '../../network.ts'
 import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -12,15 +13,46 @@ import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import {
-  allowedNetworks,
   appId,
   instant,
   name,
   nameOrNone,
   optional,
-  scopes,
+  parsed,
+  text,
+  wanted,
   wholeNumber,
 } from '../validation.ts'
+
+const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
+  const problem = scopeProblem(value)
+  if (problem) context.addIssue({ code: 'custom', message: problem })
+})
+
+/** Omitted or empty is "everything", so null, which could mean either, is refused. */
+const scopes = z
+  .array(scope, { error: wanted('a list of scopes (leave it out for all permissions)', '["agent:connect"]') })
+  .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} entries` })
+  .transform(list => [...new Set(list)])
+  .meta({
+    description: `Scopes that Keyway knows: ${Object.keys(SCOPES).join(', ')}; others are the operator's own, at most ${MAX_SCOPE_LENGTH} characters. Omitted or empty: all permissions.`,
+    examples: [['agent:connect']],
+  })
+
+const cidr = parsed(
+  'a network in CIDR notation, with no address bits after the prefix',
+  '203.0.113.0/24',
+  parseCidr,
+)
+
+const allowedNetworks = z
+  .array(cidr, { error: wanted('a list of networks', '["203.0.113.0/24"]') })
+  .max(MAX_ALLOWED_NETWORKS, { error: `must have at most ${MAX_ALLOWED_NETWORKS} entries` })
+  .transform(list => [...new Set(list)])
+  .meta({
+    description: 'CIDRs that the key may be used from; empty means any.',
+    examples: [['203.0.113.0/24']],
+  })
 
 const newKey = z.object({
   name: optional(name),

@@ -4,8 +4,8 @@ import type { MessageContent } from '../../outbox/message.ts'
 
 /** Everything that mails say, in one place: another language is another file like this one. */
 export interface Words {
-  signup(content: Content<'sign_in'>): Letter
-  login(content: Content<'sign_in'>): Letter
+  /** Whether there is an account is known when the mail leaves; who asked for it never learns it. */
+  signIn(content: Content<'sign_in'>, hasAccount: boolean): Letter
   welcome(content: Content<'welcome'>): Letter
   refreshTokenReused(content: Content<'refresh_token_reused'>): Letter
   apiKeyRevokedByHolder(content: Content<'api_key_revoked_by_holder'>): Letter
@@ -45,47 +45,49 @@ export function createEnglishWords(product: string, pages: { keys: string; sessi
   const plain = { support: 'Questions? Write to', link: null, code: null, notes: [] as string[] }
   const keysButton = { kind: 'button', label: 'Look at your keys', url: pages.keys, urlLabel: PASTE } as const
 
-  return {
-    signup: ({ link, code, expiresAt }) => ({
-      template: 'signup',
-      subject: `Create your ${product} account (${timeOfRequest(expiresAt)})`,
-      preheader: `One click makes your account. The link and the code expire in ${MINUTES} minutes.`,
-      heading: `Create your ${product} account`,
-      body: [
-        {
-          kind: 'paragraph',
-          text: `There is no ${product} account for this address yet. Confirm that the address is yours, and your account is ready.`,
-        },
-        { kind: 'button', label: 'Create account', url: link, urlLabel: PASTE },
-        { kind: 'code', label: 'Or enter this code where you asked for it:', code },
-      ],
-      notes: [
-        `The link and the code expire in ${MINUTES} minutes and work once. Give them to nobody.`,
-        'If you did not request this, you can ignore this email: without the link or the code no account is made.',
-      ],
-      support: plain.support,
-      link,
-      code,
-    }),
+  const signup = ({ link, code, expiresAt }: Content<'sign_in'>): Letter => ({
+    template: 'signup',
+    subject: `Create your ${product} account (${timeOfRequest(expiresAt)})`,
+    preheader: `One click makes your account. The link and the code expire in ${MINUTES} minutes.`,
+    heading: `Create your ${product} account`,
+    body: [
+      {
+        kind: 'paragraph',
+        text: `There is no ${product} account for this address yet. Confirm that the address is yours, and your account is ready.`,
+      },
+      { kind: 'button', label: 'Create account', url: link, urlLabel: PASTE },
+      { kind: 'code', label: 'Or enter this code where you asked for it:', code },
+    ],
+    notes: [
+      `The link and the code expire in ${MINUTES} minutes and work once. Give them to nobody.`,
+      'If you did not request this, you can ignore this email: without the link or the code no account is made.',
+    ],
+    support: plain.support,
+    link,
+    code,
+  })
 
-    login: ({ link, code, expiresAt }) => ({
-      template: 'login',
-      subject: `Sign in to ${product} (${timeOfRequest(expiresAt)})`,
-      preheader: `Your link to sign in. The link and the code expire in ${MINUTES} minutes.`,
-      heading: `Sign in to ${product}`,
-      body: [
-        { kind: 'paragraph', text: 'Welcome back. Use the button to sign in; no password is needed.' },
-        { kind: 'button', label: 'Sign in', url: link, urlLabel: PASTE },
-        { kind: 'code', label: 'Or enter this code where you asked for it:', code },
-      ],
-      notes: [
-        `The link and the code expire in ${MINUTES} minutes and work once. Give them to nobody.`,
-        'If you did not request this, you can ignore this email: nobody can sign in without the link or the code.',
-      ],
-      support: plain.support,
-      link,
-      code,
-    }),
+  const login = ({ link, code, expiresAt }: Content<'sign_in'>): Letter => ({
+    template: 'login',
+    subject: `Sign in to ${product} (${timeOfRequest(expiresAt)})`,
+    preheader: `Your link to sign in. The link and the code expire in ${MINUTES} minutes.`,
+    heading: `Sign in to ${product}`,
+    body: [
+      { kind: 'paragraph', text: 'Welcome back. Use the button to sign in; no password is needed.' },
+      { kind: 'button', label: 'Sign in', url: link, urlLabel: PASTE },
+      { kind: 'code', label: 'Or enter this code where you asked for it:', code },
+    ],
+    notes: [
+      `The link and the code expire in ${MINUTES} minutes and work once. Give them to nobody.`,
+      'If you did not request this, you can ignore this email: nobody can sign in without the link or the code.',
+    ],
+    support: plain.support,
+    link,
+    code,
+  })
+
+  return {
+    signIn: (content, hasAccount) => (hasAccount ? login(content) : signup(content)),
 
     welcome: ({ trialCredit }) => ({
       ...plain,

@@ -40,7 +40,7 @@ export function createMailWriter({ productName, supportEmail, publicUrl }: MailW
 function chooseLetter(words: Words, content: MessageContent, hasAccount: boolean): Letter {
   switch (content.kind) {
     case 'sign_in':
-      return hasAccount ? words.login(content) : words.signup(content)
+      return words.signIn(content, hasAccount)
     case 'welcome':
       return words.welcome(content)
     case 'refresh_token_reused':

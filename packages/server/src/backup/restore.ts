@@ -1,22 +1,8 @@
-import { access } from 'node:fs/promises'
 import { type Clock, type Instant, MINUTE, toRfc3339 } from '../clock.ts'
-import {
-  BACKUP_FORMAT,
-  type BackupHeader,
-  checkBackup,
-  type Row,
-  readRows,
-  writeBackup,
-} from './backup-file.ts'
+import { type BackupHeader, BackupRefused, checkBackup, counted, type Row, readRows } from './backup-file.ts'
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
 import { instanceOf, type JournalEntry } from './journal-entry.ts'
 import { JournalDamaged, readJournal } from './journal-reader.ts'
-
-export interface BackupReport {
-  file: string
-  createdAt: Instant
-  counts: Record<string, number>
-}
 
 export interface RestoreReport {
   backupFrom: Instant
@@ -33,21 +19,13 @@ export interface RestoreOptions {
   keepKeys: boolean
 }
 
-/** It cannot be done so; the message is one sentence with what to do. */
-export class BackupRefused extends Error {
-  override readonly name = 'BackupRefused'
-}
-
 /** Transactions land late: what the journal noted this long before the backup may be missing in it. */
 const LATE_COMMITS = MINUTE
 const INSERT_BATCH = 500
 
-export interface BackupDeps {
+export interface RestoreDeps {
   store: BackupStore
   clock: Clock
-  version: string
-  /** Of the secret that seals. */
-  fingerprint: string
   /** Of every secret that is given. */
   fingerprints: readonly string[]
   /** Opens what tells whose a journal is. @throws SealError */
@@ -56,61 +34,37 @@ export interface BackupDeps {
   progress?: (rows: number) => void
 }
 
-export function createBackups(deps: BackupDeps) {
-  const { store, clock, version, fingerprint, fingerprints, openPepper, progress = () => {} } = deps
+/**
+ * Fills an empty database from a file, ends what must not live on, and replays what the journal has since.
+ *
+ * @throws BackupRefused, BackupDamaged
+ */
+export type Restore = (file: string, options: RestoreOptions) => Promise<RestoreReport>
 
-  return {
-    /** Writes one file, consistent while others write. @throws BackupRefused when the file is there already */
-    async backup(file: string): Promise<BackupReport> {
-      await refuseExisting(file)
-      await refuseExisting(`${file}.partial`)
-      const migrations = await store.migrations()
-      return store.read(async (rows, at) => {
-        const header: BackupHeader = {
-          keyway_backup: BACKUP_FORMAT,
-          created_at: at,
-          version,
-          migrations,
-          secret_fingerprint: fingerprint,
-        }
-        const counts = await writeBackup(file, header, counted(rows))
-        return { file, createdAt: at, counts }
-      })
-    },
-
-    /** Fills an empty database from a file. @throws BackupRefused, BackupDamaged */
-    async restore(file: string, options: RestoreOptions): Promise<RestoreReport> {
-      const { header, counts } = await checkBackup(file)
-      refuseForeign(header, await store.migrations())
-      if (!(await store.isEmpty())) throw new BackupRefused(NOT_EMPTY)
-      if (await store.isServed(clock.now())) throw new BackupRefused(SERVED)
-      const journal = options.journalDir === null ? null : await journalSince(options.journalDir, header)
-      return store.write(async tx => {
-        const now = clock.now()
-        await tx.clear()
-        await insertAll(tx, counted(readRows(file)))
-        if (journal) refuseOthers(journal, await tx.sealedPepper())
-        const ended = await tx.endSignIns(now)
-        const applied = journal && (await applyAll(tx, journal.since))
-        const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
-        return {
-          backupFrom: header.created_at,
-          counts,
-          sessionsEnded: ended.sessions,
-          linksEnded: ended.links,
-          keysRevoked,
-          journal: applied,
-        }
-      })
-    },
-  }
-
-  async function* counted(rows: AsyncIterable<{ table: string; row: Row }>) {
-    let done = 0
-    for await (const each of rows) {
-      if (++done % 1000 === 0) progress(done)
-      yield each
-    }
+export function createRestore({ store, clock, fingerprints, openPepper, progress }: RestoreDeps): Restore {
+  return async (file, options) => {
+    const { header, counts } = await checkBackup(file)
+    refuseForeign(header, await store.migrations())
+    if (!(await store.isEmpty())) throw new BackupRefused(NOT_EMPTY)
+    if (await store.isServed(clock.now())) throw new BackupRefused(SERVED)
+    const journal = options.journalDir === null ? null : await journalSince(options.journalDir, header)
+    return store.write(async tx => {
+      const now = clock.now()
+      await tx.clear()
+      await insertAll(tx, counted(readRows(file), progress))
+      if (journal) refuseOthers(journal, await tx.sealedPepper())
+      const ended = await tx.endSignIns(now)
+      const applied = journal && (await applyAll(tx, journal.since))
+      const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
+      return {
+        backupFrom: header.created_at,
+        counts,
+        sessionsEnded: ended.sessions,
+        linksEnded: ended.links,
+        keysRevoked,
+        journal: applied,
+      }
+    })
   }
 
   /** Another service's journal knows nothing of these keys, so that they would all be taken as unrevoked. */
@@ -139,14 +93,6 @@ export function createBackups(deps: BackupDeps) {
 const NOT_EMPTY =
   'There are accounts in this database already, and a restore mixes with nothing. Point KEYWAY_DATABASE_URL (or KEYWAY_DATA_DIR) to an empty one.'
 const SERVED = 'A server runs on this database. Stop it first.'
-
-async function refuseExisting(file: string): Promise<void> {
-  const exists = await access(file).then(
-    () => true,
-    () => false,
-  )
-  if (exists) throw new BackupRefused(`${file} is there already and is not overwritten. Give another name.`)
-}
 
 async function insertAll(
   tx: RestoreTransaction,
