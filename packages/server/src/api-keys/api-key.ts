@@ -8,7 +8,6 @@ export const API_KEY_PREFIX = 'svc_'
 export const API_KEY_RANDOM_LENGTH = 32
 /** How much of a key is kept readable, so that its owner recognises it. */
 export const STORED_PREFIX_LENGTH = 12
-export const MAX_KEY_NAME_LENGTH = 100
 export const MAX_ALLOWED_NETWORKS = 32
 
 export type ApiKeyStatus = 'active' | 'expired' | 'revoked'

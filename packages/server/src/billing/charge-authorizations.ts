@@ -1,7 +1,7 @@
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
-import { securityEvent } from '../security-events/security-events.ts'
+import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage } from '../store.ts'
 
 /** That an app may charge the user's balance. */

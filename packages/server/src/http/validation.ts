@@ -1,6 +1,6 @@
 import type { FieldError } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { MAX_KEY_NAME_LENGTH } from '../api-keys/api-key.ts'
+import { hasControlCharacters, MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'
@@ -98,10 +98,8 @@ export const appId = text('an app id: a-z, 0-9, ".", "_" and "-", at most 64 cha
 
 export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-01T00:00:00Z', parseRfc3339)
 
-const CONTROL_CHARACTERS = /\p{Cc}/u
-
 export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refine(
-  value => !CONTROL_CHARACTERS.test(value),
+  value => !hasControlCharacters(value),
   { error: 'must not contain control characters' },
 )
 

@@ -1,4 +1,6 @@
 import type { Instant } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Caller } from '../network.ts'
 
 export type SecurityEventType =
   | 'sign_in'
@@ -24,4 +26,29 @@ export interface SecurityEvent {
   client: string | null
   keyId: string | null
   sessionId: string | null
+}
+
+/**
+ * One event, ready to be written in the transaction that it tells of. Nothing is ever read back by its id, and
+ * an undone run leaves none behind, so the id may be made inside the transaction.
+ *
+ * @param caller null when the operator or the service itself did it
+ */
+export function securityEvent(
+  type: SecurityEventType,
+  userId: string,
+  at: Instant,
+  caller: Caller | null,
+  about: { keyId?: string; sessionId?: string } = {},
+): SecurityEvent {
+  return {
+    id: newId(at),
+    userId,
+    type,
+    at,
+    network: caller?.network ?? null,
+    client: caller?.client ?? null,
+    keyId: about.keyId ?? null,
+    sessionId: about.sessionId ?? null,
+  }
 }

@@ -1,6 +1,7 @@
 import { MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { html, raw } from 'hono/html'
-import { MAX_ALLOWED_NETWORKS, MAX_KEY_NAME_LENGTH, type NewApiKey } from '../api-keys/api-key.ts'
+import { MAX_ALLOWED_NETWORKS, type NewApiKey } from '../api-keys/api-key.ts'
+import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'

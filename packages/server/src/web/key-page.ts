@@ -1,5 +1,6 @@
 import { html, raw } from 'hono/html'
-import { type ApiKey, MAX_KEY_NAME_LENGTH, statusOf } from '../api-keys/api-key.ts'
+import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
+import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
