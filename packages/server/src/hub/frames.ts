@@ -1,8 +1,5 @@
 import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
 import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
-import type { Instant } from '../clock.ts'
-import type { AgentConnection } from './agent-connection.ts'
-import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 
 /** How the limit is said. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
@@ -75,20 +72,6 @@ function idOf({ id }: Record<string, unknown>): { id?: string } {
 
 function invalid(detail: string, id?: string): ReadFrame {
   return { outcome: 'error', code: 'invalid_frame', detail, ...(id === undefined ? {} : { id }) }
-}
-
-/** The first frame of every connection: who it is, what it may, and until when. */
-export function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
-  return {
-    type: 'ready',
-    connection_id: connection.id,
-    agent_id: connection.userId,
-    key_id: connection.keyId,
-    key_name: connection.keyName,
-    scopes: connection.scopes,
-    ...connection.lifetime(now),
-    heartbeat_seconds: HEARTBEAT_SECONDS,
-  }
 }
 
 /**

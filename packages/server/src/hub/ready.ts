@@ -1,8 +1,8 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
-import type { Clock } from '../clock.ts'
+import type { Clock, Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type Ending, refusalOfKey, refusalOfScopes } from './close-codes.ts'
-import { readyFrame } from './frames.ts'
+import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
@@ -41,5 +41,19 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
     send(connection, readyFrame(connection, now))
     presence.came(connection)
     renewals.noticeExpiry(connection, now)
+  }
+}
+
+/** The first frame of every connection: who it is, what it may, and until when. */
+function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
+  return {
+    type: 'ready',
+    connection_id: connection.id,
+    agent_id: connection.userId,
+    key_id: connection.keyId,
+    key_name: connection.keyName,
+    scopes: connection.scopes,
+    ...connection.lifetime(now),
+    heartbeat_seconds: HEARTBEAT_SECONDS,
   }
 }
