@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
 import { MAX_BODY_BYTES } from './body.ts'
+import { withDocs } from './not-found.ts'
 import { type Challenge, challengeFor } from './www-authenticate.ts'
 
 export interface ErrorKind {
@@ -11,11 +12,6 @@ export interface ErrorKind {
   title: string
   /** What whoever meets it does next; `GET /errors/{code}` shows it. */
   help: string
-}
-
-/** What is nowhere, and what is somebody else's: both alike. */
-export function notFound(): KeywayError {
-  return new KeywayError('not_found', 'There is nothing here, or it is not yours. /docs lists what there is.')
 }
 
 /** Every code and its answer. A code that is missing here does not compile. */
@@ -205,10 +201,6 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   if (status === 413) headers.Connection = 'close'
   if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
   return { status, type: 'application/problem+json', body, headers }
-}
-
-function withDocs(detail: string): string {
-  return detail.includes('/docs') ? detail : `${detail} /docs lists what there is.`
 }
 
 /** A refusal for whatever was thrown. What nobody foresaw is logged whole and told to nobody. */

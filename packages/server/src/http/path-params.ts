@@ -1,6 +1,6 @@
 import { isAppId } from '../apps/app.ts'
 import { parseId } from '../ids.ts'
-import { notFound } from './errors.ts'
+import { notFound } from './not-found.ts'
 
 /** Path parameters, checked. @throws KeywayError `not_found` for what cannot name anything */
 export function readParams(names: readonly string[], given: (name: string) => string | undefined) {

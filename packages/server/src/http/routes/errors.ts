@@ -1,7 +1,8 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { type Answer, ok } from '../answer.ts'
-import { ERROR_KINDS, notFound } from '../errors.ts'
+import { ERROR_KINDS } from '../errors.ts'
+import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
 const explanation = z.strictObject({

@@ -2,7 +2,7 @@ import { KeywayError } from '../../errors.ts'
 import type { HookProvider } from '../../outbox/suppression.ts'
 import { NO_CONTENT } from '../answer.ts'
 import { readBytes } from '../body.ts'
-import { notFound } from '../errors.ts'
+import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { notFound } from '../errors.ts'
+import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
 export interface MetricsOptions {
