@@ -4,7 +4,8 @@ import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
 import { readAccessToken } from './access-token.ts'
 import { parsePageCookie } from './refresh-token.ts'
-import { isLive, type Session, type SessionKind, type SessionLifetimes } from './session.ts'
+import type { Session, SessionKind } from './session.ts'
+import { isLive, type SessionLifetimes } from './session-lifetime.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 export interface AuthenticationDeps {

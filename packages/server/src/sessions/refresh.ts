@@ -6,8 +6,9 @@ import type { Outbox } from '../outbox/outbox.ts'
 import type { Storage } from '../store.ts'
 import type { User } from '../users/user.ts'
 import { parseRefreshToken, retryKeyHash } from './refresh-token.ts'
-import { isLive, REMEMBERED_RETRY_KEYS, type Session, type SessionLifetimes } from './session.ts'
+import { REMEMBERED_RETRY_KEYS, type Session } from './session.ts'
 import { recordEnd } from './session-end.ts'
+import { isLive, type SessionLifetimes } from './session-lifetime.ts'
 
 interface Family {
   session: Session

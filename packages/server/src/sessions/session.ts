@@ -32,20 +32,3 @@ export interface Session {
 
 /** How many rotations back an honest retry is still told apart from reuse. */
 export const REMEMBERED_RETRY_KEYS = 16
-
-export interface SessionLifetimes {
-  accessTokenSeconds: number
-  refreshIdleSeconds: number
-  sessionSeconds: number
-  refreshGraceSeconds: number
-}
-
-/** Whether it stands at `now`. Ended outranks expired. */
-export function isLive(session: Session, lifetimes: SessionLifetimes, now: Instant): boolean {
-  return session.endedAt === null && now < idleEnd(session, lifetimes)
-}
-
-/** When the session ends unless it is refreshed, whichever limit comes first. */
-export function idleEnd(session: Session, lifetimes: SessionLifetimes): Instant {
-  return Math.min(session.expiresAt, session.lastUsedAt + lifetimes.refreshIdleSeconds * 1000)
-}

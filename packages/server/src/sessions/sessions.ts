@@ -12,8 +12,9 @@ import { signAccessToken } from './access-token.ts'
 import { createAuthentication } from './authentication.ts'
 import { createRefresh } from './refresh.ts'
 import { pageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
-import { idleEnd, type Session, type SessionEnd, type SessionKind, type SessionLifetimes } from './session.ts'
+import type { Session, SessionEnd, SessionKind } from './session.ts'
 import { createSessionEnd } from './session-end.ts'
+import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
 
 export interface SessionTokens {
   accessToken: string

@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts'
-import type { SessionLifetimes } from '../../sessions/session.ts'
+import type { SessionLifetimes } from '../../sessions/session-lifetime.ts'
 import type { Route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { accountRoutes } from './account.ts'
