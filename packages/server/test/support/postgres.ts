@@ -88,6 +88,7 @@ function spawnGuarded(
     `unix_socket_directories=${folder}`,
     'max_connections=400',
     'shared_buffers=32MB',
+    'autovacuum=off', // these databases live for seconds
     'log_min_messages=fatal',
     ...(fsync ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ].map(setting => `-c ${setting}`)
