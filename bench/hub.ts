@@ -15,6 +15,7 @@ const KEYS = 1000
 const IDLE = QUICK ? 5000 : 15_000
 const OF_ONE_KEY = QUICK ? 5000 : 10_000
 const ROUNDS = 3
+const CONNECT_ROUNDS = 7
 const CONNECTS_A_ROUND = QUICK ? 1000 : 3000
 const WARM_UP = 300
 const AT_ONCE = 64
@@ -27,17 +28,22 @@ pinBench()
 await using database = await sqliteDatabase(KEYS)
 await using agents = await startAgents()
 
-const table: Row[] = []
-const keyway = await measure('keyway', async () => {
-  const server = await startKeyway({ ...database.settings, KEYWAY_HUB_MAX_CONNECTIONS: '20000' })
-  const tokens: string[] = []
-  for (let n = 0; n < KEYS; n++) tokens.push(await exchange(server, benchKey(n)))
-  return { server, tokens }
-})
-const bare = await measure('bare ws', async () => ({
+await using keyway = startMeasured('keyway', await startKeywayWithTokens())
+await using bare = startMeasured('bare ws', {
   server: await startProgram('./bare-ws.ts'),
   tokens: ['none'],
-}))
+})
+const both = [keyway, bare]
+for (const measured of both) await measureIdle(measured)
+// In turns, so that an hour in which the machine is slower is slower for both.
+for (let round = 0; round < CONNECT_ROUNDS; round++) {
+  for (const measured of both) await measureConnects(measured)
+}
+for (const measured of both) await measureFanOut(measured)
+for (let round = 0; round < ROUNDS; round++) {
+  for (const measured of both) await measureClosing(measured, round)
+}
+
 const connectRatio = keyway.connects.map((rate, round) => rate / bare.connects[round]!)
 const targets: Target[] = [
   {
@@ -59,59 +65,91 @@ const targets: Target[] = [
     reached: median(keyway.closing) <= 500,
   },
 ]
-report('hub', { [`Hub, ${IDLE} idle connections`]: table }, targets)
+report('hub', { [`Hub, ${IDLE} idle connections`]: both.map(toRow) }, targets)
 
-interface Figures {
+interface Measured extends AsyncDisposable {
+  name: string
+  server: RunningProcess
+  tokens: string[]
   kilobytes: number
+  idleCpu: number
+  renewals: number
   connects: number[]
+  /** Microseconds of processor time. */
+  connectCpu: number[]
+  /** Milliseconds. */
+  fanOuts: number[]
   /** Milliseconds. */
   closing: number[]
 }
 
-async function measure(
+async function startKeywayWithTokens() {
+  const server = await startKeyway({ ...database.settings, KEYWAY_HUB_MAX_CONNECTIONS: '20000' })
+  const tokens: string[] = []
+  for (let n = 0; n < KEYS; n++) tokens.push(await exchange(server, benchKey(n)))
+  return { server, tokens }
+}
+
+function startMeasured(
   name: string,
-  start: () => Promise<{ server: RunningProcess; tokens: string[] }>,
-): Promise<Figures> {
-  const { server, tokens } = await start()
-  await using _ = server
-  const { port, pid } = server
-  const connect = (count: number, of = tokens) =>
-    agents.obey({ do: 'connect', port, tokens: of, count, atOnce: AT_ONCE })
+  { server, tokens }: { server: RunningProcess; tokens: string[] },
+): Measured {
+  return {
+    name,
+    server,
+    tokens,
+    kilobytes: 0,
+    idleCpu: 0,
+    renewals: 0,
+    connects: [],
+    connectCpu: [],
+    fanOuts: [],
+    closing: [],
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+function connect({ server, tokens }: Measured, count: number, of = tokens): Promise<AgentsResult> {
+  return agents.obey({ do: 'connect', port: server.port, tokens: of, count, atOnce: AT_ONCE })
+}
+
+async function measureIdle(measured: Measured): Promise<void> {
+  const { pid } = measured.server
   // First of all, while nothing that earlier connections left behind could be taken for memory that is free.
-  await connect(WARM_UP)
+  await connect(measured, WARM_UP)
   await agents.obey({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)
   const empty = residentBytes(pid)
-  await connect(IDLE)
+  await connect(measured, IDLE)
   await wait(SETTLE_MS)
-  const kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE
+  measured.kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE
   const busyBefore = cpuSeconds(pid)
   await wait(2000)
-  const idleCpu = ((cpuSeconds(pid) - busyBefore) / 2) * 100
-  const frames = tokens.map(token => JSON.stringify({ type: 'token', token }))
+  measured.idleCpu = ((cpuSeconds(pid) - busyBefore) / 2) * 100
   const renewed = await agents.obey({
     do: 'ask',
-    frames,
+    frames: measured.tokens.map(token => JSON.stringify({ type: 'token', token })),
     answer: 'token_accepted',
     atOnce: AT_ONCE,
     durationMs: RENEW_MS,
   })
+  measured.renewals = renewed.count / renewed.seconds
   await agents.obey({ do: 'disconnect' })
   await wait(1000)
+}
 
-  const connects: number[] = []
-  const cpu: number[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    const before = cpuSeconds(pid)
-    const { count, seconds } = await connect(CONNECTS_A_ROUND)
-    connects.push(count / seconds)
-    cpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
-    await agents.obey({ do: 'disconnect' })
-    await wait(500)
-  }
+async function measureConnects(measured: Measured): Promise<void> {
+  const { pid } = measured.server
+  const before = cpuSeconds(pid)
+  const { count, seconds } = await connect(measured, CONNECTS_A_ROUND)
+  measured.connects.push(count / seconds)
+  measured.connectCpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
+  await agents.obey({ do: 'disconnect' })
+  await wait(500)
+}
 
-  const fanOuts: number[] = []
-  await connect(RECEIVERS + 1, [tokens[0]!])
+async function measureFanOut(measured: Measured): Promise<void> {
+  await connect(measured, RECEIVERS + 1, [measured.tokens[0]!])
   for (let round = 0; round < ROUNDS; round++) {
     const text = JSON.stringify({ type: 'send', id: `fan-${round}`, to: 'all', data: `round ${round}` })
     const { seconds } = await agents.obey({
@@ -120,26 +158,28 @@ async function measure(
       answer: `round ${round}`,
       receivers: RECEIVERS,
     })
-    fanOuts.push(seconds * 1000)
+    measured.fanOuts.push(seconds * 1000)
   }
   await agents.obey({ do: 'disconnect' })
+}
 
-  const closing: number[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    await wait(1000)
-    closing.push(name === 'keyway' ? await revoke(server, round) : await closeAll(server))
+async function measureClosing(measured: Measured, round: number): Promise<void> {
+  await wait(1000)
+  const close = measured === keyway ? revoke(measured.server, round) : closeAll(measured.server)
+  measured.closing.push(await close)
+}
+
+function toRow(measured: Measured): Row {
+  return {
+    '': measured.name,
+    'KB each': measured.kilobytes,
+    'CPU % while idle': measured.idleCpu,
+    'connects/s': Math.round(median(measured.connects)),
+    'CPU µs of a connect': median(measured.connectCpu),
+    'renewals/s': Math.round(measured.renewals),
+    [`fan-out to ${RECEIVERS}, ms`]: spread(measured.fanOuts, 0),
+    [`closing ${OF_ONE_KEY}, ms`]: spread(measured.closing, 0),
   }
-  table.push({
-    '': name,
-    'KB each': kilobytes,
-    'CPU % while idle': idleCpu,
-    'connects/s': Math.round(median(connects)),
-    'CPU µs of a connect': median(cpu),
-    'renewals/s': Math.round(renewed.count / renewed.seconds),
-    [`fan-out to ${RECEIVERS}, ms`]: spread(fanOuts, 0),
-    [`closing ${OF_ONE_KEY}, ms`]: spread(closing, 0),
-  })
-  return { kilobytes, connects, closing }
 }
 
 /** From the request that ends the key until the last of its connections has its close frame. */
