@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { WebSocket } from 'ws'
-import { tool } from '../../../tools/install.ts'
-import { freePort, startKeyway } from './support/keyway-server.ts'
+import { sharedBrowser } from '../../server/test/support/browser.ts'
+import { freePort } from '../../server/test/support/free-port.ts'
+import { startKeyway } from './support/keyway-server.ts'
 
+const openBrowser = sharedBrowser()
 const EXAMPLES = join(import.meta.dirname, '../../../examples')
 
 interface TestContext {
@@ -90,9 +91,8 @@ test('the foreign hub takes its guests and closes them when their key is revoked
 test('a page in a browser connects without holding a key, outlives a restart, and ends with the key', {
   timeout: 300_000,
 }, async t => {
-  const executablePath = await tool(t, 'chromium')
-  const playwright = executablePath && (await tool(t, 'playwright-core'))
-  if (!playwright) return
+  const browser = await openBrowser(t)
+  if (!browser) return
   const port = await freePort()
   const origin = `http://localhost:${port}`
   const { url, keyway, restart } = await startKeyway(t, { KEYWAY_CORS_ORIGINS: origin })
@@ -100,10 +100,7 @@ test('a page in a browser connects without holding a key, outlives a restart, an
   const env = { KEYWAY_URL: url, KEYWAY_API_KEY: key, PORT: String(port) }
   await start(t, 'browser-page.ts', env, /Open http/)
 
-  const { chromium } = createRequire(import.meta.url)(playwright)
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-  t.after(() => browser.close())
-  const page = await browser.newPage()
+  const page = await (await browser.newContext()).newPage()
   await page.goto(origin)
   await page.getByRole('status').filter({ hasText: 'connected as' }).waitFor()
   assert.deepEqual(await keyway.agents.send(id, 'hello page'), { delivered: 1 })

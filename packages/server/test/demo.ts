@@ -6,10 +6,11 @@
  */
 import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import { freePort } from './support/free-port.ts'
 import { closeCode, createJourney } from './support/journey.ts'
 import { createMailbox } from './support/mailbox.ts'
 import { startCluster } from './support/postgres.ts'
-import { freePort, serve, temporaryFolder } from './support/serve.ts'
+import { serve, temporaryFolder } from './support/serve.ts'
 
 const { values: flags } = parseArgs({
   options: { smtp: { type: 'boolean' }, postgres: { type: 'boolean' }, url: { type: 'string' } },

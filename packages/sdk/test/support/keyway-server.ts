@@ -2,11 +2,11 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { freePort } from '../../../server/test/support/free-port.ts'
 import { quickFolder } from '../../../server/test/support/quick-folder.ts'
 import { Keyway } from '../../src/client.ts'
 import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
@@ -118,13 +118,4 @@ async function codeFromInbox(url: string, email: string): Promise<string> {
     await new Promise(resolve => setTimeout(resolve, 25))
   }
   throw new Error('no mail arrived within 5 s')
-}
-
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as { port: number }
-  probe.close()
-  await once(probe, 'close')
-  return port
 }

@@ -3,15 +3,9 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { commandNames, loadCommand } from '../../src/cli/commands.ts'
+import { freePort } from '../support/free-port.ts'
 import { closeCode, createJourney, type Journey, type SignIn } from '../support/journey.ts'
-import {
-  environment,
-  freePort,
-  launcher,
-  type ServedProcess,
-  serve,
-  temporaryFolder,
-} from '../support/serve.ts'
+import { environment, launcher, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
 const folder = temporaryFolder()
 let settings: Record<string, string>

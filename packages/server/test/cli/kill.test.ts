@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { freePort } from '../support/free-port.ts'
 import { createJourney, type Journey } from '../support/journey.ts'
-import { freePort, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
+import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
 const ROUNDS = 12
 /** The journey takes about this long, so a kill falls anywhere in it. */

@@ -8,14 +8,8 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { describe, type TestContext, test } from 'node:test'
 import { root } from '../structure/source.ts'
-import {
-  environment,
-  freePort,
-  launcher,
-  type ServedProcess,
-  serve,
-  temporaryFolder,
-} from '../support/serve.ts'
+import { freePort } from '../support/free-port.ts'
+import { environment, launcher, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
 const OLD_NODES = ['/usr/bin/node', '/usr/local/bin/node']
 

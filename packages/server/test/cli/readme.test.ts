@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { root } from '../structure/source.ts'
-import { freePort, serve, temporaryFolder } from '../support/serve.ts'
+import { freePort } from '../support/free-port.ts'
+import { serve, temporaryFolder } from '../support/serve.ts'
 
 test('the first five minutes of the README work as printed', async t => {
   const folder = temporaryFolder()

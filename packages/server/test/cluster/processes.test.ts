@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { postgresMissing } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
 import { startNodeProcess } from '../support/node-processes.ts'
 import {
   call,
@@ -13,7 +14,6 @@ import {
   revokeKey,
   signIn,
 } from '../support/nodes.ts'
-import { freePort } from '../support/serve.ts'
 
 describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
   test('what starts after the answer to a revocation fails on both', async t => {

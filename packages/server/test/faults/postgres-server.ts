@@ -4,8 +4,8 @@ import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../support/free-port.ts'
 import { findPostgresBinaries, unprivilegedIdentity, withClient } from '../support/postgres.ts'
-import { freePort } from '../support/serve.ts'
 
 /** A PostgreSQL that keeps its promises (fsync on) and can be treated badly. */
 export interface PostgresServer {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { WebSocket } from 'ws'
+import { freePort } from '../support/free-port.ts'
 import { createJourney } from '../support/journey.ts'
 import { quantile } from '../support/nodes.ts'
-import { freePort, serve, temporaryFolder } from '../support/serve.ts'
+import { serve, temporaryFolder } from '../support/serve.ts'
 import { Client } from './client.ts'
 
 const ROUNDS = 200

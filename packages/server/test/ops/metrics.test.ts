@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
+import { freePort } from '../support/free-port.ts'
 import { createJourney } from '../support/journey.ts'
-import { freePort } from '../support/serve.ts'
 import { startKeyway } from './running.ts'
 
 const scrape = async (url: string) => (await fetch(`${url}/metrics`)).text()

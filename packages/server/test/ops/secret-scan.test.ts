@@ -7,10 +7,11 @@ import { join, relative } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { root, sourceFiles, src } from '../structure/source.ts'
+import { freePort } from '../support/free-port.ts'
 import { createJourney } from '../support/journey.ts'
 import { OBSERVED } from '../support/observed-modules.ts'
 import { type Leak, scanRecording } from '../support/secret-scan.ts'
-import { freePort, serve, temporaryFolder } from '../support/serve.ts'
+import { serve, temporaryFolder } from '../support/serve.ts'
 
 const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
 const RECORDER = join(root, 'packages/server/test/support/record.cjs')

@@ -58,6 +58,7 @@ export interface Page {
   locator(selector: string): Locator
   frameLocator(selector: string): Pick<Page, 'getByRole' | 'getByText' | 'locator'>
   waitForURL(url: string | RegExp | ((url: URL) => boolean)): Promise<void>
+  waitForFunction(expression: string): Promise<unknown>
   waitForLoadState(state?: 'load' | 'networkidle'): Promise<void>
   evaluate<Result>(expression: string): Promise<Result>
   addInitScript(script: { content: string }): Promise<void>
@@ -99,6 +100,7 @@ export interface Locator {
   nth(index: number): Locator
   locator(selector: string): Locator
   getByRole: Page['getByRole']
+  filter(options: { hasText: string | RegExp }): Locator
   waitFor(options?: { state?: 'visible' | 'hidden' | 'attached' | 'detached' }): Promise<void>
 }
 

@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test'
+import { freePort } from './free-port.ts'
 import { NODE_SETTINGS, type PrintedLinks } from './nodes.ts'
-import { freePort, type ServedProcess, serve } from './serve.ts'
+import { type ServedProcess, serve } from './serve.ts'
 
 export interface NodeProcess {
   origin: string

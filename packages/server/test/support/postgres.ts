@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { freePort } from './free-port.ts'
 import { quickFolder } from './quick-folder.ts'
 
 /** Hands the cluster of a whole test run to its test processes. */
@@ -103,17 +103,6 @@ cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "${folder}"`
   child.unref()
   ;(child.stdin as unknown as { unref(): void }).unref()
   return child
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 }
 
 async function untilReady(url: string): Promise<void> {

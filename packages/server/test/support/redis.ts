@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from './free-port.ts'
 import { skipWithout } from './missing-servers.ts'
-import { freePort } from './serve.ts'
 
 export interface TestRedis {
   url: string

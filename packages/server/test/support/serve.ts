@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RunningServer } from '../../src/server.ts'
@@ -74,16 +73,4 @@ function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
 export function temporaryFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(quickFolder(), 'keyway-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
-}
-
-/** A port that was free a moment ago, for what must know its own address before it listens. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 }
