@@ -28,8 +28,8 @@ pinBench()
 await using database = await sqliteDatabase(KEYS)
 await using agents = await startAgents()
 
-await using keyway = startMeasured('keyway', await startKeywayWithTokens())
-await using bare = startMeasured('bare ws', {
+await using keyway = toMeasured('keyway', await startKeywayWithTokens())
+await using bare = toMeasured('bare ws', {
   server: await startProgram('./bare-ws.ts'),
   tokens: ['none'],
 })
@@ -90,7 +90,7 @@ async function startKeywayWithTokens() {
   return { server, tokens }
 }
 
-function startMeasured(
+function toMeasured(
   name: string,
   { server, tokens }: { server: RunningProcess; tokens: string[] },
 ): Measured {
