@@ -109,12 +109,13 @@ const requireTool = createRequire(join(import.meta.dirname, '../../../../tools/i
 /** Without a window, sound or sandbox: containers that run tests allow none. */
 const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 
+let browser: Promise<Browser> | undefined
+
 /**
- * One real Chromium for the tests of a file, closed after the last of them. Called once, outside of any test; what it
- * returns gives undefined where the test was skipped because there is none.
+ * One real Chromium for the tests of a process, closed after the last of them. Called once a file, outside of any
+ * test; what it returns gives undefined where the test was skipped because there is none.
  */
 export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined> {
-  let browser: Promise<Browser> | undefined
   after(async () => (await browser)?.close())
   return async t => {
     const playwright = await tool(t, 'playwright-core')

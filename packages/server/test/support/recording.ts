@@ -75,8 +75,11 @@ function programName([, ...args]: readonly string[]): string {
   const at = args.findIndex(arg => /\.[cm]?[jt]s$/.test(arg))
   if (at < 0) return 'node'
   const [script = '', ...words] = args.slice(at)
-  const file =
-    basename(script) === 'keyway.js' ? 'keyway' : relative(join(import.meta.dirname, '../../../..'), script)
+  const file = script.endsWith('.mjs')
+    ? basename(script)
+    : basename(script) === 'keyway.js'
+      ? 'keyway'
+      : relative(join(import.meta.dirname, '../../../..'), script)
   return [file, ...words.filter(word => /^[a-z][a-z-]*$/.test(word)).slice(0, 2)].join(' ')
 }
 

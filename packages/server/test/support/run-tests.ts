@@ -2,12 +2,13 @@ import { spawn } from 'node:child_process'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { byFolder } from './by-folder.ts'
 import { findPostgresBinaries, POSTGRES_URL_VARIABLE, startCluster } from './postgres.ts'
 import { type Leak, scanRecording } from './secret-scan.ts'
 
 /*
- * `npm test`: one throwaway PostgreSQL for the whole run, then every test file. Arguments go to the runner, for
- * example `npm test -- --test-name-pattern=revoke`; paths among them replace the list of all files.
+ * `npm test`: one throwaway PostgreSQL for the whole run, then every test file, a process a folder. Arguments go to
+ * the runner, for example `npm test -- --test-name-pattern=revoke`; paths among them replace the list of all files.
  *
  * All processes of the run record what they say and what they keep secret (recording.ts). After the tests the one
  * is searched for the other, and a run in which a secret got out has failed.
@@ -15,7 +16,7 @@ import { type Leak, scanRecording } from './secret-scan.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
-/** Files at once: more than cores, since tests wait for databases, browsers and sockets more than they compute. */
+/** Processes at once: more than cores, since tests wait for databases, browsers and sockets more than they compute. */
 const CONCURRENCY = 5
 const SHOWN_LEAKS = 40
 const PRELOADS = ['record.cjs', 'untracked-promises.cjs']
@@ -41,7 +42,7 @@ async function runTests(args: string[]): Promise<number> {
   }
   try {
     const status = await runNode(
-      ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...files],
+      ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...byFolder(files, ROOT, recording)],
       environment,
     )
     return reportSecrets(recording) ? status : status || 1
