@@ -1,7 +1,9 @@
+import { inspect } from 'node:util'
 import { CommandFailed, runCommand, UsageError } from './cli/command.ts'
 import { findCommand, loadCommand } from './cli/commands.ts'
 import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './cli/exit-status.ts'
 import { helpOf, overview } from './cli/help.ts'
+import { processTerminal, type Terminal } from './cli/terminal.ts'
 import { ConfigError } from './config.ts'
 import { KeywayError } from './errors.ts'
 
@@ -9,23 +11,27 @@ import { KeywayError } from './errors.ts'
 export async function main(argv: string[]): Promise<void> {
   // Whoever lets Node write diagnostic reports would find the environment in them, and so every secret setting.
   process.report.excludeEnv = true
-  process.exitCode = await run(argv)
+  process.exitCode = await run(argv, processTerminal)
   // What a library left open (an idle pool, a timer) must not keep a finished command alive.
   await flushed(process.stdout)
   process.exit()
 }
 
-async function run(argv: string[]): Promise<number> {
+/** Runs one command line; resolves with the exit status. */
+export async function run(argv: string[], terminal: Terminal): Promise<number> {
+  const failed = (message: string, status: number) => {
+    terminal.complain(message)
+    return status
+  }
   try {
-    return await dispatch(argv)
+    return await dispatch(argv, terminal)
   } catch (error) {
     if (error instanceof ConfigError || isForTheOperator(error))
-      return fail(error.message, EXIT_CONFIGURATION)
-    if (error instanceof UsageError) return fail(error.message, EXIT_USAGE)
-    if (error instanceof KeywayError) return fail(error.message + causeOf(error), EXIT_FAILED)
-    if (error instanceof CommandFailed) return fail(error.message, EXIT_FAILED)
-    console.error(error)
-    return EXIT_FAILED
+      return failed(error.message, EXIT_CONFIGURATION)
+    if (error instanceof UsageError) return failed(error.message, EXIT_USAGE)
+    if (error instanceof KeywayError) return failed(error.message + causeOf(error), EXIT_FAILED)
+    if (error instanceof CommandFailed) return failed(error.message, EXIT_FAILED)
+    return failed(inspect(error), EXIT_FAILED)
   }
 }
 
@@ -42,12 +48,11 @@ function causeOf({ extras }: KeywayError): string {
   return extras.cause instanceof Error && extras.cause.message ? ` (${extras.cause.message})` : ''
 }
 
-function fail(message: string, status: number): number {
-  console.error(message)
-  return status
-}
-
-async function dispatch(argv: string[]): Promise<number> {
+async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
+  const say = (text: string) => {
+    terminal.print(text)
+    return 0
+  }
   const asksForHelp = argv.includes('--help') || argv.includes('-h') || argv[0] === 'help'
   const words = argv.filter(word => !['--help', '-h'].includes(word))
   if (words[0] === 'help') words.shift()
@@ -59,12 +64,7 @@ async function dispatch(argv: string[]): Promise<number> {
   }
   const command = await loadCommand(found.name)
   if (asksForHelp) return say(helpOf(command))
-  return runCommand(command, found.rest)
-}
-
-function say(text: string): number {
-  console.log(text)
-  return 0
+  return runCommand(command, found.rest, terminal)
 }
 
 function flushed(stream: NodeJS.WriteStream): Promise<void> {

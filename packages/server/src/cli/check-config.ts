@@ -1,4 +1,4 @@
-import { configWarnings, loadConfigOfProcess } from '../config.ts'
+import { configWarnings } from '../config.ts'
 import type { Command } from './command.ts'
 
 export const commands: Command[] = [
@@ -8,7 +8,7 @@ export const commands: Command[] = [
     summary: 'Check the settings and change nothing.',
     help: 'Reads the environment as "serve" would, lists every mistake with an example, and exits with 0 or 78.',
     async run(context) {
-      const config = loadConfigOfProcess()
+      const config = context.settings()
       const warnings = configWarnings(config)
       const facts = {
         public_url: config.publicUrl,

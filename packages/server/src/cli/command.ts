@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
-import { type Config, loadConfigOfProcess, loadOrCreateSecret } from '../config.ts'
+import { type Config, loadOrCreateSecret } from '../config.ts'
 import { createLog } from '../log.ts'
 import type { Services } from '../services.ts'
+import type { Terminal } from './terminal.ts'
 
 /** What a command may ask for and where its answer goes. */
 export interface CommandContext {
@@ -9,6 +10,8 @@ export interface CommandContext {
   args: string[]
   options: Record<string, string | boolean | undefined>
   config(): Config
+  /** The settings alone: where none of them is a secret, `config` would make one. */
+  settings(): Config
   /** The verbs on the opened database; closed when the command ends. */
   services(): Promise<Services>
   /** With `--json` the data as one JSON document, else the lines for people. */
@@ -41,19 +44,20 @@ export class UsageError extends Error {
 }
 
 /** Runs a command with the words that stand after its name. @throws UsageError */
-export async function runCommand(command: Command, rest: string[]): Promise<number> {
+export async function runCommand(command: Command, rest: string[], terminal: Terminal): Promise<number> {
   const { positionals, values } = parse(command, rest)
   let opened: Services | undefined
   const context: CommandContext = {
     args: positionals,
     options: values,
-    config: () => loadOrCreateSecret(loadConfigOfProcess()),
+    config: () => loadOrCreateSecret(terminal.loadConfig()),
+    settings: terminal.loadConfig,
     services: async () => {
       const { openServices } = await import('../services.ts')
       opened ??= await openServices(context.config(), createLog('silent'))
       return opened
     },
-    print: (data, text) => console.log(values.json ? JSON.stringify(data, null, 2) : text),
+    print: (data, text) => terminal.print(values.json ? JSON.stringify(data, null, 2) : text),
   }
   try {
     return (await command.run(context)) ?? 0

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
 import {
   call,
@@ -16,7 +17,7 @@ import {
   startNode,
   verifyLink,
 } from '../support/nodes.ts'
-import { charge, done, freshSettings, keyway, registerShop } from './commands.ts'
+import { charge, freshSettings, registerShop } from './commands.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
 

@@ -1,6 +1,3 @@
-import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { createApps } from '../../src/apps/apps.ts'
@@ -10,7 +7,7 @@ import type { Services } from '../../src/services.ts'
 import type { EngineName } from '../support/engines.ts'
 import { basic } from '../support/http.ts'
 import { call, freshPostgres, NODE_SETTINGS, type TestNode } from '../support/nodes.ts'
-import { environment, launcher, temporaryFolder } from '../support/serve.ts'
+import { temporaryFolder } from '../support/serve.ts'
 
 /** Settings of an empty database of its own. */
 export async function freshSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
@@ -24,23 +21,6 @@ export function settingsOfFolder(t: TestContext): Record<string, string> {
   t.after(folder.remove)
   const journal = join(folder.path, 'journal')
   return { ...NODE_SETTINGS, KEYWAY_DATA_DIR: folder.path, KEYWAY_JOURNAL_DIR: journal }
-}
-
-/** `keyway` with these words and settings. */
-export async function keyway(settings: Record<string, string>, ...words: string[]) {
-  const child = spawn(process.execPath, [launcher, ...words], { env: environment(settings) })
-  const out: Buffer[] = []
-  const err: Buffer[] = []
-  child.stdout.on('data', chunk => out.push(chunk))
-  child.stderr.on('data', chunk => err.push(chunk))
-  const [status] = await once(child, 'close')
-  return { status, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() }
-}
-
-export async function done(running: ReturnType<typeof keyway>): Promise<string> {
-  const { status, out, err } = await running
-  assert.equal(status, 0, err)
-  return out
 }
 
 /** Registers the app `shop`; returns its secret. */
@@ -66,6 +46,7 @@ export async function replayHere(services: Services, journal: string, dryRun = f
     args: [],
     options: { journal, 'dry-run': dryRun },
     config: () => services.config,
+    settings: () => services.config,
     services: async () => services,
     print(data, text) {
       Object.assign(answer, { data, text })

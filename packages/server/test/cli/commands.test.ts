@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { commandNames, loadCommand } from '../../src/cli/commands.ts'
+import { done, keywayProcess, keyway as runHere } from '../support/command-line.ts'
 import { freePort } from '../support/free-port.ts'
 import { closeCode, createJourney, type Journey, type SignIn } from '../support/journey.ts'
-import { environment, launcher, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
+import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
 const folder = temporaryFolder()
 let settings: Record<string, string>
@@ -23,25 +23,12 @@ after(async () => {
   folder.remove()
 })
 
-function keyway(...args: string[]) {
-  return keywayWith({}, ...args)
+function keyway(...words: string[]) {
+  return runHere(settings, ...words)
 }
 
-function keywayWith(other: Record<string, string>, ...args: string[]) {
-  return new Promise<{ code: number; stdout: string; stderr: string }>(resolve =>
-    execFile(
-      process.execPath,
-      [launcher, ...args],
-      { env: environment({ ...settings, ...other }) },
-      (error, stdout, stderr) => resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    ),
-  )
-}
-
-async function json(...args: string[]) {
-  const { code, stdout, stderr } = await keyway(...args, '--json')
-  assert.equal(code, 0, stderr)
-  return JSON.parse(stdout)
+async function json(...words: string[]) {
+  return JSON.parse(await done(keyway(...words, '--json')))
 }
 
 async function signIn(email: string): Promise<SignIn> {
@@ -56,38 +43,38 @@ describe('the command line', () => {
       assert.equal(command?.name, name)
       assert.ok(command.help.length > 10, name)
     }
-    const { code, stdout } = await keyway('--help')
-    assert.equal(code, 0)
-    for (const name of commandNames) assert.match(stdout, new RegExp(`^  ${name}\\b`, 'm'))
+    const { status, out } = await keywayProcess(settings, '--help')
+    assert.equal(status, 0)
+    for (const name of commandNames) assert.match(out, new RegExp(`^  ${name}\\b`, 'm'))
   })
 
   test('what is not understood is one sentence and status 64', async () => {
     for (const args of [['nope'], ['users', 'show'], ['users', 'list', '--wrong'], ['apps', 'add', 'x']]) {
-      const { code, stdout, stderr } = await keyway(...args)
-      assert.equal(code, 64, args.join(' '))
-      assert.equal(stdout, '')
-      assert.match(stderr, /^[^\n]+keyway .*--help\n$/)
+      const { status, out, err } = await keywayProcess(settings, ...args)
+      assert.equal(status, 64, args.join(' '))
+      assert.equal(out, '')
+      assert.match(err, /^[^\n]+keyway .*--help\n$/)
     }
   })
 
   test('what cannot be done is one sentence and status 1', async () => {
-    const { code, stderr } = await keyway('users', 'show', 'nobody@example.com')
-    assert.equal(code, 1)
-    assert.equal(stderr.trim().split('\n').length, 1)
+    const { status, err } = await keywayProcess(settings, 'users', 'show', 'nobody@example.com')
+    assert.equal(status, 1)
+    assert.equal(err.trim().split('\n').length, 1)
   })
 
   test('a file that cannot be opened is one sentence that names it, and status 1', async () => {
     const nowhere = join(folder.path, 'no', 'such', 'folder', 'keyway.backup')
-    const { code, stderr } = await keyway('backup', nowhere)
-    assert.equal(code, 1)
-    assert.match(stderr, /keyway\.backup.*ENOENT/)
-    assert.equal(stderr.trim().split('\n').length, 1, stderr)
+    const { status, err } = await keyway('backup', nowhere)
+    assert.equal(status, 1)
+    assert.match(err, /keyway\.backup.*ENOENT/)
+    assert.equal(err.trim().split('\n').length, 1, err)
     const elsewhere = { KEYWAY_DATA_DIR: join(folder.path, 'empty') }
     for (const file of [nowhere, folder.path]) {
-      const refused = await keywayWith(elsewhere, 'restore', file)
-      assert.equal(refused.code, 1)
-      assert.match(refused.stderr, /(ENOENT|EISDIR)/)
-      assert.equal(refused.stderr.trim().split('\n').length, 1, refused.stderr)
+      const refused = await runHere({ ...settings, ...elsewhere }, 'restore', file)
+      assert.equal(refused.status, 1)
+      assert.match(refused.err, /(ENOENT|EISDIR)/)
+      assert.equal(refused.err.trim().split('\n').length, 1, refused.err)
     }
   })
 
@@ -101,12 +88,12 @@ describe('the command line', () => {
   test('users show has keys, sessions and mails, and no secret', async () => {
     const { access_token } = await signIn(ada)
     const { key } = await journey.createKey(access_token, 'shown')
-    const { code, stdout } = await keyway('users', 'show', ada)
-    assert.equal(code, 0)
-    assert.match(stdout, /svc_\w{8}… +active +shown/)
-    assert.match(stdout, /sign_in +sent/)
-    assert.doesNotMatch(stdout, new RegExp(key))
-    assert.doesNotMatch(stdout, /token=/)
+    const { status, out } = await keyway('users', 'show', ada)
+    assert.equal(status, 0)
+    assert.match(out, /svc_\w{8}… +active +shown/)
+    assert.match(out, /sign_in +sent/)
+    assert.doesNotMatch(out, new RegExp(key))
+    assert.doesNotMatch(out, /token=/)
   })
 
   test('a running server notices within a second that a key was revoked', async () => {
@@ -135,7 +122,7 @@ describe('the command line', () => {
   test('set-role and delete change the account', async () => {
     const { user } = await signIn('eve@example.com')
     assert.equal((await json('users', 'set-role', user.id, 'admin')).role, 'admin')
-    assert.equal((await keyway('users', 'set-role', user.id, 'queen')).code, 1)
+    assert.equal((await keyway('users', 'set-role', user.id, 'queen')).status, 1)
     assert.equal((await json('users', 'delete', user.id)).email, null)
   })
 
@@ -149,8 +136,8 @@ describe('the command line', () => {
 
   test('an app is registered once, and its secret stands alone on standard output', async () => {
     assert.equal((await json('apps', 'add', 'shop', '--name', 'The shop')).first_party, false)
-    assert.equal((await keyway('apps', 'add', 'shop', '--name', 'Again')).code, 1)
-    assert.match((await keyway('apps', 'secret', 'shop')).stdout, /^sva_[\w-]{43}\n$/)
+    assert.equal((await keyway('apps', 'add', 'shop', '--name', 'Again')).status, 1)
+    assert.match((await keywayProcess(settings, 'apps', 'secret', 'shop')).out, /^sva_[\w-]{43}\n$/)
     const { data } = await json('apps', 'list')
     const ids = data.map((app: { id: string }) => app.id).sort()
     assert.deepEqual(ids, ['console', 'hub', 'service-sdk', 'shop'])
@@ -158,9 +145,9 @@ describe('the command line', () => {
 
   test('an app cannot take an audience that the service issues its own tokens to', async () => {
     for (const audience of [server.url, `${server.url}/hub`]) {
-      const { code, stderr } = await keyway('apps', 'add', 'mine', '--name', 'Mine', '--audience', audience)
-      assert.equal(code, 1)
-      assert.match(stderr, /^audience: is what this service issues its own tokens to; .*\n$/)
+      const { status, err } = await keyway('apps', 'add', 'mine', '--name', 'Mine', '--audience', audience)
+      assert.equal(status, 1)
+      assert.match(err, /^audience: is what this service issues its own tokens to; .*\n$/)
     }
   })
 

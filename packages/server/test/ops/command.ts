@@ -20,6 +20,7 @@ export async function runCommand(
     args,
     options: {},
     config: () => services.config,
+    settings: () => services.config,
     services: async () => services,
     print(data, text) {
       Object.assign(answer, { data: JSON.parse(JSON.stringify(data)), text })

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { watch } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { promisify } from 'node:util'
 import { WebSocket } from 'ws'
 import { createLog } from '../../src/log.ts'
+import { keywayProcess, keyway as runHere } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { basic, openServer } from '../support/http.ts'
 import { createJourney } from '../support/journey.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
-import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
+import { serve, temporaryFolder } from '../support/serve.ts'
 import { type ReceivedMail, startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
 import { startKeyway } from './running.ts'
 import { createFormBrowser } from './web-browser.ts'
@@ -65,10 +64,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
     return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
-  const keyway = (...args: string[]) =>
-    promisify(execFile)(process.execPath, [launcher, ...args], { env: environment(settings) }).catch(
-      error => error as { stdout: string; stderr: string },
-    )
+  const keyway = (...words: string[]) => runHere(settings, ...words)
 
   async function mailed() {
     const before = smtp.mails.length
@@ -120,7 +116,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   await call('POST', '/auth/agent-token', { api_key: [made.body.key] })
   await hubVisits(server.url, agent.body.token, made.body.key)
   await keyway('apps', 'add', 'shop', '--name', 'Shop')
-  const appSecret = (await keyway('apps', 'secret', 'shop')).stdout.trim()
+  const appSecret = (await keyway('apps', 'secret', 'shop')).out.trim()
   secrets.add(appSecret)
   await call('POST', '/auth/introspect', { token: rotated.body.key }, basic('shop', appSecret))
   await call('POST', '/auth/introspect', { token: first.access_token }, basic('shop', `${appSecret}x`))
@@ -159,8 +155,8 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   ])
     await call('GET', path, undefined, mine)
   for (const args of [['users', 'show', ADA], ['users', 'suspend', ADA], ['check-config'], ['doctor']]) {
-    const { stdout, stderr } = await keyway(...args)
-    readable.push(stdout, stderr)
+    const { out, err } = await keyway(...args)
+    readable.push(out, err)
   }
   await call('GET', '/v1/me', undefined, mine)
   await call('POST', '/auth/logout', { refresh_token: first.refresh_token })
@@ -252,12 +248,10 @@ test('LOG-01: wrong settings are named without their values, from files too', as
     KEYWAY_MAIL_URL: 'smtp://keyway:mail%pass@smtp.example.com',
     KEYWAY_MAIL_HOOK_SECRET: 'short-hook',
   }
-  const failed = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
-    env: environment(settings),
-  }).catch(error => error as { code: number; stdout: string; stderr: string })
-  assert.equal((failed as { code: number }).code, 78)
-  assert.doesNotMatch(failed.stdout + failed.stderr, /file-secret|db-pass|mail%pass|short-hook/)
-  assert.match(failed.stderr, /KEYWAY_SECRET/)
+  const { status, out, err } = await keywayProcess(settings, 'check-config')
+  assert.equal(status, 78)
+  assert.doesNotMatch(out + err, /file-secret|db-pass|mail%pass|short-hook/)
+  assert.match(err, /KEYWAY_SECRET/)
 })
 
 test('LOG-01: a diagnostic report of Node has no settings in it', async t => {

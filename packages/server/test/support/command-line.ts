@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { run } from '../../src/cli.ts'
+import { loadConfig } from '../../src/config.ts'
+import { environment, launcher } from './serve.ts'
+
+export interface Finished {
+  status: number
+  out: string
+  err: string
+}
+
+/** `keyway` with these words and settings, in this process: a start of Node costs more than most commands. */
+export async function keyway(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
+  const out: string[] = []
+  const err: string[] = []
+  const status = await run(words, {
+    loadConfig: () => loadConfig(environment(settings)),
+    print: text => void out.push(`${text}\n`),
+    complain: text => void err.push(`${text}\n`),
+  })
+  return { status, out: out.join(''), err: err.join('') }
+}
+
+/** The same as a process of its own, as a person runs it. */
+export function keywayProcess(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
+  return new Promise(resolve =>
+    execFile(process.execPath, [launcher, ...words], { env: environment(settings) }, (error, out, err) =>
+      resolve({ status: error ? Number(error.code) : 0, out, err }),
+    ),
+  )
+}
+
+/** Standard output of what must succeed. */
+export async function done(running: Promise<Finished>): Promise<string> {
+  const { status, out, err } = await running
+  assert.equal(status, 0, err)
+  return out
+}
