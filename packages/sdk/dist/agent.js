@@ -4,6 +4,7 @@ import { Dial, platformWebSocket } from './dial.js';
 import { Emitter } from './emitter.js';
 import { environment, randomId, serviceOrigin } from './environment.js';
 import { KeywayError } from './errors.js';
+import { Handover } from './handover.js';
 import { HubConnection, } from './hub-connection.js';
 import { Inbox } from './inbox.js';
 import { PendingSends } from './pending-sends.js';
@@ -27,6 +28,7 @@ export class Agent extends Emitter {
     #tokens;
     #sends;
     #inbox = new Inbox();
+    #handover;
     #retries = new Retries();
     #idPrefix = randomId();
     #idCounter = 0;
@@ -44,6 +46,7 @@ export class Agent extends Emitter {
         this.#WebSocket = options.WebSocket ?? platformWebSocket();
         this.#clock = options.clock ?? systemClock;
         this.#sends = new PendingSends(this.#clock);
+        this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame));
         this.#tokens = new AgentTokenSource({
             origin,
             apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
@@ -122,6 +125,8 @@ export class Agent extends Emitter {
         this.#dialing = undefined;
         this.#cancelWait?.();
         this.#current?.renewal.stop();
+        if (this.#current)
+            this.#handover.begin(this.#current.connection, connection);
         const renewal = new Renewal({
             tokens: this.#tokens,
             clock: this.#clock,
@@ -136,7 +141,9 @@ export class Agent extends Emitter {
     }
     #frame(connection, frame) {
         if (frame.type === 'message')
-            this.#message(connection, frame);
+            this.#handover.arrived(connection, frame);
+        if (frame.type === 'pong')
+            this.#handover.caughtUp(connection);
         if (frame.type === 'sent')
             this.#sends.acknowledge(frame.id, frame.delivered);
         if (frame.type === 'error')
@@ -187,6 +194,7 @@ export class Agent extends Emitter {
             return;
         this.#drained.get(connection)?.();
         this.#drained.delete(connection);
+        this.#handover.caughtUp(connection);
         this.#sends.lost(connection);
         if (this.#dialing?.owns(connection))
             this.#dialing.fail(closed);
@@ -240,6 +248,7 @@ export class Agent extends Emitter {
     #stop(error) {
         if (this.#stopped)
             return;
+        this.#handover.end();
         this.#stopped = { error };
         this.#forgetSignal();
         this.#cancelWait?.();

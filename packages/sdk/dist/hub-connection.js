@@ -61,7 +61,7 @@ export class HubConnection {
             this.#watchSilence();
             this.#options.onReady(this, frame);
         }
-        else if (frame.type !== 'pong') {
+        else {
             this.#options.onFrame(this, frame);
         }
     }

@@ -11,6 +11,7 @@ import { Dial, platformWebSocket } from './dial.ts'
 import { Emitter } from './emitter.ts'
 import { environment, randomId, serviceOrigin } from './environment.ts'
 import { KeywayError } from './errors.ts'
+import { Handover, type MessageFrame } from './handover.ts'
 import {
   type HubClosed,
   HubConnection,
@@ -48,6 +49,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #tokens: AgentTokenSource
   #sends: PendingSends
   #inbox = new Inbox()
+  #handover: Handover
   #retries = new Retries()
   #idPrefix = randomId()
   #idCounter = 0
@@ -67,6 +69,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#WebSocket = options.WebSocket ?? platformWebSocket()
     this.#clock = options.clock ?? systemClock
     this.#sends = new PendingSends(this.#clock)
+    this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame))
     this.#tokens = new AgentTokenSource({
       origin,
       apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
@@ -149,6 +152,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#dialing = undefined
     this.#cancelWait?.()
     this.#current?.renewal.stop()
+    if (this.#current) this.#handover.begin(this.#current.connection, connection)
     const renewal = new Renewal({
       tokens: this.#tokens,
       clock: this.#clock,
@@ -163,7 +167,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
-    if (frame.type === 'message') this.#message(connection, frame)
+    if (frame.type === 'message') this.#handover.arrived(connection, frame)
+    if (frame.type === 'pong') this.#handover.caughtUp(connection)
     if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
@@ -175,7 +180,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     }
   }
 
-  #message(connection: HubConnection, frame: Extract<ServerFrame, { type: 'message' }>): void {
+  #message(connection: HubConnection, frame: MessageFrame): void {
     const message = this.#inbox.take(connection, frame)
     if (message) this.emit('message', message)
   }
@@ -208,6 +213,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     if (this.#stopped) return
     this.#drained.get(connection)?.()
     this.#drained.delete(connection)
+    this.#handover.caughtUp(connection)
     this.#sends.lost(connection)
     if (this.#dialing?.owns(connection)) this.#dialing.fail(closed)
     else if (this.#current?.connection === connection) this.#lost(closed)
@@ -259,6 +265,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   #stop(error: KeywayError | undefined): void {
     if (this.#stopped) return
+    this.#handover.end()
     this.#stopped = { error }
     this.#forgetSignal()
     this.#cancelWait?.()

@@ -96,7 +96,7 @@ export class HubConnection {
     if (frame.type === 'ready') {
       this.#watchSilence()
       this.#options.onReady(this, frame)
-    } else if (frame.type !== 'pong') {
+    } else {
       this.#options.onFrame(this, frame)
     }
   }

@@ -1,8 +1,8 @@
 import type { AgentMessage } from './agent-options.ts'
 import type { KeywayError } from './errors.ts'
+import type { MessageFrame } from './handover.ts'
 import type { HubConnection } from './hub-connection.ts'
 import { MessageStream } from './message-stream.ts'
-import type { ServerFrame } from './protocol.ts'
 import { RecentIds } from './recent-ids.ts'
 
 /** What arrives, each message once, for all iterations over it. */
@@ -11,10 +11,7 @@ export class Inbox {
   #streams = new Set<MessageStream<AgentMessage>>()
 
   /** The message of a frame; undefined when the other of two connections that overlap has brought it before. */
-  take(
-    connection: HubConnection,
-    { id, from, from_key_id, data }: Extract<ServerFrame, { type: 'message' }>,
-  ): AgentMessage | undefined {
+  take(connection: HubConnection, { id, from, from_key_id, data }: MessageFrame): AgentMessage | undefined {
     if (!this.#seen.add(`${from} ${id}`, connection)) return undefined
     const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
     for (const stream of this.#streams) stream.push(message)

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { Agent } from '../src/agent.ts'
 import { KeywayError } from '../src/errors.ts'
 import { platformWebSocket, startAgent, startConnected } from './support/agents.ts'
+import type { ManualClock } from './support/manual-clock.ts'
 import {
   problem,
   readyFrame,
@@ -377,9 +378,35 @@ describe('moving to another node', () => {
     end.send(twice)
     successor.send(twice)
     successor.send({ ...twice, id: 'n', data: 2 })
+    end.send({ type: 'pong' })
     assert.equal((await events.message.next()).id, 'm')
     assert.equal((await events.message.next()).id, 'n')
   })
+
+  for (const [how, letGo] of [
+    ['answers a ping', end => end.send({ type: 'pong' })],
+    ['is over', end => end.close(1012, 'restarting')],
+    ['has said nothing for a second', (_, clock) => clock.advance(1000)],
+  ] as [string, (end: ServerEnd, clock: ManualClock) => void][])
+    test(`what the successor brings waits for what the old connection had taken, until that ${how}`, async t => {
+      const { server, events, clock, end } = await startConnected(t)
+      end.send({ type: 'draining', close_in_seconds: 10 })
+      await settle()
+      clock.advance(1000)
+      const successor = await server.connections.next()
+      await events.ready.next()
+      assert.deepEqual(await end.frames.next(), { type: 'ping' })
+      const message = { type: 'message', from: 'x', from_key_id: null }
+      successor.send({ ...message, id: 'second', data: 2 })
+      await settle()
+      assert.equal(events.message.rest.length, 0)
+      end.send({ ...message, id: 'first', data: 1 })
+      assert.equal((await events.message.next()).id, 'first')
+      letGo(end, clock)
+      assert.equal((await events.message.next()).id, 'second')
+      successor.send({ ...message, id: 'third', data: 3 })
+      assert.equal((await events.message.next()).id, 'third')
+    })
 })
 
 describe('sending', () => {
