@@ -1,5 +1,8 @@
+import type { Config } from '../config.ts'
 import type { Event, Events } from '../events.ts'
-import type { EventsHealth } from './engine.ts'
+import type { Log } from '../log.ts'
+import type { EventsHealth, Result } from './engine.ts'
+import { createPostgresEvents } from './postgres-events.ts'
 
 /** How nodes on one database tell each other. */
 export interface EventCarrier extends Events {
@@ -11,4 +14,18 @@ export interface EventCarrier extends Events {
   start(): Promise<void>
   stop(): Promise<void>
   health(): EventsHealth
+}
+
+/** The one that is set. The client of Redis is loaded only where Redis carries. */
+export async function createEventCarrier(
+  carrier: Config['events'],
+  log: Log,
+  execute: (sql: string, parameters: readonly unknown[]) => Promise<Result>,
+): Promise<EventCarrier> {
+  if (carrier.kind === 'redis') {
+    const { createRedisEvents } = await import('./redis-events.ts')
+    return createRedisEvents({ url: carrier.url, log })
+  }
+  const url = carrier.kind === 'postgres' ? carrier.url : null
+  return createPostgresEvents({ url, log, execute })
 }

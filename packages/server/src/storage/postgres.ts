@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import { unavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
-import type { EventCarrier } from './event-carrier.ts'
+import { createEventCarrier } from './event-carrier.ts'
 import {
   describeError,
   isConnectionGone,
@@ -12,7 +12,6 @@ import {
   toStartError,
   toStorageError,
 } from './postgres-errors.ts'
-import { createPostgresEvents } from './postgres-events.ts'
 import { createGatherer } from './postgres-gather.ts'
 import { snapshotOf } from './postgres-snapshot.ts'
 import { createTransactions } from './postgres-transactions.ts'
@@ -66,7 +65,7 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
     withConnection(connections, client => run(client, sql, parameters))
   const gatherers = new Map<LookUp, (key: string) => Promise<unknown>>()
-  const events = await createCarrier(carrier, log, execute)
+  const events = await createEventCarrier(carrier, log, execute)
   try {
     await events.start()
   } catch (error) {
@@ -126,20 +125,6 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
       await pool.end()
     },
   }
-}
-
-/** Another carrier's client is loaded only where it carries. */
-async function createCarrier(
-  carrier: Config['events'],
-  log: Log,
-  execute: (sql: string, parameters: readonly unknown[]) => Promise<Result>,
-): Promise<EventCarrier> {
-  if (carrier.kind === 'redis') {
-    const { createRedisEvents } = await import('./redis-events.ts')
-    return createRedisEvents({ url: carrier.url, log })
-  }
-  const url = carrier.kind === 'postgres' ? carrier.url : null
-  return createPostgresEvents({ url, log, execute })
 }
 
 function toConnections(pool: pg.Pool): Connections {

@@ -7,6 +7,7 @@ import { toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../../users/user.ts'
 import { ok } from '../answer.ts'
+import { name, nameOrNone, optional } from '../body-fields.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -14,7 +15,6 @@ import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { userObject } from '../user-object.ts'
-import { name, nameOrNone, optional } from '../validation.ts'
 
 const profileChange = z.object({
   name: optional(name).meta({ description: `At most ${MAX_USER_NAME_LENGTH} characters; empty removes it.` }),

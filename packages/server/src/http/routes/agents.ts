@@ -4,12 +4,12 @@ import { toRfc3339 } from '../../clock.ts'
 import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, page, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
+import { json } from '../body-fields.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { json } from '../validation.ts'
 
 const TAG = 'Agents'
 

@@ -8,10 +8,6 @@ import { invalidRequest } from '../../errors.ts'
 import { parseCidr } from '../../network.ts'
 import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
-import * as answers from '../openapi-schemas.ts'
-import { pageQuery } from '../query.ts'
-import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 import {
   appId,
   instant,
@@ -22,7 +18,11 @@ import {
   text,
   wanted,
   wholeNumber,
-} from '../validation.ts'
+} from '../body-fields.ts'
+import * as answers from '../openapi-schemas.ts'
+import { pageQuery } from '../query.ts'
+import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
 
 const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
   const problem = scopeProblem(value)

@@ -3,11 +3,11 @@ import { parseAmount } from '../../billing/money.ts'
 import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { created } from '../answer.ts'
+import { text } from '../body-fields.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { text } from '../validation.ts'
 
 const MAX_DESCRIPTION_LENGTH = 200
 const AMOUNT = 'a positive decimal text with at most 6 places'

@@ -5,10 +5,10 @@ import { isLoginCode, LOGIN_CODE_DIGITS } from '../../magic-links/login-code.ts'
 import { MAGIC_LINK_LIFETIME_SECONDS } from '../../magic-links/magic-link.ts'
 import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
 import { ok } from '../answer.ts'
+import { appId, email, optional, text } from '../body-fields.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { appId, email, optional, text } from '../validation.ts'
 import { sessionAnswer } from './sessions.ts'
 
 const LINK_TOKEN = /^[A-Za-z0-9_-]{43}$/

@@ -7,12 +7,12 @@ import { idleEnd, type SessionLifetimes } from '../../sessions/session-lifetime.
 import type { SessionTokens } from '../../sessions/sessions.ts'
 import type { User } from '../../users/user.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
+import { text } from '../body-fields.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { userObject } from '../user-object.ts'
-import { text } from '../validation.ts'
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
 const refreshBody = z.object({ refresh_token: refreshToken })

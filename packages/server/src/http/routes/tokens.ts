@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { API_KEY_PREFIX } from '../../api-keys/api-key.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
+import { credential, optional, text } from '../body-fields.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
-import { credential, optional, text } from '../validation.ts'
 
 const exchangeBody = z.object({
   api_key: credential('a whole API key', answers.EXAMPLE_KEY),

@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { hasControlCharacters, MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
+import { isAppId } from '../apps/app.ts'
+import { parseRfc3339 } from '../clock.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
+
+/*
+ * What bodies are made of; a route puts them together, and validation.ts holds a body against them. Every message
+ * says what is wanted and shows an example, since a refused field is read by a person. Lengths are code points, as a
+ * reader counts.
+ */
+
+/** Deepest nesting of JSON that is passed on to others. */
+export const MAX_JSON_DEPTH = 64
+
+/** The message for a value that is missing or of another type. */
+export function wanted(what: string, example: string) {
+  return (issue: { input?: unknown }) =>
+    `${issue.input === undefined ? 'is required: ' : 'must be '}${what}, for example ${example}`
+}
+
+function hasCleanCharacters(value: string): boolean {
+  return value.isWellFormed() && !value.includes('\0')
+}
+
+/** A text without NUL and lone surrogates; both break whatever stores or shows them. */
+export function text(what: string, example: string, { max = 16_384, min = 0 } = {}) {
+  return z
+    .string({ error: wanted(what, JSON.stringify(example)) })
+    .refine(hasCleanCharacters, { error: 'must not contain NUL or lone surrogates', abort: true })
+    .refine(value => value.length <= 2 * max && [...value].length <= max, {
+      error: `must have at most ${max} characters`,
+    })
+    .refine(value => value.length >= min, {
+      error: `must be ${what}, for example ${JSON.stringify(example)}`,
+    })
+    .meta({
+      examples: [example],
+      ...(max < 16_384 && { maxLength: max }),
+      ...(min > 0 && { minLength: min }),
+    })
+}
+
+/** A text that `parse` understands, as what it understood. */
+export function parsed<Value>(
+  what: string,
+  example: string,
+  parse: (value: string) => Value | null,
+): z.ZodType<Value, string> {
+  return text(what, example).transform((value, context) => {
+    const result = parse(value)
+    if (result !== null) return result
+    context.addIssue({ code: 'custom', message: `must be ${what}, for example ${JSON.stringify(example)}` })
+    return z.NEVER
+  }) as unknown as z.ZodType<Value, string>
+}
+
+/** Null means omitted. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return schema.nullish().transform(value => value ?? undefined)
+}
+
+/** Validated in its one canonical form, and used in that form only. */
+export const email = parsed('one plain address', 'ada@example.com', parseEmailAddress)
+
+export const appId = text('an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters', 'console').refine(
+  isAppId,
+  {
+    error: 'must be an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, for example "console"',
+  },
+)
+
+export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-01T00:00:00Z', parseRfc3339)
+
+export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refine(
+  value => !hasControlCharacters(value),
+  { error: 'must not contain control characters' },
+)
+
+/** An empty name is none; one that was left out says nothing. */
+export function nameOrNone(sent: string | undefined): string | null | undefined {
+  return sent === '' ? null : sent
+}
+
+export function wholeNumber(what: string, example: number, min: number, max: number) {
+  const error = wanted(what, String(example))
+  return z
+    .int({ error })
+    .min(min, { error })
+    .max(max, { error })
+    .meta({ examples: [example] })
+}
+
+/** A credential as it was sent: what is no key is refused by what reads it, in the same words for all. */
+export function credential(what: string, example: string) {
+  return z.string({ error: wanted(what, JSON.stringify(example)) }).meta({ examples: [example] })
+}
+
+/** Any JSON, as deep as others can be trusted to read it. */
+export const json = z
+  .unknown()
+  .refine(value => value !== undefined, {
+    error: 'is required: any JSON, for example {"hello": "world"}',
+    abort: true,
+  })
+  .refine(isPlainJson, {
+    error: `must be JSON at most ${MAX_JSON_DEPTH} levels deep, without NUL or lone surrogates`,
+  })
+  .meta({ description: 'Any JSON.', examples: [{ hello: 'world' }] })
+
+/** Level by level, so that no nesting is deep enough to exhaust the stack. */
+function isPlainJson(value: unknown): boolean {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_JSON_DEPTH) return false
+    const next: unknown[] = []
+    for (const item of level) {
+      if (typeof item === 'string' && !hasCleanCharacters(item)) return false
+      if (typeof item !== 'object' || item === null) continue
+      if (!Object.keys(item).every(hasCleanCharacters)) return false
+      for (const member of Object.values(item)) next.push(member)
+    }
+    level = next
+  }
+  return true
+}
