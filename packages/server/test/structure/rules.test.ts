@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { describe, test } from 'node:test'
@@ -75,4 +76,22 @@ test('docs/contract.md names tests that exist', async () => {
     wrong.map(([whole]) => whole),
     [],
   )
+})
+
+test('docs/places.md names a file that exists for every promise of docs/contract.md', async () => {
+  const promises = /^- (.+?): (`.+)$/gm
+  const [contract = '', places = ''] = await Promise.all(
+    ['contract', 'places'].map(name => readFile(join(root, `docs/${name}.md`), 'utf8')),
+  )
+  const kept = [...places.matchAll(promises)]
+  assert.deepEqual(
+    kept.map(([, promise]) => promise),
+    [...contract.matchAll(promises)].map(([, promise]) => promise),
+  )
+  for (const [, promise, files = ''] of kept)
+    for (const [, file = ''] of files.matchAll(/`([^`]+)`/g))
+      assert.ok(
+        existsSync(join(root, 'packages', file)) || existsSync(join(root, file)),
+        `${promise}: ${file}`,
+      )
 })
