@@ -2,7 +2,7 @@ import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'
-import type { Storage } from '../store.ts'
+import type { Storage, Transaction } from '../store.ts'
 
 /** That an app may charge the user's balance. */
 export interface ChargeAuthorization {
@@ -56,4 +56,12 @@ export function createChargeAuthorizations({
       return withdrawn
     },
   }
+}
+
+/** Whether the user is active and the app's authorisation stands, as the transaction sees it. */
+export async function mayCharge(tx: Transaction, userId: string, appId: string): Promise<boolean> {
+  const user = await tx.users.find(userId)
+  if (user?.status !== 'active') return false
+  const granted = await tx.billing.authorizations(userId)
+  return granted.some(authorization => authorization.appId === appId && authorization.revokedAt === null)
 }

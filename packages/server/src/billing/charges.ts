@@ -4,6 +4,7 @@ import { KeywayError } from '../errors.ts'
 import { instantOf, newId } from '../ids.ts'
 import { sha256 } from '../secrets.ts'
 import type { Storage, Transaction } from '../store.ts'
+import { mayCharge } from './charge-authorizations.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
 
@@ -67,7 +68,7 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
     const now = clock.now()
     const { earlier, cause } = await usesOf(tx, origin, now)
     if (earlier) return replay(earlier, wanted)
-    if (!(await isAuthorized(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
+    if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
     const { userId, amount, description } = wanted
     const entry = await tx.billing.post({
@@ -107,11 +108,4 @@ async function usesOf(
 function replay(entry: LedgerEntry, { userId, amount, description }: WantedCharge): Outcome {
   const isSame = entry.userId === userId && entry.amount === -amount && entry.description === description
   return isSame ? { entry } : { refused: 'idempotency_conflict' }
-}
-
-async function isAuthorized(tx: Transaction, userId: string, appId: string): Promise<boolean> {
-  const user = await tx.users.find(userId)
-  if (user?.status !== 'active') return false
-  const granted = await tx.billing.authorizations(userId)
-  return granted.some(authorization => authorization.appId === appId && authorization.revokedAt === null)
 }
