@@ -19,6 +19,7 @@ export interface Browser {
     locale?: string
     deviceScaleFactor?: number
   }): Promise<BrowserContext>
+  contexts(): BrowserContext[]
   close(): Promise<void>
 }
 
@@ -122,7 +123,10 @@ export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined
     const chromium = playwright && (await tool(t, 'chromium'))
     if (!chromium) return undefined
     browser ??= launch(chromium)
-    return browser
+    const opened = await browser
+    // A page that is left open goes on drawing, and asking a server that is gone.
+    t.after(() => Promise.all(opened.contexts().map(context => context.close())))
+    return opened
   }
 }
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /** What takes or waits longest begins first; the others fill the gaps. */
-const LONGEST = ['server/test/flows', 'server/test/cluster', 'sdk/test', 'server/test/hub', 'server/test/web']
+const LONGEST = ['cluster', 'flows', 'sdk/test', 'web', 'cli', 'faults', 'contract', 'hub', 'http', 'ops']
 
 /**
  * One program for the `.test.ts` files of each folder, written into the folder `into`: a process a file spent a fifth
@@ -25,9 +25,9 @@ export function byFolder(files: readonly string[], root: string, into: string): 
 }
 
 /** The runner starts programs in the order of their names. */
-function place(folder: string): number {
+function place(folder: string): string {
   const found = LONGEST.findIndex(name => folder.endsWith(name))
-  return found < 0 ? LONGEST.length : found
+  return String(found < 0 ? LONGEST.length : found).padStart(2, '0')
 }
 
 function importOf(path: string): string {

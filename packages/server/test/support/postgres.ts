@@ -144,14 +144,21 @@ export async function createDatabase(
 ): Promise<{ url: string; drop(): Promise<void> }> {
   const cluster = await clusterUrl()
   await ensureTemplate(cluster, migrate)
+  return create(cluster, ` template ${TEMPLATE}${await copying(cluster)}`)
+}
+
+/** A database without a single table. */
+export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+  return create(await clusterUrl(), '')
+}
+
+async function create(cluster: string, how: string): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await withClient(cluster, async client =>
-    client.query(`create database ${name} template ${TEMPLATE}${await copying(client)}`),
-  )
+  await maintenance(cluster).query(`create database ${name}${how}`)
   return {
     url: databaseUrl(cluster, name),
     async drop() {
-      await withClient(cluster, client => client.query(`drop database if exists ${name} with (force)`))
+      await maintenance(cluster).query(`drop database if exists ${name} with (force)`)
     },
   }
 }
@@ -159,25 +166,25 @@ export async function createDatabase(
 let strategy: string | undefined
 
 /** Copied as files, a template costs half of what it does through the log; servers before 15 do so anyway. */
-async function copying(client: pg.Client): Promise<string> {
+async function copying(cluster: string): Promise<string> {
   if (strategy === undefined) {
-    const { rows } = await client.query(`select current_setting('server_version_num')::int as version`)
+    const { rows } = await maintenance(cluster).query(
+      `select current_setting('server_version_num')::int as version`,
+    )
     strategy = rows[0].version >= 150_000 ? ' strategy file_copy' : ''
   }
   return strategy
 }
 
-/** A database without a single table. */
-export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const cluster = await clusterUrl()
-  const name = `test_${randomBytes(6).toString('hex')}`
-  await withClient(cluster, client => client.query(`create database ${name}`))
-  return {
-    url: databaseUrl(cluster, name),
-    async drop() {
-      await withClient(cluster, client => client.query(`drop database if exists ${name} with (force)`))
-    },
+let kept: pg.Pool | undefined
+
+/** Where databases are made and dropped. A connection of its own for each would cost as much as the work. */
+function maintenance(cluster: string): pg.Pool {
+  if (!kept) {
+    kept = new pg.Pool({ connectionString: cluster, max: 2, allowExitOnIdle: true })
+    kept.on('error', () => {}) // the cluster ends before it
   }
+  return kept
 }
 
 let templateReady: Promise<void> | undefined
