@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { NO_STORE } from '../cache-control.ts'
+import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 /** What a handler answers. It becomes a Response in one place, with the headers that every answer has. */
 export interface Answer {
@@ -49,7 +50,7 @@ export function writeAnswer(
   cors: Record<string, string> | null,
 ): void {
   const body = bodyOf(answer)
-  const headers = ['X-Request-Id', requestId]
+  const headers = [REQUEST_ID_HEADER, requestId]
   if (!answer.headers?.['Cache-Control']) headers.push('Cache-Control', NO_STORE)
   headers.push(...FIXED_HEADERS)
   if (answer.body !== undefined) headers.push('Content-Type', answer.type ?? JSON_TYPE)
@@ -67,7 +68,7 @@ function headersOf(
   cors: Record<string, string> | null,
 ): Record<string, string> {
   const headers: Record<string, string> = {
-    'X-Request-Id': requestId,
+    [REQUEST_ID_HEADER]: requestId,
     'Cache-Control': NO_STORE,
     ...FIXED,
   }

@@ -4,10 +4,10 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import { type Context, Hono } from 'hono'
 import type { Clock } from '../clock.ts'
 import type { KeywayError } from '../errors.ts'
-import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
+import { newRequestId } from '../request-id.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import { createAllowedMethods, methodNotAllowed } from './allowed-methods.ts'
 import { type Answer, toResponse, writeAnswer } from './answer.ts'
@@ -115,7 +115,7 @@ export function createApp(options: AppOptions): HttpApp {
   }
   app.notFound(context => serveUnrouted(context))
   app.onError((error, context) => {
-    const requestId = newId(clock.now())
+    const requestId = newRequestId(clock.now())
     return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
   const direct = new Map(routes.filter(isDirect).map(declared => [declared.path, declared]))
@@ -123,7 +123,7 @@ export function createApp(options: AppOptions): HttpApp {
 
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
     const { incoming } = context.env
-    const requestId = newId(clock.now())
+    const requestId = newRequestId(clock.now())
     const isPage = pages !== undefined && declared.leftToPages?.(incoming)
     const params = () => readParams(names, name => context.req.param(name))
     const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
@@ -135,7 +135,7 @@ export function createApp(options: AppOptions): HttpApp {
   function serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
     const declared = incoming.method === 'POST' ? direct.get(incoming.url ?? '') : undefined
     if (!declared) return false
-    const requestId = newId(clock.now())
+    const requestId = newRequestId(clock.now())
     observed(declared, incoming, requestId, caller =>
       handle(declared, { incoming, caller, requestId }, noParams),
     )
@@ -237,7 +237,7 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   async function answerUnrouted(context: HttpContext): Promise<Response> {
-    const requestId = newId(clock.now())
+    const requestId = newRequestId(clock.now())
     const methods = allowedMethods(context.req.path)
     try {
       if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)

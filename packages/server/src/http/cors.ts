@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
+import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key'
-const EXPOSED_HEADERS = 'x-request-id, retry-after, www-authenticate'
+const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, www-authenticate`
 /** How long a browser may remember a preflight, in seconds. */
 const MAX_AGE = '600'
 

@@ -5,8 +5,8 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import { NO_STORE } from '../cache-control.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import { toResponse } from './answer.ts'
 import type { HttpApp } from './app.ts'
 import { toKeywayError, toProblem } from './errors.ts'
@@ -81,7 +81,7 @@ export function createHttpServer(
 
   /** What the adapter could not make a request of: an unreadable target or Host. */
   function refuse(error: unknown): Response {
-    const requestId = newId(clock.now())
+    const requestId = newRequestId(clock.now())
     const isUnreadable = error instanceof RequestError
     const refusal = isUnreadable
       ? new KeywayError('invalid_request', 'The request target or the Host header cannot be read.')
@@ -106,14 +106,14 @@ export function createHttpServer(
   }
 
   function endWith(socket: Duplex, { status, title, detail, code, allow }: Refusal): void {
-    const requestId = newId(clock.now())
+    const requestId = newRequestId(clock.now())
     const type = `${publicUrl}/errors/${code}`
     const body = JSON.stringify({ type, title, status, detail, code, request_id: requestId })
     const head = [
       `HTTP/1.1 ${status} ${title}`,
       'Content-Type: application/problem+json',
       `Content-Length: ${Buffer.byteLength(body)}`,
-      `X-Request-Id: ${requestId}`,
+      `${REQUEST_ID_HEADER}: ${requestId}`,
       `Cache-Control: ${NO_STORE}`,
       'X-Content-Type-Options: nosniff',
       ...(allow ? [`Allow: ${allow}`] : []),

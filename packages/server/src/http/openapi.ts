@@ -1,5 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { REQUEST_ID_HEADER } from '../request-id.ts'
 import { ERROR_KINDS } from './errors.ts'
 import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
 import { EXAMPLE_ID, problem } from './openapi-schemas.ts'
@@ -122,7 +123,7 @@ function answersOf(route: Route, schemas: Json): Json {
       String(status),
       {
         description,
-        headers: { 'X-Request-Id': { schema: { type: 'string', format: 'uuid' } } },
+        headers: { [REQUEST_ID_HEADER]: { schema: { type: 'string', format: 'uuid' } } },
         ...(schema && { content: { [type]: { schema: toSchema(schema, 'output', schemas), example } } }),
       },
     ]),

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import { HUB_BEARER_PREFIX, HUB_PROTOCOL } from '@keyway/sdk/protocol'
 import { WebSocketServer } from 'ws'
 import { type Clock, SECOND } from '../clock.ts'
-import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
+import { newRequestId } from '../request-id.ts'
 import { HubSocket } from './agent-connection.ts'
 import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frames.ts'
 import type { HubQuestions, TokenClaims } from './hub-questions.ts'
@@ -133,7 +133,7 @@ export function createHandshakes({
   }
 
   function answer(socket: Duplex, refused: Refusal): void {
-    refuse(socket, refused, publicUrl, newId(clock.now()))
+    refuse(socket, refused, publicUrl, newRequestId(clock.now()))
   }
 }
 

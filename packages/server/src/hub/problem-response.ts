@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode, FieldError, Problem } from '@keyway/sdk/protocol'
 import { NO_STORE } from '../cache-control.ts'
+import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 type RefusalCode = Extract<
   ErrorCode,
@@ -80,7 +81,7 @@ export function refuse(socket: Duplex, refused: Refusal, publicUrl: string, requ
     'Content-Length': String(Buffer.byteLength(body)),
     'Cache-Control': NO_STORE,
     'X-Content-Type-Options': 'nosniff',
-    'X-Request-Id': requestId,
+    [REQUEST_ID_HEADER]: requestId,
     Connection: 'close',
     ...refused.headers,
   }

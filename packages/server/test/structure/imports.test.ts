@@ -15,6 +15,7 @@ const KERNEL = [
   'log',
   'network',
   'paging',
+  'request-id',
   'store',
   'version',
 ].map(f => `${f}.ts`)

@@ -3,6 +3,7 @@ import type { SessionLifetimes } from '../../sessions/session-lifetime.ts'
 import type { Route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { accountRoutes } from './account.ts'
+import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
 import { chargeRoutes } from './charges.ts'
@@ -11,15 +12,16 @@ import { errorRoutes } from './errors.ts'
 import { type HealthOptions, healthRoutes } from './health.ts'
 import { hookRoutes } from './hooks.ts'
 import { hubRoutes } from './hub.ts'
+import { introspectRoute } from './introspect.ts'
 import { jwksRoutes } from './jwks.ts'
 import { magicLinkRoutes } from './magic-links.ts'
 import { type MetricsOptions, metricsRoutes } from './metrics.ts'
 import { revocationRoutes } from './revocations.ts'
+import { revokeRoute } from './revoke.ts'
 import { type RootOptions, rootRoutes } from './root.ts'
 import { sdkRoutes } from './sdk.ts'
 import { securityEventRoutes } from './security-events.ts'
 import { sessionRoutes } from './sessions.ts'
-import { tokenRoutes } from './tokens.ts'
 
 /** First segments that are the API's alone: what is unknown below them never reaches the pages. */
 const API_SEGMENTS = new Set([
@@ -65,7 +67,9 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...errorRoutes(),
     ...hubRoutes(options.publicUrl),
     ...magicLinkRoutes(services),
-    ...tokenRoutes(services),
+    agentTokenRoute(services),
+    revokeRoute(services),
+    introspectRoute(services),
     ...apiKeyRoutes(services, clock),
     ...accountRoutes(services),
     ...securityEventRoutes(services),

@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { ok } from '../answer.ts'
+import { credential, optional, text } from '../body-fields.ts'
+import * as answers from '../openapi-schemas.ts'
+import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
+
+const exchangeBody = z.object({
+  api_key: credential('a whole API key', answers.EXAMPLE_KEY),
+  audience: optional(text('the audience of a registered app', 'https://reports.example.com')),
+})
+
+export function agentTokenRoute({ agentTokens }: Pick<HttpServices, 'agentTokens'>): Route {
+  return route({
+    method: 'POST',
+    path: '/auth/agent-token',
+    operation: 'exchangeApiKey',
+    tag: 'Tokens',
+    summary: 'Exchange a key for an agent token',
+    description:
+      'The token opens the hub for 15 minutes, or until the key ends. Needs `agent:connect`, or a key without scopes.',
+    access: 'public',
+    body: exchangeBody,
+    example: { api_key: answers.EXAMPLE_KEY },
+    countsFailures: true,
+    answers: [
+      {
+        status: 200,
+        description: 'The token.',
+        schema: answers.agentToken,
+        example: answers.agentTokenExample,
+      },
+    ],
+    errors: [
+      'invalid_api_key',
+      'api_key_revoked',
+      'api_key_expired',
+      'account_suspended',
+      'network_not_allowed',
+      'insufficient_scope',
+      'rate_limited',
+    ],
+    async handle({ body, caller }) {
+      const { token, agentId, expiresIn } = await agentTokens.exchange(body.api_key, body.audience, caller)
+      return ok({ token, agent_id: agentId, expires_in: expiresIn })
+    },
+  })
+}

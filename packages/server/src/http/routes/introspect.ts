@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import { ok } from '../answer.ts'
+import { text } from '../body-fields.ts'
+import * as answers from '../openapi-schemas.ts'
+import { type Route, route } from '../route.ts'
+import type { HttpServices } from '../services.ts'
+
+export function introspectRoute({ introspection }: Pick<HttpServices, 'introspection'>): Route {
+  return route({
+    method: 'POST',
+    path: '/auth/introspect',
+    operation: 'introspectToken',
+    tag: 'Tokens',
+    summary: 'Ask what a credential stands for (RFC 7662)',
+    description:
+      'For registered apps. Dead, by itself or by its key, session or owner, and unknown credentials are not active.',
+    access: 'app',
+    body: z.object({ token: text('a token or API key', answers.EXAMPLE_KEY) }),
+    example: { token: answers.EXAMPLE_KEY },
+    answers: [
+      {
+        status: 200,
+        description: 'What it stands for.',
+        schema: answers.introspection,
+        example: answers.introspectionExample,
+      },
+    ],
+    errors: [],
+    async handle({ principal, body }) {
+      return ok(await introspection.introspect(body.token, principal))
+    },
+  })
+}
