@@ -290,6 +290,21 @@ describe('coming back', () => {
   })
 })
 
+/** Asks the agent to move; where it went. */
+async function movedOn({
+  server,
+  events,
+  clock,
+  end,
+}: Omit<Awaited<ReturnType<typeof startConnected>>, 'agent'>): Promise<ServerEnd> {
+  end.send({ type: 'draining', close_in_seconds: 10 })
+  await settle()
+  clock.advance(1000)
+  const successor = await server.connections.next()
+  await events.ready.next()
+  return successor
+}
+
 describe('moving to another node', () => {
   test('on draining the successor is ready before the old connection is let go', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
@@ -316,11 +331,7 @@ describe('moving to another node', () => {
     const before = [agent.send('all', 1), agent.send('all', 2)]
     const first = (await end.frames.next()) as { id: string }
     const second = (await end.frames.next()) as { id: string }
-    end.send({ type: 'draining', close_in_seconds: 10 })
-    await settle()
-    clock.advance(1000)
-    const successor = await server.connections.next()
-    await events.ready.next()
+    const successor = await movedOn({ server, events, clock, end })
     const after = agent.send('all', 3)
     end.send({ type: 'sent', id: first.id, delivered: 1 })
     await before[0]
@@ -338,11 +349,7 @@ describe('moving to another node', () => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const sending = agent.send('all', 'once')
     await end.frames.next()
-    end.send({ type: 'draining', close_in_seconds: 10 })
-    await settle()
-    clock.advance(1000)
-    const successor = await server.connections.next()
-    await events.ready.next()
+    const successor = await movedOn({ server, events, clock, end })
     end.close(1012, 'restarting')
     const frame = (await successor.frames.next()) as { id: string; data: unknown }
     assert.equal(frame.data, 'once')
@@ -369,11 +376,7 @@ describe('moving to another node', () => {
 
   test('a message that reaches both connections is given out once', async t => {
     const { server, events, clock, end } = await startConnected(t)
-    end.send({ type: 'draining', close_in_seconds: 10 })
-    await settle()
-    clock.advance(1000)
-    const successor = await server.connections.next()
-    await events.ready.next()
+    const successor = await movedOn({ server, events, clock, end })
     const twice = { type: 'message', id: 'm', from: 'x', from_key_id: null, data: 1 }
     end.send(twice)
     successor.send(twice)
@@ -390,11 +393,7 @@ describe('moving to another node', () => {
   ] as [string, (end: ServerEnd, clock: ManualClock) => void][])
     test(`what the successor brings waits for what the old connection had taken, until that ${how}`, async t => {
       const { server, events, clock, end } = await startConnected(t)
-      end.send({ type: 'draining', close_in_seconds: 10 })
-      await settle()
-      clock.advance(1000)
-      const successor = await server.connections.next()
-      await events.ready.next()
+      const successor = await movedOn({ server, events, clock, end })
       assert.deepEqual(await end.frames.next(), { type: 'ping' })
       const message = { type: 'message', from: 'x', from_key_id: null }
       successor.send({ ...message, id: 'second', data: 2 })

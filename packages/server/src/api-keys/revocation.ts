@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts'
-import { endingsOf } from '../endings/endings.ts'
+import { endingsOf } from '../endings/ending.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'

@@ -1,5 +1,5 @@
 import { type Instant, SECOND } from '../clock.ts'
-import { endingsOf } from '../endings/endings.ts'
+import { endingsOf } from '../endings/ending.ts'
 import { FEED_WINDOW } from '../endings/revocation-feed.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'

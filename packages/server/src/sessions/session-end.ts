@@ -1,5 +1,5 @@
 import type { Clock, Instant } from '../clock.ts'
-import { endingsOf } from '../endings/endings.ts'
+import { endingsOf } from '../endings/ending.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'

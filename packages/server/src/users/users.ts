@@ -1,5 +1,5 @@
 import type { Clock, Instant } from '../clock.ts'
-import { endingsOf } from '../endings/endings.ts'
+import { endingsOf } from '../endings/ending.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Secrets } from '../secrets.ts'
