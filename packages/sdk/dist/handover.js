@@ -1,5 +1,5 @@
-/** As long as the hub itself waits for another of its nodes. */
-const LONGEST_WAIT_MS = 1_000;
+/** Longer than the hub itself waits for its other nodes before it answers. */
+const LONGEST_WAIT_MS = 2_500;
 /**
  * Keeps messages in their order while an agent moves from one connection to the next. What the old one has taken may
  * still be on its way when the new one brings what came after it; so the old one is asked for a pong, and what the new

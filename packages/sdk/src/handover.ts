@@ -2,8 +2,8 @@ import type { SdkClock } from './clock.ts'
 import type { HubConnection } from './hub-connection.ts'
 import type { ServerFrame } from './protocol.ts'
 
-/** As long as the hub itself waits for another of its nodes. */
-const LONGEST_WAIT_MS = 1_000
+/** Longer than the hub itself waits for its other nodes before it answers. */
+const LONGEST_WAIT_MS = 2_500
 
 export type MessageFrame = Extract<ServerFrame, { type: 'message' }>
 

@@ -389,7 +389,7 @@ describe('moving to another node', () => {
   for (const [how, letGo] of [
     ['answers a ping', end => end.send({ type: 'pong' })],
     ['is over', end => end.close(1012, 'restarting')],
-    ['has said nothing for a second', (_, clock) => clock.advance(1000)],
+    ['has said nothing for longer than a hub waits', (_, clock) => clock.advance(2_500)],
   ] as [string, (end: ServerEnd, clock: ManualClock) => void][])
     test(`what the successor brings waits for what the old connection had taken, until that ${how}`, async t => {
       const { server, events, clock, end } = await startConnected(t)

@@ -36,7 +36,8 @@ export interface ConnectionsDeps {
   registry: Registry
   standings: StandingQuestions
   presence: Presence
-  relay: Pick<Relay, 'ask'>
+  relay: Pick<Relay, 'ask' | 'catchUp'>
+  isDraining(): boolean
   sight: Pick<DatabaseSight, 'canSee'>
 }
 
@@ -59,7 +60,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   const sockets = new Set<HubSocket>()
   const renewals = createRenewals({ ...deps, send, sendError })
   const messages = createMessages({ ...deps, send, sendError, writeBytes })
-  const receive = createReceiveFrame({ clock, renewals, messages, send, sendError, end })
+  const receive = createReceiveFrame({ ...deps, renewals, messages, send, sendError, end })
   const makeReady = createMakeReady({ ...deps, renewals, send, end })
   const beat = createHeartbeat({ ...deps, renewals, end, forget })
 

@@ -4,6 +4,7 @@ import type { AgentConnection } from './agent-connection.ts'
 import { BAD_MESSAGE, type Ending, RATE_LIMITED } from './close-codes.ts'
 import { type ReadFrame, readFrame } from './frames.ts'
 import type { Messages } from './messages.ts'
+import type { Relay } from './node-relay.ts'
 import { frameVerdict } from './rate-limits.ts'
 import type { Renewals } from './renewals.ts'
 
@@ -11,6 +12,8 @@ export interface FrameHandlersDeps {
   clock: Clock
   renewals: Pick<Renewals, 'renew'>
   messages: Pick<Messages, 'sendFrom'>
+  relay: Pick<Relay, 'catchUp'>
+  isDraining(): boolean
   send(connection: AgentConnection, frame: ServerFrame): void
   sendError(connection: AgentConnection, code: FrameErrorCode, detail: string, id?: string): void
   end(connection: AgentConnection, ending: Ending): void
@@ -26,6 +29,8 @@ export function createReceiveFrame({
   clock,
   renewals,
   messages,
+  relay,
+  isDraining,
   send,
   sendError,
   end,
@@ -43,13 +48,19 @@ export function createReceiveFrame({
   }
 
   function obey(connection: AgentConnection, frame: AgentFrame): void {
-    if (frame.type === 'ping') send(connection, { type: 'pong' })
+    if (frame.type === 'ping') void pong(connection)
     else if (connection.state === 'pending') {
       const id = frame.type === 'send' ? frame.id : undefined
       sendError(connection, 'invalid_frame', 'Wait for `ready` first.', id)
     } else if (frame.type === 'token') void renewals.renew(connection, frame.token)
     else if (connection.allows('agents:send')) void messages.sendFrom(connection, frame)
     else sendError(connection, 'insufficient_scope', 'The key lacks the scope agents:send.', frame.id)
+  }
+
+  /** To an agent that leaves a draining node, the `pong` says that nothing older than its `ping` is on its way. */
+  async function pong(connection: AgentConnection): Promise<void> {
+    if (isDraining()) await relay.catchUp()
+    send(connection, { type: 'pong' })
   }
 }
 

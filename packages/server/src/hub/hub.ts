@@ -90,8 +90,9 @@ export function createHub(deps: HubDeps): Hub {
     sight,
     end: (connection, ending) => agents.end(connection, ending),
   })
-  const agents = createConnections({ ...deps, registry, standings, presence, relay, sight })
-  const handshakes = createHandshakes({ ...deps, isDraining: () => draining, take: agents.take })
+  const isDraining = () => draining
+  const agents = createConnections({ ...deps, registry, standings, presence, relay, isDraining, sight })
+  const handshakes = createHandshakes({ ...deps, isDraining, take: agents.take })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
   let draining = false

@@ -13,6 +13,8 @@ const EVERYONE = '*'
 export type RelayOrder =
   | { op: 'deliver'; userId: string; to: string; frame: string }
   | { op: 'disconnect'; userId: string; target: string }
+  /** Nothing but the answer, which comes after all that the node had published before. */
+  | { op: 'catch_up' }
 
 type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayOrder }
@@ -32,6 +34,8 @@ export interface Relay {
    * arrive in the order in which they were given. Where there is no other node nothing is published.
    */
   ask(order: RelayOrder): Promise<number>
+  /** Resolves when the orders that other nodes gave before now have been carried out here; at the latest in 2 s. */
+  catchUp(): Promise<unknown>
   /** Tells the others that this node is there. */
   greet(): void
   hear(event: Extract<Event, { type: 'hub.relay' }>): void
@@ -51,18 +55,19 @@ export function createRelay(deps: {
   let lastQuestion = 0
   /** One publication after the other: a carrier with several lines would overtake itself. */
   let line = Promise.resolve()
+  let catchingUp: Promise<unknown> = Promise.resolve()
+  /** Not begun yet: all who ask meanwhile share it, so ten thousand agents that leave cost a few questions. */
+  let nextCatchUp: Promise<unknown> | undefined
 
   return {
-    ask(order) {
-      const others = presence.others()
-      if (others.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
-      return new Promise(resolve => {
-        const question = ++lastQuestion
-        const timer = setTimeout(() => conclude(question), RELAY_TIMEOUT_MS)
-        timer.unref()
-        open.set(question, { count: 0, unanswered: new Set(others), timer, resolve })
-        publish(EVERYONE, { kind: 'order', from: nodeId, question, order })
+    ask,
+    catchUp() {
+      nextCatchUp ??= catchingUp.then(() => {
+        nextCatchUp = undefined
+        catchingUp = ask({ op: 'catch_up' })
+        return catchingUp
       })
+      return nextCatchUp
     },
     greet() {
       if (presence.others().length > 0) publish(EVERYONE, { kind: 'hello', from: nodeId })
@@ -80,6 +85,18 @@ export function createRelay(deps: {
     stop() {
       for (const question of [...open.keys()]) conclude(question)
     },
+  }
+
+  function ask(order: RelayOrder): Promise<number> {
+    const others = presence.others()
+    if (others.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
+    return new Promise(resolve => {
+      const question = ++lastQuestion
+      const timer = setTimeout(() => conclude(question), RELAY_TIMEOUT_MS)
+      timer.unref()
+      open.set(question, { count: 0, unanswered: new Set(others), timer, resolve })
+      publish(EVERYONE, { kind: 'order', from: nodeId, question, order })
+    })
   }
 
   function answered({ from, question, count }: { from: string; question: number; count: number }): void {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Event, Events } from '../../src/events.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresMissing } from '../support/engines.ts'
-import { caller } from '../support/services.ts'
+import { caller, openServices } from '../support/services.ts'
 import { connect, makeKey, open, openHub } from './fixture.ts'
 
 describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing() }, () => {
@@ -46,5 +47,61 @@ describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing
     await storage.close() // it dies without saying goodbye
     services.clock.advance(10_001)
     assert.deepEqual(await first.hub.connections(userId), [])
+  })
+})
+
+/** Events that a node hears only after `release()`, as over a slow line; what it published is kept. */
+function slowEvents(events: Events) {
+  const published: Event[] = []
+  let held: (() => void)[] | null = null
+  return {
+    published,
+    hold() {
+      held = []
+    },
+    release() {
+      for (const hear of held ?? []) hear()
+      held = null
+    },
+    publish(event: Event) {
+      published.push(event)
+      return events.publish(event)
+    },
+    subscribe: (listener: (event: Event) => void) =>
+      events.subscribe(event => (held ? held.push(() => listener(event)) : listener(event))),
+  }
+}
+
+describe('an agent that leaves a draining node', { timeout: 20_000 }, () => {
+  test('gets its pong after what another node had taken before, over a slow line too', async t => {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const key = await makeKey(services, user.id)
+    const events = slowEvents(services.storage.events)
+    const old = await openHub(services, t, { events })
+    const other = await openHub(services, t)
+    const receiver = await connect(services, old.url, key)
+    const sender = await connect(services, other.url, key)
+    const draining = old.hub.drain(4_000)
+    await receiver.next('draining')
+
+    events.hold()
+    sender.send({ type: 'send', id: '1', to: 'all', data: 'taken before' })
+    await sender.flush()
+    for (let pings = 0; pings < 20; pings++) receiver.send({ type: 'ping' })
+    await wait(50)
+    const before = receiver.heard.length
+    events.release()
+    await receiver.until(() => (receiver.heard.length > 20 ? true : undefined))
+    const types = receiver.heard.map(({ type }) => type)
+    assert.equal(before, 0)
+    assert.deepEqual(types, ['message', ...Array.from({ length: 20 }, () => 'pong')])
+    const asked = events.published.filter(
+      event => event.type === 'hub.relay' && /catch_up/.test(event.payload),
+    )
+    assert.ok(asked.length <= 2, `${asked.length} questions for 20 pings`)
+
+    receiver.socket.close()
+    await draining
   })
 })
