@@ -18,6 +18,9 @@ const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
 /** Processes at once: more than cores, since tests wait for databases, browsers and sockets more than they compute. */
 const CONCURRENCY = 5
+/** For a test that names no limit of its own: one that waits for ever fails, and is named. */
+const LONGEST_TEST_MS = 300_000
+const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
 const SHOWN_LEAKS = 40
 const PRELOADS = ['record.cjs', 'untracked-promises.cjs']
 
@@ -42,7 +45,7 @@ async function runTests(args: string[]): Promise<number> {
   }
   try {
     const status = await runNode(
-      ['--test', `--test-concurrency=${CONCURRENCY}`, ...options, ...byFolder(files, ROOT, recording)],
+      ['--test', ...DEFAULTS, ...options, ...byFolder(files, ROOT, recording)],
       environment,
     )
     return reportSecrets(recording) ? status : status || 1
