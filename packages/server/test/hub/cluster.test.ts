@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Event, Events } from '../../src/events.ts'
@@ -89,7 +90,8 @@ describe('an agent that leaves a draining node', { timeout: 20_000 }, () => {
     sender.send({ type: 'send', id: '1', to: 'all', data: 'taken before' })
     await sender.flush()
     for (let pings = 0; pings < 20; pings++) receiver.send({ type: 'ping' })
-    await wait(50)
+    receiver.socket.ping()
+    await once(receiver.socket, 'pong') // the protocol's own: the frames before it have been read
     const before = receiver.heard.length
     events.release()
     await receiver.until(() => (receiver.heard.length > 20 ? true : undefined))
