@@ -119,7 +119,8 @@ export function createHub(deps: HubDeps): Hub {
     async start() {
       unsubscribe = events.subscribe(hear)
       await Promise.all([revocations.look(), presence.heartbeat()])
-      relay.greet()
+      // An agent that connects here before the others know of it could miss what they send.
+      await relay.greet()
       every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, agents.beat)
       every(SWEEP_MS, () => void revocations.look())
       every(NODE_HEARTBEAT_MS, () => void presence.heartbeat())

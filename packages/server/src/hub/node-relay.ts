@@ -5,6 +5,8 @@ import type { Presence } from './presence.ts'
 
 /** How long an answer of another node is waited for. */
 export const RELAY_TIMEOUT_MS = 1000
+/** One that lives answers within milliseconds; one that died a moment ago never will, and no start waits long for it. */
+const GREETING_TIMEOUT_MS = 300
 /** Questions to other nodes that may be open; above that only this node is served. */
 const MAX_OPEN_QUESTIONS = 5000
 const EVERYONE = '*'
@@ -14,12 +16,11 @@ export type RelayOrder =
   | { op: 'deliver'; userId: string; to: string; frame: string }
   | { op: 'disconnect'; userId: string; target: string }
   /** Nothing but the answer, which comes after all that the node had published before. */
-  | { op: 'catch_up' }
+  | { op: 'ping' }
 
 type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayOrder }
   | { kind: 'answer'; from: string; question: number; count: number }
-  | { kind: 'hello'; from: string }
 
 interface Question {
   count: number
@@ -36,8 +37,8 @@ export interface Relay {
   ask(order: RelayOrder): Promise<number>
   /** Resolves when the orders that other nodes gave before now have been carried out here; at the latest in 2 s. */
   catchUp(): Promise<unknown>
-  /** Tells the others that this node is there. */
-  greet(): void
+  /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
+  greet(): Promise<unknown>
   hear(event: Extract<Event, { type: 'hub.relay' }>): void
   stop(): void
 }
@@ -64,14 +65,12 @@ export function createRelay(deps: {
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
         nextCatchUp = undefined
-        catchingUp = ask({ op: 'catch_up' })
+        catchingUp = ask({ op: 'ping' })
         return catchingUp
       })
       return nextCatchUp
     },
-    greet() {
-      if (presence.others().length > 0) publish(EVERYONE, { kind: 'hello', from: nodeId })
-    },
+    greet: () => ask({ op: 'ping' }, GREETING_TIMEOUT_MS),
     hear({ to, payload }) {
       if (to !== nodeId && to !== EVERYONE) return
       const message = parse(payload)
@@ -87,12 +86,12 @@ export function createRelay(deps: {
     },
   }
 
-  function ask(order: RelayOrder): Promise<number> {
+  function ask(order: RelayOrder, timeoutMs = RELAY_TIMEOUT_MS): Promise<number> {
     const others = presence.others()
     if (others.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
     return new Promise(resolve => {
       const question = ++lastQuestion
-      const timer = setTimeout(() => conclude(question), RELAY_TIMEOUT_MS)
+      const timer = setTimeout(() => conclude(question), timeoutMs)
       timer.unref()
       open.set(question, { count: 0, unanswered: new Set(others), timer, resolve })
       publish(EVERYONE, { kind: 'order', from: nodeId, question, order })

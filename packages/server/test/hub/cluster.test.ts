@@ -51,6 +51,15 @@ describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing
   })
 })
 
+test('a node takes nobody before the others know that it is there', { timeout: 20_000 }, async t => {
+  const services = await openServices('sqlite', t)
+  const { publish, subscribe } = services.storage.events
+  const late = (listener: (event: Event) => void) => subscribe(event => setTimeout(listener, 50, event))
+  const old = await openHub(services, t, { events: { publish, subscribe: late } })
+  await openHub(services, t)
+  assert.equal(old.hub.health().otherNodes, 1)
+})
+
 /** Events that a node hears only after `release()`, as over a slow line; what it published is kept. */
 function slowEvents(events: Events) {
   const published: Event[] = []
@@ -98,9 +107,7 @@ describe('an agent that leaves a draining node', { timeout: 20_000 }, () => {
     const types = receiver.heard.map(({ type }) => type)
     assert.equal(before, 0)
     assert.deepEqual(types, ['message', ...Array.from({ length: 20 }, () => 'pong')])
-    const asked = events.published.filter(
-      event => event.type === 'hub.relay' && /catch_up/.test(event.payload),
-    )
+    const asked = events.published.filter(event => event.type === 'hub.relay' && /"ping"/.test(event.payload))
     assert.ok(asked.length <= 2, `${asked.length} questions for 20 pings`)
 
     receiver.socket.close()
