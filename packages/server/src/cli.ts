@@ -7,6 +7,8 @@ import { processTerminal, type Terminal } from './cli/terminal.ts'
 import { ConfigError } from './config.ts'
 import { KeywayError } from './errors.ts'
 
+const DEFAULT_COMMAND = 'serve'
+
 /** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
 export async function main(argv: string[]): Promise<void> {
   // Whoever lets Node write diagnostic reports would find the environment in them, and so every secret setting.
@@ -56,7 +58,8 @@ async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
   const asksForHelp = argv.includes('--help') || argv.includes('-h') || argv[0] === 'help'
   const words = argv.filter(word => !['--help', '-h'].includes(word))
   if (words[0] === 'help') words.shift()
-  const found = findCommand(words)
+  const namesCommand = words.length > 0 && !words[0]!.startsWith('-')
+  const found = findCommand(namesCommand ? words : [DEFAULT_COMMAND, ...words])
   if (asksForHelp && words.length === 0) return say(await overview())
   if (!found) {
     if (asksForHelp) return say(await overview(words[0]))

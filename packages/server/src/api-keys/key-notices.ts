@@ -2,8 +2,9 @@ import { type Clock, DAY, type Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { networkOf } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
-import type { Storage, Transaction } from '../store.ts'
+import type { Storage } from '../store.ts'
 import type { ApiKey } from './api-key.ts'
+import { mailOwner } from './mail-owner.ts'
 
 /** How many days before its expiry the owner of a key is told, each once. The soonest last. */
 export const EXPIRY_NOTICE_DAYS = [14, 7, 1] as const
@@ -65,11 +66,9 @@ export function createKeyNotices({
       const reached = thresholds.findLast(({ ms }) => left <= ms)
       if (!reached || left <= 0) return false
       if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, reached.days, apiKey.expiresAt!))) return false
-      await mailOwner(tx, apiKey, mailId, now, {
-        kind: 'api_key_expiring',
-        expiresAt: apiKey.expiresAt!,
-        days: Math.ceil(left / DAY),
-      })
+      const days = Math.ceil(left / DAY)
+      const about = { kind: 'api_key_expiring', expiresAt: apiKey.expiresAt!, days } as const
+      await mailOwner(tx, outbox, apiKey, { id: mailId, now, about })
       return true
     })
   }
@@ -79,23 +78,9 @@ export function createKeyNotices({
     return storage.transaction(async tx => {
       if (!(await tx.apiKeys.wake(apiKey, use.at))) return false
       const network = networkOf(use.address)
-      await mailOwner(tx, apiKey, mailId, clock.now(), { kind: 'api_key_used_again', at: use.at, network })
+      const about = { kind: 'api_key_used_again', at: use.at, network } as const
+      await mailOwner(tx, outbox, apiKey, { id: mailId, now: clock.now(), about })
       return true
     })
-  }
-
-  async function mailOwner(
-    tx: Transaction,
-    { userId, keyPrefix, name }: ApiKey,
-    id: string,
-    now: Instant,
-    about:
-      | { kind: 'api_key_expiring'; expiresAt: Instant; days: number }
-      | { kind: 'api_key_used_again'; at: Instant; network: string },
-  ): Promise<void> {
-    const owner = await tx.users.find(userId)
-    if (!owner?.email) return
-    const content = { ...about, keyPrefix, keyName: name }
-    await outbox.enqueue(tx, { id, recipient: owner.email, userId, content, now })
   }
 }

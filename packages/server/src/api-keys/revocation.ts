@@ -8,6 +8,7 @@ import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, type OwnedApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
 import { isWellFormed } from './authentication.ts'
+import { mailOwner } from './mail-owner.ts'
 
 /** The three ways to end a key: by its owner, by the operator, by whoever holds it. */
 export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
@@ -40,7 +41,9 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
       await storage.transaction(
         async tx => {
           const ended = await end(tx, held.id, caller)
-          if (ended) await mailOwner(tx, ended, mailId)
+          const now = clock.now()
+          const about = { kind: 'api_key_revoked_by_holder', at: now } as const
+          if (ended) await mailOwner(tx, outbox, ended, { id: mailId, now, about })
           return true
         },
         async afterwards => whenRevoked(await findById(afterwards, held.id)) && true,
@@ -55,14 +58,6 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
     const ended = await tx.apiKeys.revoke(id, now)
     if (ended) await recordRevocation(tx, ended, now, caller)
     return ended
-  }
-
-  async function mailOwner(tx: Transaction, { userId, keyPrefix, name }: ApiKey, id: string): Promise<void> {
-    const owner = await tx.users.find(userId)
-    if (!owner?.email) return
-    const now = clock.now()
-    const content = { kind: 'api_key_revoked_by_holder', at: now, keyPrefix, keyName: name } as const
-    await outbox.enqueue(tx, { id, recipient: owner.email, userId, content, now })
   }
 }
 

@@ -29,9 +29,8 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
 
 export const commandNames = Object.keys(files)
 
-/** The command that a line begins with, and the words after it. No command at all means `serve`. */
+/** The command that a line begins with, and the words after it. */
 export function findCommand(words: string[]): { name: string; rest: string[] } | null {
-  if (words.length === 0 || words[0]!.startsWith('-')) return { name: 'serve', rest: words }
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(' ')
     if (Object.hasOwn(files, name)) return { name, rest: words.slice(length) }

@@ -1,0 +1,27 @@
+import type { Instant } from '../clock.ts'
+import type { MessageContent } from '../outbox/message.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Transaction } from '../store.ts'
+import type { ApiKey } from './api-key.ts'
+
+/** What a mail about a key says beside which key it is. */
+type AboutKey<Content = MessageContent> = Content extends { keyPrefix: string }
+  ? Omit<Content, 'keyPrefix' | 'keyName'>
+  : never
+
+/**
+ * Queues a mail to the owner of a key, in the caller's transaction; none where the owner has no address any more.
+ *
+ * @param mail.id made before the transaction, so that one that runs twice queues it once
+ */
+export async function mailOwner(
+  tx: Transaction,
+  outbox: Outbox,
+  { userId, keyPrefix, name }: ApiKey,
+  { id, now, about }: { id: string; now: Instant; about: AboutKey },
+): Promise<void> {
+  const owner = await tx.users.find(userId)
+  if (!owner?.email) return
+  const content = { ...about, keyPrefix, keyName: name }
+  await outbox.enqueue(tx, { id, recipient: owner.email, userId, content, now })
+}
