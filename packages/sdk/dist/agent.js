@@ -1,8 +1,8 @@
 import { AgentTokenSource } from './agent-token-source.js';
 import { systemClock } from './clock.js';
-import { Dial, platformWebSocket } from './dial.js';
+import { Dial } from './dial.js';
 import { Emitter } from './emitter.js';
-import { environment, randomId, serviceOrigin } from './environment.js';
+import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.js';
 import { KeywayError } from './errors.js';
 import { Handover } from './handover.js';
 import { HubConnection, } from './hub-connection.js';

@@ -1,6 +1,6 @@
 import type { AgentTokenSource } from './agent-token-source.js';
 import type { SdkClock } from './clock.js';
-import type { HubConnection, WebSocketConstructor } from './hub-connection.js';
+import type { HubConnection } from './hub-connection.js';
 export interface DialOptions {
     tokens: Pick<AgentTokenSource, 'get'>;
     clock: SdkClock;
@@ -18,5 +18,3 @@ export declare class Dial {
     giveUp(): void;
     fail(why: unknown): void;
 }
-/** The platform's WebSocket, or an error that says where to get one. */
-export declare function platformWebSocket(): WebSocketConstructor;

@@ -1,4 +1,3 @@
-import { KeywayError } from './errors.js';
 /** Exchange, handshake and `ready` together may take this long; then the attempt counts as failed. */
 const DIAL_TIMEOUT_MS = 10_000;
 /**
@@ -53,12 +52,4 @@ export class Dial {
     #after(ms, callback) {
         this.#cancelTimers.push(this.#options.clock.after(ms, callback));
     }
-}
-/** The platform's WebSocket, or an error that says where to get one. */
-export function platformWebSocket() {
-    const { WebSocket } = globalThis;
-    if (WebSocket)
-        return WebSocket;
-    const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
-    throw new KeywayError('invalid_configuration', advice);
 }

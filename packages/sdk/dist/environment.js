@@ -25,6 +25,14 @@ export function serviceOrigin(url) {
     }
     return origin;
 }
+/** The platform's WebSocket, or an error that says where to get one. */
+export function platformWebSocket() {
+    const { WebSocket } = globalThis;
+    if (WebSocket)
+        return WebSocket;
+    const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
+    throw new KeywayError('invalid_configuration', advice);
+}
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId() {
     const bytes = crypto.getRandomValues(new Uint8Array(16));

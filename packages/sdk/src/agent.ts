@@ -7,9 +7,9 @@ import type {
 } from './agent-options.ts'
 import { AgentTokenSource } from './agent-token-source.ts'
 import { systemClock } from './clock.ts'
-import { Dial, platformWebSocket } from './dial.ts'
+import { Dial } from './dial.ts'
 import { Emitter } from './emitter.ts'
-import { environment, randomId, serviceOrigin } from './environment.ts'
+import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.ts'
 import { KeywayError } from './errors.ts'
 import { Handover, type MessageFrame } from './handover.ts'
 import {

@@ -1,7 +1,6 @@
 import type { AgentTokenSource } from './agent-token-source.ts'
 import type { SdkClock } from './clock.ts'
-import { KeywayError } from './errors.ts'
-import type { HubConnection, WebSocketConstructor } from './hub-connection.ts'
+import type { HubConnection } from './hub-connection.ts'
 
 /** Exchange, handshake and `ready` together may take this long; then the attempt counts as failed. */
 const DIAL_TIMEOUT_MS = 10_000
@@ -69,12 +68,4 @@ export class Dial {
   #after(ms: number, callback: () => void): void {
     this.#cancelTimers.push(this.#options.clock.after(ms, callback))
   }
-}
-
-/** The platform's WebSocket, or an error that says where to get one. */
-export function platformWebSocket(): WebSocketConstructor {
-  const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
-  if (WebSocket) return WebSocket
-  const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).'
-  throw new KeywayError('invalid_configuration', advice)
 }

@@ -1,4 +1,5 @@
 import { KeywayError } from './errors.ts'
+import type { WebSocketConstructor } from './hub-connection.ts'
 
 /** An environment variable where the platform has such a thing. */
 export function environment(name: string): string | undefined {
@@ -25,6 +26,14 @@ export function serviceOrigin(url: string | undefined): string {
     throw new KeywayError('invalid_configuration', `"${given}" must start with https://, ${example}.`)
   }
   return origin
+}
+
+/** The platform's WebSocket, or an error that says where to get one. */
+export function platformWebSocket(): WebSocketConstructor {
+  const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
+  if (WebSocket) return WebSocket
+  const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).'
+  throw new KeywayError('invalid_configuration', advice)
 }
 
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */

@@ -1,5 +1,5 @@
 import { resealAll } from '../reseal.ts'
-import { createSealedStore } from '../storage/sealed.ts'
+import { createSealedStore } from '../storage/reseal.ts'
 import type { Command } from './command.ts'
 import { EXIT_FAILED } from './exit-status.ts'
 
