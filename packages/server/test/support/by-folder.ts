@@ -3,7 +3,19 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 /** What takes or waits longest begins first; the others fill the gaps. */
-const LONGEST = ['cluster', 'flows', 'sdk/test', 'web', 'cli', 'ops', 'faults', 'hub', 'contract', 'http']
+const LONGEST = [
+  'cluster',
+  'flows',
+  'sdk/test',
+  'ops',
+  'web',
+  'faults',
+  'hub',
+  'backup',
+  'cli',
+  'http',
+  'contract',
+]
 
 /**
  * One program for the `.test.ts` files of each folder, written into the folder `into`: a process a file spent a fifth
