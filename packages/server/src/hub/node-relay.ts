@@ -36,9 +36,9 @@ export interface Relay {
    */
   ask(order: RelayOrder): Promise<number>
   /** Resolves when the orders that other nodes gave before now have been carried out here; at the latest in 2 s. */
-  catchUp(): Promise<unknown>
+  catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
-  greet(): Promise<unknown>
+  greet(): Promise<void>
   hear(event: Extract<Event, { type: 'hub.relay' }>): void
   stop(): void
 }
@@ -56,21 +56,21 @@ export function createRelay(deps: {
   let lastQuestion = 0
   /** One publication after the other: a carrier with several lines would overtake itself. */
   let line = Promise.resolve()
-  let catchingUp: Promise<unknown> = Promise.resolve()
+  let catchingUp = Promise.resolve()
   /** Not begun yet: all who ask meanwhile share it, so ten thousand agents that leave cost a few questions. */
-  let nextCatchUp: Promise<unknown> | undefined
+  let nextCatchUp: Promise<void> | undefined
 
   return {
     ask,
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
         nextCatchUp = undefined
-        catchingUp = ask({ op: 'ping' })
+        catchingUp = ping(RELAY_TIMEOUT_MS)
         return catchingUp
       })
       return nextCatchUp
     },
-    greet: () => ask({ op: 'ping' }, GREETING_TIMEOUT_MS),
+    greet: () => ping(GREETING_TIMEOUT_MS),
     hear({ to, payload }) {
       if (to !== nodeId && to !== EVERYONE) return
       const message = parse(payload)
@@ -84,6 +84,10 @@ export function createRelay(deps: {
     stop() {
       for (const question of [...open.keys()]) conclude(question)
     },
+  }
+
+  async function ping(timeoutMs: number): Promise<void> {
+    await ask({ op: 'ping' }, timeoutMs)
   }
 
   function ask(order: RelayOrder, timeoutMs = RELAY_TIMEOUT_MS): Promise<number> {
