@@ -7,7 +7,7 @@ import type { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
-import { newRequestId } from '../request-id.ts'
+import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import { createAllowedMethods, methodNotAllowed } from './allowed-methods.ts'
 import { type Answer, toResponse, writeAnswer } from './answer.ts'
@@ -265,7 +265,7 @@ export function createApp(options: AppOptions): HttpApp {
     const allowed = isPlain && response.status === 405 ? response.headers.get('Allow') : null
     if (allowed) return refuse(methodNotAllowed(allowed), requestId, 'none', context, { Allow: allowed })
     if (isUnknown) return refuse(notFound(), requestId, 'none', context)
-    if (!response.headers.has('X-Request-Id')) response.headers.set('X-Request-Id', requestId)
+    if (!response.headers.has(REQUEST_ID_HEADER)) response.headers.set(REQUEST_ID_HEADER, requestId)
     return response
   }
 
