@@ -67,8 +67,11 @@ export function createKeyNotices({
       if (!reached || left <= 0) return false
       if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, reached.days, apiKey.expiresAt!))) return false
       const days = Math.ceil(left / DAY)
-      const about = { kind: 'api_key_expiring', expiresAt: apiKey.expiresAt!, days } as const
-      await mailOwner(tx, outbox, apiKey, { id: mailId, now, about })
+      await mailOwner(tx, outbox, apiKey, {
+        id: mailId,
+        now,
+        about: { kind: 'api_key_expiring', expiresAt: apiKey.expiresAt!, days },
+      })
       return true
     })
   }
@@ -77,9 +80,11 @@ export function createKeyNotices({
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
       if (!(await tx.apiKeys.wake(apiKey, use.at))) return false
-      const network = networkOf(use.address)
-      const about = { kind: 'api_key_used_again', at: use.at, network } as const
-      await mailOwner(tx, outbox, apiKey, { id: mailId, now: clock.now(), about })
+      await mailOwner(tx, outbox, apiKey, {
+        id: mailId,
+        now: clock.now(),
+        about: { kind: 'api_key_used_again', at: use.at, network: networkOf(use.address) },
+      })
       return true
     })
   }

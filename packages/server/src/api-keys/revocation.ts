@@ -41,9 +41,13 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
       await storage.transaction(
         async tx => {
           const ended = await end(tx, held.id, caller)
+          if (!ended) return true
           const now = clock.now()
-          const about = { kind: 'api_key_revoked_by_holder', at: now } as const
-          if (ended) await mailOwner(tx, outbox, ended, { id: mailId, now, about })
+          await mailOwner(tx, outbox, ended, {
+            id: mailId,
+            now,
+            about: { kind: 'api_key_revoked_by_holder', at: now },
+          })
           return true
         },
         async afterwards => whenRevoked(await findById(afterwards, held.id)) && true,
