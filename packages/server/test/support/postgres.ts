@@ -144,21 +144,22 @@ export async function createDatabase(
 ): Promise<{ url: string; drop(): Promise<void> }> {
   const cluster = await clusterUrl()
   await ensureTemplate(cluster, migrate)
-  return create(cluster, ` template ${TEMPLATE}${await copying(cluster)}`)
+  return create(` template ${TEMPLATE}${await copying()}`)
 }
 
 /** A database without a single table. */
 export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  return create(await clusterUrl(), '')
+  return create('')
 }
 
-async function create(cluster: string, how: string): Promise<{ url: string; drop(): Promise<void> }> {
+async function create(how: string): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await maintenance(cluster).query(`create database ${name}${how}`)
+  const maintenance = await maintenancePool()
+  await maintenance.query(`create database ${name}${how}`)
   return {
-    url: databaseUrl(cluster, name),
+    url: databaseUrl(await clusterUrl(), name),
     async drop() {
-      await maintenance(cluster).query(`drop database if exists ${name} with (force)`)
+      await maintenance.query(`drop database if exists ${name} with (force)`)
     },
   }
 }
@@ -166,24 +167,23 @@ async function create(cluster: string, how: string): Promise<{ url: string; drop
 let strategy: string | undefined
 
 /** Copied as files, a template costs half of what it does through the log; servers before 15 do so anyway. */
-async function copying(cluster: string): Promise<string> {
+async function copying(): Promise<string> {
   if (strategy === undefined) {
-    const { rows } = await maintenance(cluster).query(
-      `select current_setting('server_version_num')::int as version`,
-    )
+    const maintenance = await maintenancePool()
+    const { rows } = await maintenance.query(`select current_setting('server_version_num')::int as version`)
     strategy = rows[0].version >= 150_000 ? ' strategy file_copy' : ''
   }
   return strategy
 }
 
-let kept: pg.Pool | undefined
+let kept: Promise<pg.Pool> | undefined
 
 /** Where databases are made and dropped. A connection of its own for each would cost as much as the work. */
-function maintenance(cluster: string): pg.Pool {
-  if (!kept) {
-    kept = new pg.Pool({ connectionString: cluster, max: 2, allowExitOnIdle: true })
-    kept.on('error', () => {}) // the cluster ends before it
-  }
+function maintenancePool(): Promise<pg.Pool> {
+  kept ??= clusterUrl().then(url => {
+    const pool = new pg.Pool({ connectionString: url, max: 2, allowExitOnIdle: true })
+    return pool.on('error', () => {}) // the cluster ends before it
+  })
   return kept
 }
 
