@@ -1,3 +1,5 @@
+import { uptime } from 'node:os'
+
 /** Milliseconds since 1970, UTC: how every instant is kept inside. */
 export type Instant = number
 
@@ -7,48 +9,144 @@ export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
 export interface Clock {
-  /** The database's time, as well as this process knows it. Never runs backwards within one process. */
+  /** The service's time. Never runs backwards and never stops within one process. */
   now(): Instant
 }
 
+/** The clocks of this machine, in milliseconds. */
+export interface MachineClocks {
+  /** Never stepped; may stand still while the machine is suspended. */
+  monotonic(): number
+  /** The time of day, which an operator or a time service may step. */
+  system(): Instant
+  /** Never stepped, and counts the time of a suspension; may be as coarse as a second. */
+  uptime(): number
+}
+
+/** How fast the clock follows its reference, as a share of the time that passes. */
+interface SlewRates {
+  forward: number | typeof AT_ONCE
+  /** Below 1, so that the clock never stops and never runs backwards. */
+  backward: number
+}
+
+/**
+ * - `database`: several nodes share the clock of one database and must agree, so a step forward is taken at once, and
+ *   a step back at half speed.
+ * - `system`: one process alone, whose reference is the system's clock. Running, it only follows the drift that a time
+ *   service corrects by slewing (500 ppm is what adjtime(3) and chronyd(8) assume of hardware); a step is taken over
+ *   by the next start.
+ */
+export type ClockReference = 'database' | 'system'
+
+const AT_ONCE = 'at once'
+
+const SLEW_RATES: Record<ClockReference, SlewRates> = {
+  database: { forward: AT_ONCE, backward: 0.5 },
+  system: { forward: 500e-6, backward: 500e-6 },
+}
+
+/** A clock that is further from its reference than this was stepped, and an operator must know. */
+export const STEP_THRESHOLD = SECOND
+/** Shorter suspensions are within the resolution of `uptime`. */
+const MIN_SUSPENSION = 5 * SECOND
+const MEASUREMENTS = 3
+
 export interface SynchronizedClock extends Clock {
   /**
-   * Measures the distance to the database's clock anew. `readDatabaseClock` is asked three times and the
-   * quickest answer wins, since half of its round trip is the error.
+   * Measures the distance to the reference and begins to follow it. `readReference` is asked three times, and only the
+   * quickest answer counts: the reference was read somewhere between question and answer, so an answer moves the clock
+   * no further than into that interval. The first call sets the clock.
    */
-  synchronize(readDatabaseClock: () => Promise<Instant>): Promise<void>
-  /** Database clock minus this machine's own, in milliseconds; an operator wants to know. */
+  synchronize(readReference: () => Promise<Instant>): Promise<void>
+  /** Reference minus this clock, in milliseconds: what is left to follow. Beyond STEP_THRESHOLD there was a step. */
+  readonly behind: number
+  /** This clock minus the system's, in milliseconds. */
   readonly skew: number
 }
 
 /**
- * Monotonic time plus the measured offset to the database clock. A stepped system clock moves neither
- * limits nor expiry, and nodes on one database agree.
+ * Monotonic time plus an offset to the reference. A stepped system clock moves neither limits nor expiry, and nodes on
+ * one database agree. The time of a suspension counts from the first `synchronize` after it.
  */
-export function createClock(): SynchronizedClock {
-  let offset = performance.timeOrigin
+export function createClock(
+  reference: ClockReference = 'system',
+  machine: MachineClocks = thisMachine,
+): SynchronizedClock {
+  const rates = SLEW_RATES[reference]
+  let offset = machine.system() - machine.monotonic()
+  let target = offset
+  let slewedAt = machine.monotonic()
+  let suspensionBase = machine.uptime() - slewedAt
+  let isSet = false
   let last = 0
+
   return {
     now() {
-      const instant = Math.floor(performance.now() + offset)
+      const instant = Math.floor(slew() + offset)
       if (instant > last) last = instant
       return last
     },
-    async synchronize(readDatabaseClock) {
-      let quickest = Number.POSITIVE_INFINITY
-      for (let attempt = 0; attempt < 3; attempt++) {
-        const before = performance.now()
-        const database = await readDatabaseClock()
-        const roundTrip = performance.now() - before
-        if (roundTrip >= quickest) continue
-        quickest = roundTrip
-        offset = database + roundTrip / 2 - performance.now()
+    async synchronize(readReference) {
+      const measured = await measure(readReference)
+      addSuspension()
+      slew()
+      if (isSet) {
+        target = Math.min(Math.max(offset, measured.earliest), measured.latest)
+      } else {
+        offset = (measured.earliest + measured.latest) / 2
+        target = offset
+        isSet = true
       }
+      slew()
+    },
+    get behind() {
+      slew()
+      return Math.round(target - offset)
     },
     get skew() {
-      return Math.round(performance.now() + offset - Date.now())
+      return Math.round(slew() + offset - machine.system())
     },
   }
+
+  /** Moves the offset towards its target as far as the time since the last call allows; returns the monotonic time. */
+  function slew(): number {
+    const monotonic = machine.monotonic()
+    const elapsed = monotonic - slewedAt
+    slewedAt = monotonic
+    if (target < offset) offset = Math.max(target, offset - elapsed * rates.backward)
+    else if (rates.forward === AT_ONCE) offset = target
+    else offset = Math.min(target, offset + elapsed * rates.forward)
+    return monotonic
+  }
+
+  /** The offsets that the quickest of several answers allows. Its instant was cut to a whole millisecond. */
+  async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
+    let quickest = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
+    for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {
+      const before = machine.monotonic()
+      const instant = await read()
+      const interval = { earliest: instant - machine.monotonic(), latest: instant + 1 - before }
+      if (interval.latest - interval.earliest < quickest.latest - quickest.earliest) quickest = interval
+    }
+    return quickest
+  }
+
+  function addSuspension(): void {
+    const base = machine.uptime() - machine.monotonic()
+    const suspended = base - suspensionBase
+    // Also where it is too short to count: on some systems the two drift apart, by seconds in months.
+    suspensionBase = base
+    if (suspended < MIN_SUSPENSION) return
+    offset += suspended
+    target += suspended
+  }
+}
+
+const thisMachine: MachineClocks = {
+  monotonic: () => performance.now(),
+  system: () => Date.now(),
+  uptime: () => uptime() * SECOND,
 }
 
 /** `2026-11-20T19:22:00.000Z` */

@@ -1,5 +1,6 @@
 import type { HealthCheck } from './http/services.ts'
 import type { Hub } from './hub/hub.ts'
+import { clockProblem } from './operations/clock-sync.ts'
 import type { Services } from './services.ts'
 
 /** Mail that waits longer than this is named by /readyz. */
@@ -17,6 +18,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   )
   const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
   const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
+  const time = clockProblem(clock.behind, storage.engine.clockReference)
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
     { name: 'hub', required: true, ok: sees, detail: sees ? undefined : BLIND },
@@ -27,5 +29,6 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
       ok: waiting < MAIL_LATE_SECONDS,
       detail: waiting < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waiting} s`,
     },
+    { name: 'clock', required: false, ok: time === null, detail: time ?? undefined },
   ]
 }

@@ -23,6 +23,7 @@ import { createMailHooks } from './mail/hooks/mail-hooks.ts'
 import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
+import { createClockSync } from './operations/clock-sync.ts'
 import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
@@ -31,7 +32,6 @@ import { createPages } from './web/pages.ts'
 
 export { VERSION }
 
-const SYNCHRONIZE_CLOCK_EVERY = MINUTE
 /** Mail that a node held when it died goes on this soon after it counts as dead. */
 const RELEASE_MAIL_EVERY = 3_000
 const MAX_DEAD_NODES = 1000
@@ -218,10 +218,6 @@ function startTimers(services: Services): () => void {
     void apiKeys.warnOfExpiry().catch(warn('owners of keys that expire soon could not be told yet'))
   warnOfExpiry()
   const expiry = setInterval(warnOfExpiry, WARN_OF_EXPIRY_EVERY)
-  const time = setInterval(
-    () => clock.synchronize(() => storage.readClock()).catch(warn('the database clock could not be read')),
-    SYNCHRONIZE_CLOCK_EVERY,
-  )
   const mail = setInterval(
     () =>
       storage.store.outbox
@@ -235,7 +231,12 @@ function startTimers(services: Services): () => void {
     () => clearInterval(uses),
     () => clearInterval(mail),
     () => clearInterval(expiry),
-    () => clearInterval(time),
+    createClockSync({
+      clock,
+      reference: storage.engine.clockReference,
+      readClock: storage.readClock,
+      log,
+    }).start(),
   ]
   return () => {
     for (const stop of stops) stop()

@@ -37,7 +37,7 @@ export type Services = Awaited<ReturnType<typeof openServices>>
 export async function openServices(config: Config, log: Log = createLog(config.logLevel)) {
   const storage = await createStorage(config, log).catch(explain)
   try {
-    const clock = createClock()
+    const clock = createClock(storage.engine.clockReference)
     await clock.synchronize(() => storage.readClock())
     const secrets = createSecrets(config.secrets)
     const instance = instanceOf(await openPepper(storage, secrets))

@@ -18,7 +18,7 @@ export interface MetricSources {
   hub(): { connections: number; otherNodes: number; seesDatabase: boolean; draining: boolean }
   events(): { listening: boolean; lagSeconds: number | null }
   database(): { connections: number; idle: number; waiting: number } | null
-  /** The database's clock minus this machine's, in seconds. */
+  /** The service's clock minus this machine's, in seconds. */
   clockSkewSeconds(): number
 }
 
@@ -99,7 +99,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     const lag = gauge('keyway_events_lag_seconds', 'From sending the last test event to hearing it.')
     const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', ['state'])
     const waiting = gauge('keyway_database_waiting', 'Calls that wait for a connection or for the writer.')
-    const skew = gauge('keyway_clock_skew_seconds', "The database's clock minus this machine's.")
+    const skew = gauge('keyway_clock_skew_seconds', "The service's clock minus this machine's.")
 
     const readers: Record<keyof MetricSources, () => void | Promise<void>> = {
       async mail() {

@@ -4,7 +4,7 @@ import {
   type DatabaseConnection as KyselyConnection,
   type QueryResult as KyselyResult,
 } from 'kysely'
-import type { Instant } from '../clock.ts'
+import type { ClockReference, Instant } from '../clock.ts'
 import type { Event, Events } from '../events.ts'
 import type { Schema } from './schema.ts'
 
@@ -78,6 +78,8 @@ export interface Engine {
   appendOnly(table: string): string[]
   /** Statements that make it refuse to empty such a table as a whole, where SQL has a word of its own for that. */
   refuseTruncate(table: string): string[]
+  /** Whose time `readClock` tells. */
+  readonly clockReference: ClockReference
   readClock(): Promise<Instant>
   /** At the start: what the operator can mend becomes a CannotStart; everything else stays what it is. */
   toStartError(error: unknown): unknown

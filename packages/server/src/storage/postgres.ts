@@ -102,6 +102,7 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
     refuseTruncate: table => [
       `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
     ],
+    clockReference: 'database',
     async readClock() {
       const read = () =>
         execute(`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`, [])

@@ -74,6 +74,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
           `create trigger ${table}_no_${verb} before ${verb} on ${table} begin select raise(abort, '${table} only grows'); end`,
       ),
     refuseTruncate: () => [], // no statement of its own: an unconditional DELETE fires the trigger as well
+    clockReference: 'system',
     async readClock() {
       const { rows } = await reader.execute(
         `select cast((julianday('now') - 2440587.5) * 86400000.0 as integer) as now`,

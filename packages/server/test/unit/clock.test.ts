@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createClock, DAY, HOUR, parseRfc3339, toRfc3339 } from '../../src/clock.ts'
+import { createClock, DAY, HOUR, MINUTE, parseRfc3339, SECOND, toRfc3339 } from '../../src/clock.ts'
 
 test('an instant is written in UTC with milliseconds', () => {
   assert.equal(toRfc3339(Date.UTC(2026, 10, 20, 19, 22)), '2026-11-20T19:22:00.000Z')
@@ -89,12 +89,136 @@ test('every millisecond of a second is read exactly', () => {
   }
 })
 
-test('the clock takes the database’s time, and never runs backwards when that is behind', async () => {
-  const clock = createClock()
-  const here = clock.now()
-  await clock.synchronize(async () => here + DAY)
-  const ahead = clock.now()
-  assert.ok(ahead >= here + DAY && ahead < here + DAY + HOUR)
-  await clock.synchronize(async () => here)
-  assert.ok(clock.now() >= ahead)
+describe('the clock of one process on SQLite', () => {
+  for (const [direction, step] of [
+    ['backward', -HOUR],
+    ['forward', HOUR],
+  ] as const) {
+    test(`a ${direction} step of the system clock moves time by no more than 500 ppm`, async () => {
+      const machine = createMachine()
+      const clock = createClock('system', machine)
+      await clock.synchronize(machine.readSystem)
+      const before = clock.now()
+      machine.step(step)
+      for (let second = 0; second < 600; second++) {
+        machine.pass(SECOND)
+        await clock.synchronize(machine.readSystem)
+      }
+      const passed = clock.now() - before
+      assert.ok(Math.abs(passed - 10 * MINUTE) <= 10 * MINUTE * 500e-6 + 1, `${passed} ms passed`)
+      assert.ok(Math.abs(clock.behind - step) < SECOND, 'the step is known')
+      assert.ok(Math.abs(clock.skew + step) < SECOND, 'and seen in the skew')
+    })
+  }
+
+  test('a drift that a time service corrects by slewing is followed', async () => {
+    const machine = createMachine()
+    const clock = createClock('system', machine)
+    await clock.synchronize(machine.readSystem)
+    for (let second = 0; second < 3600; second++) {
+      machine.pass(SECOND)
+      machine.step(0.4)
+      await clock.synchronize(machine.readSystem)
+    }
+    assert.ok(Math.abs(clock.now() - machine.system()) <= 3, `off by ${clock.now() - machine.system()} ms`)
+  })
+
+  test('the time of a suspension has passed, whatever the system clock was set to meanwhile', async () => {
+    const machine = createMachine()
+    const clock = createClock('system', machine)
+    await clock.synchronize(machine.readSystem)
+    const before = clock.now()
+    machine.suspend(8 * HOUR)
+    machine.step(-DAY)
+    await clock.synchronize(machine.readSystem)
+    assert.ok(Math.abs(clock.now() - before - 8 * HOUR) <= 1)
+  })
 })
+
+describe('the clock of a node on a shared database', () => {
+  test('the first of several answers, if slow, moves nothing; the quickest sets the clock', async () => {
+    const machine = createMachine()
+    const clock = createClock('database', machine)
+    const delays = [4000, 1, 2000]
+    await clock.synchronize(async () => {
+      const delay = delays.shift()!
+      machine.pass(delay / 2)
+      const instant = machine.system() + DAY
+      machine.pass(delay / 2)
+      assert.ok(clock.now() < machine.system() + HOUR, 'no single answer is shown')
+      return instant
+    })
+    assert.ok(Math.abs(clock.now() - machine.system() - DAY) <= 1)
+  })
+
+  test('a slow answer does not move a clock that is right', async () => {
+    const machine = createMachine()
+    const clock = createClock('database', machine)
+    await clock.synchronize(machine.readSystem)
+    for (const [question, answer] of [
+      [5000, 0],
+      [0, 5000],
+    ] as const) {
+      let shown = 0
+      await clock.synchronize(async () => {
+        machine.pass(question)
+        const instant = machine.system()
+        machine.pass(answer)
+        shown = Math.max(shown, Math.abs(clock.now() - machine.system()))
+        return instant
+      })
+      shown = Math.max(shown, Math.abs(clock.now() - machine.system()))
+      assert.ok(shown <= 1, `off by ${shown} ms`)
+    }
+  })
+
+  test('a step of the database forward is taken at once', async () => {
+    const machine = createMachine()
+    const clock = createClock('database', machine)
+    await clock.synchronize(machine.readSystem)
+    machine.step(HOUR)
+    await clock.synchronize(machine.readSystem)
+    assert.ok(Math.abs(clock.now() - machine.system()) <= 1)
+  })
+
+  test('a step of the database back is followed at half speed: time goes on', async () => {
+    const machine = createMachine()
+    const clock = createClock('database', machine)
+    await clock.synchronize(machine.readSystem)
+    machine.step(-10 * SECOND)
+    await clock.synchronize(machine.readSystem)
+    const before = clock.now()
+    machine.pass(10 * SECOND)
+    const passed = clock.now() - before
+    assert.ok(Math.abs(passed - 5 * SECOND) <= 2, `${passed} ms passed`)
+    machine.pass(11 * SECOND)
+    assert.ok(Math.abs(clock.now() - machine.system()) <= 1, 'it has arrived')
+  })
+})
+
+/** The clocks of a machine that a test moves. */
+function createMachine() {
+  let monotonic = 1000
+  let system = Date.UTC(2026, 10, 20)
+  let uptime = 5000
+  const pass = (ms: number) => {
+    monotonic += ms
+    system += ms
+    uptime += ms
+  }
+  return {
+    monotonic: () => monotonic,
+    system: () => Math.floor(system),
+    uptime: () => uptime,
+    readSystem: async () => Math.floor(system),
+    pass,
+    /** Monotonic time stands still while the others go on. */
+    suspend(ms: number) {
+      system += ms
+      uptime += ms
+    },
+    step(ms: number) {
+      system += ms
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createClock, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
+import { loadConfig } from '../../src/config.ts'
+import { checkHealth } from '../../src/health.ts'
+import { createLog } from '../../src/log.ts'
+import { createClockSync } from '../../src/operations/clock-sync.ts'
+import { openServices } from '../../src/services.ts'
+import { startKeyway } from '../ops/running.ts'
+import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+
+forEachEngine(engine => {
+  test('time goes on when the clock of the database was stepped back by an hour', async t => {
+    const { clock } = await openedServices(engine, t)
+    const before = clock.now()
+    await clock.synchronize(async () => before - HOUR)
+    spin(50)
+    const passed = clock.now() - before
+    assert.ok(passed >= 20 && passed < SECOND, `${passed} ms passed in 50`)
+  })
+})
+
+test('on SQLite a step of the system clock forward expires nothing', async t => {
+  const { clock } = await openedServices('sqlite', t)
+  const before = clock.now()
+  await clock.synchronize(async () => before + HOUR)
+  assert.ok(clock.now() - before < MINUTE)
+})
+
+test('each step is logged once, and no more than one line a minute', async () => {
+  const lines: string[] = []
+  const log = createLog('warn', { write: line => lines.push(line) })
+  let monotonic = 0
+  let system = Date.UTC(2026, 0)
+  const pass = (ms: number) => {
+    monotonic += ms
+    system += ms
+  }
+  const clock = createClock('system', {
+    monotonic: () => monotonic,
+    system: () => system,
+    uptime: () => monotonic,
+  })
+  const sync = createClockSync({ clock, reference: 'system', readClock: async () => system, log })
+  const minutes = async (count: number) => {
+    for (let second = 0; second < count * 60; second++) {
+      pass(SECOND)
+      await sync.run()
+    }
+  }
+  await minutes(2)
+  assert.equal(lines.length, 0)
+  system -= HOUR
+  await minutes(10)
+  assert.equal(lines.length, 1)
+  assert.match(lines[0]!, /stepped and is 3600 s behind the service's/)
+  for (let flap = 0; flap < 300; flap++) {
+    system += flap % 2 === 0 ? HOUR : -HOUR
+    pass(SECOND)
+    await sync.run()
+  }
+  assert.ok(lines.length <= 1 + 6, `${lines.length} lines after five minutes of steps`)
+})
+
+test('a stepped clock is named by /readyz, which stays ready', async t => {
+  const { services, hub } = await startKeyway(t)
+  const clockCheck = async () => (await checkHealth(services, hub)).find(({ name }) => name === 'clock')
+  assert.deepEqual([(await clockCheck())?.ok, (await clockCheck())?.detail], [true, undefined])
+  await services.clock.synchronize(async () => services.clock.now() - HOUR)
+  const stepped = await clockCheck()
+  assert.deepEqual([stepped?.ok, stepped?.required], [false, false])
+  assert.match(stepped!.detail!, /3600 s behind.*restart/)
+})
+
+async function openedServices(engine: EngineName, t: TestContext) {
+  const { config: storage } = await openTestStorage(engine, t)
+  const { database } = storage
+  const config = {
+    ...loadConfig({ KEYWAY_DATA_DIR: storage.dataDir }),
+    ...storage,
+    secrets: [Buffer.alloc(32, 7)],
+  }
+  assert.equal(config.database, database)
+  const services = await openServices(config, createLog('silent'))
+  t.after(() => services.close())
+  return services
+}
+
+/** Real time passes, without a pause that a busy machine could stretch. */
+function spin(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
