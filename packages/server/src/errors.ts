@@ -6,6 +6,8 @@ export interface ErrorExtras {
   retryAfter?: number
   window?: 'minute' | 'hour' | 'day'
   setting?: string
+  /** What `insufficient_scope` lacks, for the challenge (RFC 6750 section 3.1). */
+  scope?: string
   cause?: unknown
 }
 

@@ -1,7 +1,7 @@
-import { allows, type OwnedApiKey } from '../api-keys/api-key.ts'
+import { type Scopes, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
-import { invalidRequest, KeywayError } from '../errors.ts'
+import { invalidRequest, type KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
@@ -17,8 +17,7 @@ export interface AgentTokenClaims {
   agentId: string
   appId: string
   keyId: string
-  /** Null: unrestricted. */
-  scopes: string[] | null
+  scopes: Scopes
   tokenId: string
   issuedAt: Instant
   expiresAt: Instant
@@ -58,9 +57,11 @@ export function createAgentTokens(deps: {
   return {
     async exchange(key, audience, caller) {
       const isKnown = await isAudience(audience)
-      const apiKey = await apiKeys.authenticate(key, caller, presented => {
-        assertConnects(presented)
-        if (!isKnown) throw unknownAudience()
+      const apiKey = await apiKeys.authenticate(key, caller, {
+        scope: 'agent:connect',
+        accept() {
+          if (!isKnown) throw unknownAudience()
+        },
       })
       const now = clock.now()
       const { issuedAt, expiresAt, expiresIn } = agentTokenTimes(apiKey.expiresAt, now)
@@ -72,7 +73,7 @@ export function createAgentTokens(deps: {
         agent_id: apiKey.userId,
         app_id: apiKey.appId,
         key_id: apiKey.id,
-        ...(apiKey.scopes.length > 0 && { scope: apiKey.scopes.join(' ') }),
+        ...(apiKey.scopes && { scope: apiKey.scopes.join(' ') }),
         iat: issuedAt,
         nbf: issuedAt,
         exp: expiresAt,
@@ -121,14 +122,6 @@ function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentToken
   return { issuedAt, expiresAt: keyEnd, expiresIn: Math.max(1, left) }
 }
 
-function assertConnects(apiKey: OwnedApiKey): void {
-  if (allows(apiKey, 'agent:connect')) return
-  throw new KeywayError(
-    'insufficient_scope',
-    'This API key lacks the scope agent:connect. Use a key that has it, or one without scopes.',
-  )
-}
-
 function unknownAudience(): KeywayError {
   return invalidRequest([
     {
@@ -148,7 +141,7 @@ function toAgentTokenClaims(claims: Record<string, unknown>): AgentTokenClaims |
     agentId: sub,
     appId: app_id,
     keyId: key_id,
-    scopes: scope === undefined ? null : scope.split(' '),
+    scopes: toScopes(scope?.split(' ') ?? []),
     tokenId: jti,
     issuedAt: iat * SECOND,
     expiresAt: exp * SECOND,

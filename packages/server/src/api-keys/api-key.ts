@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
+import { networkMatcher } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
 
@@ -12,6 +13,18 @@ export const MAX_ALLOWED_NETWORKS = 32
 
 export type ApiKeyStatus = 'active' | 'expired' | 'revoked'
 
+/**
+ * What a key or token may do: null is everything that its owner may. A list is never empty, so that a narrowing
+ * which leaves nothing can never be read as "everything".
+ */
+export type Scopes = readonly [string, ...string[]] | null
+
+/** What stands outside (requests, answers, tokens, rows) as a list: there an empty one means everything. */
+export function toScopes(listed: readonly string[]): Scopes {
+  const [first, ...rest] = listed
+  return first === undefined ? null : [first, ...rest]
+}
+
 /** A key as it is remembered: its SHA-256 and first characters, never the key. */
 export interface ApiKey {
   id: string
@@ -20,8 +33,7 @@ export interface ApiKey {
   keyHash: string
   keyPrefix: string
   name: string | null
-  /** Empty: everything its owner may do. */
-  scopes: string[]
+  scopes: Scopes
   /** Empty: from anywhere. */
   allowedNetworks: string[]
   createdAt: Instant
@@ -42,9 +54,40 @@ export function statusOf(key: Pick<ApiKey, 'revokedAt' | 'expiresAt'>, now: Inst
   return key.expiresAt !== null && key.expiresAt <= now ? 'expired' : 'active'
 }
 
-/** Whether the key allows what `scope` names: a key without scopes allows everything its owner may. */
-export function allows(key: Pick<ApiKey, 'scopes'>, scope: string): boolean {
-  return key.scopes.length === 0 || key.scopes.includes(scope)
+/** Whether `scopes` cover what `scope` names. */
+export function allows(scopes: Scopes, scope: string): boolean {
+  return scopes === null || scopes.includes(scope)
+}
+
+/** Why a genuine key may not be used, the strongest reason first. */
+export type KeyRefusal = 'revoked' | 'expired' | 'suspended' | 'network' | 'scope'
+
+/** What a key is to be used for. */
+export interface KeyUse {
+  now: Instant
+  /** Of the client; left out where the question is not asked for one (introspection). */
+  address?: string
+  /** What the use needs; left out where it needs nothing in particular. */
+  scope?: string
+}
+
+/**
+ * May this key be used? Null: yes. The one rule, from which HTTP takes its error codes, the hub its close codes and
+ * introspection its answer. A deleted owner's keys are as good as revoked.
+ */
+export function refusalOf(
+  key: Pick<OwnedApiKey, 'revokedAt' | 'expiresAt' | 'ownerStatus' | 'allowedNetworks' | 'scopes'>,
+  { now, address, scope }: KeyUse,
+): KeyRefusal | null {
+  const status = key.ownerStatus === 'deleted' ? 'revoked' : statusOf(key, now)
+  if (status !== 'active') return status
+  if (key.ownerStatus === 'suspended') return 'suspended'
+  if (address !== undefined && !isFrom(key.allowedNetworks, address)) return 'network'
+  return scope === undefined || allows(key.scopes, scope) ? null : 'scope'
+}
+
+function isFrom(allowedNetworks: readonly string[], address: string): boolean {
+  return allowedNetworks.length === 0 || networkMatcher(allowedNetworks)(address)
 }
 
 /** A new key. It leaves in the one answer that makes it. */
@@ -70,7 +113,7 @@ export interface NewApiKey {
   /** Given by whoever may ask twice for the one key: an id makes one. Made anew where there is none. */
   id?: string
   name: string | null
-  scopes: string[]
+  scopes: Scopes
   expiresAt: Instant | null
   appId: string
   allowedNetworks: string[]

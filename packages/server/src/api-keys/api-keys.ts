@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
@@ -7,24 +7,13 @@ import type { PageRequest, Slice } from '../paging.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
-import { assertOpens, findPresented, standingOf } from './authentication.ts'
+import { assertUsable, findPresented } from './authentication.ts'
 import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
 import { createRevocation, tellChanged } from './revocation.ts'
 import { createRotation } from './rotation.ts'
 
 export type { NewApiKey } from './api-key.ts'
-
-/** Whether a key still opens anything, and what; the hub asks this about every key that it holds connections of. */
-export interface KeyStanding {
-  keyId: string
-  userId: string
-  name: string | null
-  scopes: string[]
-  allowedNetworks: string[]
-  expiresAt: Instant | null
-  standing: 'active' | 'expired' | 'revoked' | 'suspended'
-}
 
 export interface ApiKeys {
   /**
@@ -55,19 +44,20 @@ export interface ApiKeys {
   /** Ends the key that the caller holds, and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
-   * The key that was presented, if it opens anything now from this address; notes its use.
+   * The key that was presented, if it may be used now from this address for what is wanted; notes its use.
    *
-   * @param accept a further condition of the caller's; what it throws is the refusal, and no use is noted
+   * @param wanted.scope what the use needs
+   * @param wanted.accept a further condition of the caller's; what it throws is the refusal, and no use is noted
    * @throws KeywayError `invalid_api_key` (malformed and unknown alike), `api_key_revoked`, `api_key_expired`,
-   *   `account_suspended`, `network_not_allowed`
+   *   `account_suspended`, `network_not_allowed`, `insufficient_scope`
    */
   authenticate(
     key: string,
     caller: Pick<Caller, 'address'>,
-    accept?: (key: OwnedApiKey) => void,
+    wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void },
   ): Promise<OwnedApiKey>
-  /** Unknown keys are absent. */
-  standing(ids: readonly string[]): Promise<Map<string, KeyStanding>>
+  /** By id, dead ones too; what the hub asks about the keys it holds connections of. Unknown keys are absent. */
+  standing(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
   /** Writes gathered `last_used_at`; called on a timer and before the process ends. */
   flushUses(): Promise<void>
   /** Mails the owners of keys that expire in 14, 7 or 1 days, each once. Returns how many mails were queued. */
@@ -139,18 +129,17 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     revokeByPossession,
 
-    async authenticate(key, caller, accept) {
+    async authenticate(key, caller, { scope, accept } = {}) {
       const apiKey = await findPresented(store, key)
-      assertOpens(apiKey, caller.address, clock.now())
+      assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
       accept?.(apiKey)
       lastUsed.note(apiKey.id, caller.address)
       return apiKey
     },
 
     async standing(ids) {
-      const now = clock.now()
       const found = await store.apiKeys.findMany(ids)
-      return new Map(found.map(apiKey => [apiKey.id, standingOf(apiKey, now)]))
+      return new Map(found.map(apiKey => [apiKey.id, apiKey]))
     },
 
     warnOfExpiry: notices.warnOfExpiry,

@@ -1,22 +1,8 @@
 import { API_KEY_PATTERN } from '@keyway/sdk/protocol'
-import type { Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { networkMatcher } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { Store } from '../store.ts'
-import { type OwnedApiKey, statusOf } from './api-key.ts'
-import type { KeyStanding } from './api-keys.ts'
-
-/** What became of a genuine key, the strongest reason first. A deleted owner's keys are as good as revoked. */
-export function standingNow(apiKey: OwnedApiKey, now: Instant): KeyStanding['standing'] {
-  const status = apiKey.ownerStatus === 'deleted' ? 'revoked' : statusOf(apiKey, now)
-  return status === 'active' && apiKey.ownerStatus === 'suspended' ? 'suspended' : status
-}
-
-export function standingOf(apiKey: OwnedApiKey, now: Instant): KeyStanding {
-  const { id, userId, name, scopes, allowedNetworks, expiresAt } = apiKey
-  return { keyId: id, userId, name, scopes, allowedNetworks, expiresAt, standing: standingNow(apiKey, now) }
-}
+import { type KeyRefusal, type KeyUse, type OwnedApiKey, refusalOf } from './api-key.ts'
 
 /**
  * The genuine key behind a presented text, dead or alive. Found by the hash of all of it, so the time that this
@@ -38,20 +24,23 @@ export function isWellFormed(key: unknown): key is string {
   return typeof key === 'string' && API_KEY_PATTERN.test(key)
 }
 
-const DEAD = {
-  revoked: ['api_key_revoked', 'This API key was revoked. Make a new one.'],
-  expired: ['api_key_expired', 'This API key has expired. Make a new one.'],
-  suspended: ['account_suspended', 'The account of this API key is suspended. Ask the operator.'],
-} as const
+/** How HTTP answers each reason. The hub's close codes for the same reasons are in hub/close-codes.ts. */
+const ERRORS: Record<KeyRefusal, (use: KeyUse) => KeywayError> = {
+  revoked: () => new KeywayError('api_key_revoked', 'This API key was revoked. Make a new one.'),
+  expired: () => new KeywayError('api_key_expired', 'This API key has expired. Make a new one.'),
+  suspended: () =>
+    new KeywayError('account_suspended', 'The account of this API key is suspended. Ask the operator.'),
+  network: () => new KeywayError('network_not_allowed', 'This API key may not be used from this network.'),
+  scope: ({ scope }) =>
+    new KeywayError(
+      'insufficient_scope',
+      `This API key lacks the scope ${scope}. Use a key that has it, or one without scopes.`,
+      { scope },
+    ),
+}
 
-/** @throws KeywayError that says why a genuine key opens nothing now from this address */
-export function assertOpens(apiKey: OwnedApiKey, address: string, now: Instant): void {
-  const standing = standingNow(apiKey, now)
-  if (standing !== 'active') {
-    const [code, detail] = DEAD[standing]
-    throw new KeywayError(code, detail)
-  }
-  if (apiKey.allowedNetworks.length > 0 && !networkMatcher(apiKey.allowedNetworks)(address)) {
-    throw new KeywayError('network_not_allowed', 'This API key may not be used from this network.')
-  }
+/** @throws KeywayError that says why a genuine key may not be used so */
+export function assertUsable(apiKey: OwnedApiKey, use: KeyUse): void {
+  const refusal = refusalOf(apiKey, use)
+  if (refusal) throw ERRORS[refusal](use)
 }

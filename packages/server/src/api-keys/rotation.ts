@@ -29,7 +29,7 @@ const DETAILS: Record<Refused, string> = {
 export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'clock'>) {
   return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
     // All of the successor but what it inherits, so that a transaction that runs twice makes the same one.
-    const blank = { name: null, scopes: [], appId: '', allowedNetworks: [], expiresAt: null }
+    const blank = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
     const { key, apiKey: fresh } = newApiKey(userId, blank, clock.now())
 
     const outcome = await storage.transaction<Outcome>(

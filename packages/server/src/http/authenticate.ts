@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
-import { API_KEY_PREFIX, type ApiKey, allows } from '../api-keys/api-key.ts'
+import { API_KEY_PREFIX, type ApiKey } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Session } from '../sessions/session.ts'
 import type { HttpServices } from './services.ts'
-import { insufficientScope } from './www-authenticate.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner by a session or a key without scopes; only a
@@ -73,7 +72,9 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
     access: Exclude<Access, 'public' | 'app'>,
     caller: Caller,
   ): Promise<Owner> {
-    const { userId } = await apiKeys.authenticate(key, caller, presented => assertMay(presented, access))
+    const scope = access === 'session' || access === 'owner' ? undefined : access
+    const accept = (presented: ApiKey) => assertMay(presented, access)
+    const { userId } = await apiKeys.authenticate(key, caller, { scope, accept })
     return { userId, session: null }
   }
 
@@ -88,15 +89,14 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
   }
 }
 
-function assertMay(apiKey: Pick<ApiKey, 'scopes'>, access: Exclude<Access, 'public' | 'app'>): void {
+/** What no scope can say: that a key may never do it, or only one without scopes. */
+function assertMay({ scopes }: Pick<ApiKey, 'scopes'>, access: Access): void {
   if (access === 'session') {
     throw sessionRequired('Only a signed-in person may do this. Send an access token instead of an API key.')
   }
-  if (access === 'owner' && apiKey.scopes.length > 0) {
-    throw insufficientScope('No scope grants this. Use a key without scopes, or sign in.', null)
-  }
-  if (access !== 'owner' && !allows(apiKey, access)) {
-    throw insufficientScope(`The key lacks the scope ${access}.`, access)
+  if (access === 'owner' && scopes !== null) {
+    const detail = 'No scope grants this. Use a key without scopes, or sign in.'
+    throw new KeywayError('insufficient_scope', detail)
   }
 }
 

@@ -1,4 +1,4 @@
-import { KeywayError } from '../errors.ts'
+import type { KeywayError } from '../errors.ts'
 import type { Route } from './route.ts'
 
 /** What the credential that was refused had been; RFC 6750 section 3 asks for no detail where none was sent. */
@@ -12,19 +12,10 @@ export function challengeOf({ access }: Route): Challenge {
 /** Whether a refusal concerns the credential itself, and how to ask for a better one. */
 export function challengeFor(error: KeywayError, status: number, challenge: Challenge): string | null {
   if (error.code === 'insufficient_scope') {
-    const scope = missingScope.get(error)
+    const { scope } = error.extras
     return `Bearer error="insufficient_scope"${scope ? `, scope="${scope}"` : ''}`
   }
   if (status !== 401) return null
   if (challenge === 'basic') return 'Basic realm="Keyway apps", charset="UTF-8"'
   return error.code === 'authentication_required' ? 'Bearer' : 'Bearer error="invalid_token"'
-}
-
-const missingScope = new WeakMap<KeywayError, string>()
-
-/** 403 `insufficient_scope` whose challenge names what is missing (RFC 6750 section 3.1). */
-export function insufficientScope(detail: string, scope: string | null): KeywayError {
-  const error = new KeywayError('insufficient_scope', detail)
-  if (scope) missingScope.set(error, scope)
-  return error
 }

@@ -1,4 +1,5 @@
 import { WebSocket } from 'ws'
+import { allows, type Scopes } from '../api-keys/api-key.ts'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import type { Caller } from '../network.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
@@ -24,7 +25,7 @@ export class AgentConnection {
   readonly socket: HubSocket
   keyId: string
   keyName: string | null = null
-  scopes: string[]
+  scopes: Scopes
   tokenExpiresAt: Instant
   keyExpiresAt: Instant = Number.POSITIVE_INFINITY
   state: 'pending' | 'open' | 'closed' = 'pending'
@@ -42,7 +43,7 @@ export class AgentConnection {
     this.socket = socket
     this.userId = claims.agentId
     this.keyId = claims.keyId
-    this.scopes = claims.scopes ?? []
+    this.scopes = claims.scopes
     this.tokenExpiresAt = claims.expiresAt
     this.address = caller.address
     this.client = caller.client
@@ -69,7 +70,7 @@ export class AgentConnection {
   }
 
   allows(scope: string): boolean {
-    return this.scopes.length === 0 || this.scopes.includes(scope)
+    return allows(this.scopes, scope)
   }
 
   lifetime(now: Instant): { expires_at: string; expires_in: number } {

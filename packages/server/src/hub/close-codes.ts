@@ -1,6 +1,6 @@
 import type { CloseCode, CloseReason } from '@keyway/sdk/protocol'
+import { type KeyRefusal, refusalOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
-import { networkMatcher } from '../network.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import type { Standing } from './hub-questions.ts'
 
@@ -32,23 +32,25 @@ export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
 /** This node cannot say that its key still stands; see database-sight.ts. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
+/** How a connection of a key that may not be used ends; the error codes of HTTP are in api-keys/authentication.ts. */
+const ENDINGS: Record<KeyRefusal, Ending> = {
+  revoked: REVOKED,
+  expired: TOKEN_EXPIRED,
+  suspended: ACCOUNT_SUSPENDED,
+  network: NETWORK_NOT_ALLOWED,
+  scope: INSUFFICIENT_SCOPE,
+}
+
 /** Why this key may not hold a connection from this address, or null when it may. */
 export function refusalOfKey(
   standing: Standing | undefined,
   connection: Pick<AgentConnection, 'userId' | 'address'>,
   now: Instant,
 ): Ending | null {
-  if (!standing || standing.standing === 'revoked') return REVOKED
+  if (!standing) return REVOKED
   if (standing.userId !== connection.userId) return INVALID_TOKEN
-  if (standing.standing === 'suspended') return ACCOUNT_SUSPENDED
-  if (standing.standing === 'expired' || (standing.expiresAt !== null && standing.expiresAt <= now)) {
-    return TOKEN_EXPIRED
-  }
-  if (standing.allowedNetworks.length > 0 && !networkMatcher(standing.allowedNetworks)(connection.address)) {
-    return NETWORK_NOT_ALLOWED
-  }
-  const { scopes } = standing
-  return scopes.length > 0 && !scopes.includes('agent:connect') ? INSUFFICIENT_SCOPE : null
+  const refusal = refusalOf(standing, { now, address: connection.address, scope: 'agent:connect' })
+  return refusal && ENDINGS[refusal]
 }
 
 /** Why the token's own scopes hold no connection, or null when they do. */

@@ -1,3 +1,4 @@
+import type { OwnedApiKey, Scopes } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 
 /** What a verified agent token says; `AgentTokens.verify` fits. */
@@ -5,23 +6,12 @@ export interface TokenClaims {
   /** The owner's id. */
   agentId: string
   keyId: string
-  /** Null: unrestricted. */
-  scopes: string[] | null
+  scopes: Scopes
   expiresAt: Instant
 }
 
-/** How a key stands now; `ApiKeys.standing` fits. */
-export interface Standing {
-  keyId: string
-  userId: string
-  name: string | null
-  /** Empty: unrestricted. */
-  scopes: string[]
-  /** CIDRs; empty: from anywhere. */
-  allowedNetworks: string[]
-  expiresAt: Instant | null
-  standing: 'active' | 'expired' | 'revoked' | 'suspended'
-}
+/** A key with the status of its owner, as the database has it now; `ApiKeys.standing` fits. */
+export type Standing = OwnedApiKey
 
 /** That a key or an account ended, or became stricter; `EndingStore.since` fits. */
 export interface EndingNotice {

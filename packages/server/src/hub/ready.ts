@@ -52,7 +52,7 @@ function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
     agent_id: connection.userId,
     key_id: connection.keyId,
     key_name: connection.keyName,
-    scopes: connection.scopes,
+    scopes: [...(connection.scopes ?? [])],
     ...connection.lifetime(now),
     heartbeat_seconds: HEARTBEAT_SECONDS,
   }

@@ -1,4 +1,5 @@
 import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
+import { allows } from '../api-keys/api-key.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
@@ -71,7 +72,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     const standing = await standings.askFor(connection, claims.keyId)
     if (connection.state !== 'open') return
     const refused = refusalOfKey(standing, connection, clock.now())
-    if (refused || !scopesAllow(claims)) {
+    if (refused || !allows(claims.scopes, 'agent:connect')) {
       letGo(connection)
       sendError(connection, 'invalid_token', 'The key of this token does not open the hub now.')
       return
@@ -104,11 +105,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
   function moveTo(connection: AgentConnection, claims: TokenClaims): void {
     if (claims.keyId !== connection.keyId) registry.letGo(connection.keyId, connection)
     connection.keyId = claims.keyId
-    connection.scopes = claims.scopes ?? []
+    connection.scopes = claims.scopes
     connection.tokenExpiresAt = claims.expiresAt
   }
-}
-
-function scopesAllow({ scopes }: TokenClaims): boolean {
-  return scopes === null || scopes.includes('agent:connect')
 }

@@ -1,7 +1,7 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
-import type { OwnedApiKey } from '../api-keys/api-key.ts'
-import { isWellFormed, standingNow } from '../api-keys/authentication.ts'
+import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
+import { isWellFormed } from '../api-keys/authentication.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
@@ -51,7 +51,7 @@ export function createIntrospection(deps: {
       sub: apiKey.userId,
       client_id: apiKey.appId,
       key_id: apiKey.id,
-      ...scopeOf(apiKey.scopes.length > 0 ? apiKey.scopes : null),
+      ...scopeOf(apiKey.scopes),
       iat: seconds(apiKey.createdAt),
       ...(apiKey.expiresAt !== null && { exp: seconds(apiKey.expiresAt) }),
     }
@@ -115,12 +115,12 @@ export function createIntrospection(deps: {
   }
 
   function stands(apiKey: OwnedApiKey): boolean {
-    return standingNow(apiKey, clock.now()) === 'active'
+    return refusalOf(apiKey, { now: clock.now() }) === null
   }
 }
 
 /** Absent where everything is allowed, as in the tokens. */
-function scopeOf(scopes: string[] | null): { scope?: string; unrestricted: boolean } {
+function scopeOf(scopes: Scopes): { scope?: string; unrestricted: boolean } {
   return scopes === null ? { unrestricted: true } : { scope: scopes.join(' '), unrestricted: false }
 }
 

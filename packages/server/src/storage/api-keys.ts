@@ -1,5 +1,5 @@
 import { type ExpressionBuilder, sql } from 'kysely'
-import type { ApiKey, ApiKeyStatus, OwnedApiKey } from '../api-keys/api-key.ts'
+import { type ApiKey, type ApiKeyStatus, type OwnedApiKey, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeyStore } from '../api-keys/api-key-store.ts'
 import type { Instant } from '../clock.ts'
 import { toSlice } from '../paging.ts'
@@ -224,7 +224,7 @@ function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
     key_hash: key.keyHash,
     key_prefix: key.keyPrefix,
     name: key.name,
-    scopes: JSON.stringify(key.scopes),
+    scopes: JSON.stringify(key.scopes ?? []),
     allowed_networks: JSON.stringify(key.allowedNetworks),
     created_at: key.createdAt,
     expires_at: key.expiresAt,
@@ -242,7 +242,7 @@ function toApiKey(row: ApiKeyRow): ApiKey {
     keyHash: row.key_hash,
     keyPrefix: row.key_prefix,
     name: row.name,
-    scopes: toList(row.scopes),
+    scopes: toScopes(toList(row.scopes)),
     allowedNetworks: toList(row.allowed_networks),
     createdAt: row.created_at,
     expiresAt: row.expires_at,

@@ -1,6 +1,6 @@
 import { MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { html, raw } from 'hono/html'
-import { MAX_ALLOWED_NETWORKS, type NewApiKey } from '../api-keys/api-key.ts'
+import { MAX_ALLOWED_NETWORKS, type NewApiKey, toScopes } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
@@ -81,7 +81,13 @@ export function readWanted(form: URLSearchParams, now: Instant): NewApiKey | str
   if (networks.length > MAX_ALLOWED_NETWORKS) return keys.tooManyNetworks(MAX_ALLOWED_NETWORKS)
   if (expiresAt === undefined) return keys.badExpiry
   const allowedNetworks = [...new Set(networks.map(({ cidr }) => cidr!))]
-  return { name: nameOf(form), scopes, expiresAt, appId: DEFAULT_KEY_APP_ID, allowedNetworks }
+  return {
+    name: nameOf(form),
+    scopes: toScopes(scopes),
+    expiresAt,
+    appId: DEFAULT_KEY_APP_ID,
+    allowedNetworks,
+  }
 }
 
 /** "Everything" is chosen in so many words: what stays ticked under it does not narrow it. */

@@ -37,7 +37,7 @@ export function labelOf(key: ApiKey): string {
 }
 
 function access({ scopes }: ApiKey): Html | string {
-  if (scopes.length === 0) return words.keys.everything
+  if (scopes === null) return words.keys.everything
   const hidden = scopes.length - SHOWN_SCOPES
   return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${words.keys.moreScopes(hidden)}` : ''}`
 }

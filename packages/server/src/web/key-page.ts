@@ -42,7 +42,7 @@ function facts(key: ApiKey, now: Instant): Html {
   const { columns } = keys
   const state = statusOf(key, now)
   const rows: [string, Html | string][] = [
-    [columns.access, key.scopes.length ? html`<code>${key.scopes.join(', ')}</code>` : keys.everything],
+    [columns.access, key.scopes ? html`<code>${key.scopes.join(', ')}</code>` : keys.everything],
     [
       columns.networks,
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,

@@ -70,7 +70,7 @@ const verbs: Verb[] = [
     name: 'create a key',
     async prepare(services, n) {
       const { user } = await services.signIn(`create-${n}@example.com`)
-      const wanted = { name: null, scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+      const wanted = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
       return () => services.apiKeys.create(user.id, wanted, caller())
     },
   },
@@ -80,7 +80,13 @@ const verbs: Verb[] = [
       lost: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
       async prepare(services, n) {
         const { user } = await services.signIn(`${name.replaceAll(' ', '-')}-${n}@example.com`)
-        const wanted = { name: null, scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+        const wanted = {
+          name: null,
+          scopes: null,
+          expiresAt: null,
+          appId: 'service-sdk',
+          allowedNetworks: [],
+        }
         const { apiKey, key } = await services.apiKeys.create(user.id, wanted, caller())
         return {
           exchange: () => services.agentTokens.exchange(key, undefined, caller()),

@@ -13,7 +13,7 @@ async function withKey(services: Services, change: Partial<NewApiKey> = {}) {
   const { user } = await services.signIn('ada@example.com')
   const wanted = {
     name: null,
-    scopes: [],
+    scopes: null,
     expiresAt: null,
     appId: 'service-sdk',
     allowedNetworks: [],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { statusOf } from '../../src/api-keys/api-key.ts'
+import { refusalOf, statusOf, toScopes } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
 import { createKeyNotices } from '../../src/api-keys/key-notices.ts'
 import { createLastUsed } from '../../src/api-keys/last-used.ts'
@@ -14,7 +14,7 @@ import { caller, openServices, race, refusedWith, type Services } from '../suppo
 
 const WANTED: NewApiKey = {
   name: null,
-  scopes: [],
+  scopes: null,
   expiresAt: null,
   appId: 'service-sdk',
   allowedNetworks: [],
@@ -61,7 +61,7 @@ forEachEngine(engine => {
     const { userId, make } = await withOwner(services)
     const wanted = {
       name: 'Büro 🔑',
-      scopes: ['agent:connect', 'own:thing'],
+      scopes: toScopes(['agent:connect', 'own:thing']),
       expiresAt: services.clock.now() + DAY,
       appId: 'hub',
       allowedNetworks: ['10.0.0.0/8', '2001:db8::/32'],
@@ -240,12 +240,16 @@ forEachEngine(engine => {
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
     await services.users.suspend(userId)
-    assert.equal((await services.apiKeys.standing([apiKey.id])).get(apiKey.id)?.standing, 'suspended')
+    const refusal = async () => {
+      const found = (await services.apiKeys.standing([apiKey.id])).get(apiKey.id)
+      return refusalOf(found!, { now: services.clock.now() })
+    }
+    assert.equal(await refusal(), 'suspended')
     await services.users.activate(userId)
     assert.ok(await services.apiKeys.authenticate(key, caller()))
     await services.users.delete(userId)
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
-    assert.equal((await services.apiKeys.standing([apiKey.id])).get(apiKey.id)?.standing, 'revoked')
+    assert.equal(await refusal(), 'revoked')
     assert.equal(await refusedWith(make()), 'account_suspended')
   })
 
@@ -346,7 +350,7 @@ forEachEngine(engine => {
     const { userId, make } = await withOwner(services)
     const wanted = {
       name: 'Laptop',
-      scopes: ['agent:connect'],
+      scopes: toScopes(['agent:connect']),
       expiresAt: services.clock.now() + 10 * DAY,
       appId: 'hub',
       allowedNetworks: ['192.0.2.0/24'],

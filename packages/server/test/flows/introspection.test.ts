@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { toScopes } from '../../src/api-keys/api-key.ts'
 import { createApps } from '../../src/apps/apps.ts'
 import { MINUTE, SECOND } from '../../src/clock.ts'
 import { createRevocations, FEED_WINDOW } from '../../src/endings/revocation-feed.ts'
@@ -13,7 +14,7 @@ async function withAll(services: Services, expiresAt: number | null = null) {
   const { user, session, tokens } = await services.signIn('ada@example.com')
   const wanted = {
     name: null,
-    scopes: ['agent:connect'],
+    scopes: toScopes(['agent:connect']),
     expiresAt,
     appId: 'service-sdk',
     allowedNetworks: [],
@@ -196,7 +197,7 @@ forEachEngine(engine => {
     const { user } = await withAll(services)
     const feed = createRevocations(services)
     const ids: string[] = []
-    const wanted = { name: null, scopes: [], expiresAt: null, appId: 'hub', allowedNetworks: [] }
+    const wanted = { name: null, scopes: null, expiresAt: null, appId: 'hub', allowedNetworks: [] }
     for (let index = 0; index < 7; index++) {
       const { apiKey } = await services.apiKeys.create(user.id, wanted, caller())
       await services.apiKeys.revoke(user.id, apiKey.id, caller())

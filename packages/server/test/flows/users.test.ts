@@ -10,7 +10,7 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 
 const page = { limit: 50, after: null }
 const UNKNOWN = '01900000-0000-7000-8000-000000000000'
-const WANTED = { name: null, scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 async function eventsOf({ store }: Services, userId: string): Promise<string[]> {
   return (await store.securityEvents.list(userId, page)).rows.map(({ type }) => type)

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TestContext } from 'node:test'
+import { toScopes } from '../../src/api-keys/api-key.ts'
 import { createHub, type HubDeps } from '../../src/hub/hub.ts'
 import { newId } from '../../src/ids.ts'
 import { networkOf } from '../../src/network.ts'
@@ -90,7 +91,7 @@ export async function makeKey(
     userId,
     {
       name: wanted.name ?? 'robot',
-      scopes: wanted.scopes ?? [],
+      scopes: toScopes(wanted.scopes ?? []),
       expiresAt: wanted.expiresAt ?? null,
       appId: 'service-sdk',
       allowedNetworks: wanted.allowedNetworks ?? [],

@@ -76,7 +76,7 @@ forEachEngine(engine => {
     const { user, session } = await services.signIn('ada@example.com')
     const { apiKey } = await services.apiKeys.create(
       user.id,
-      { name: 'old', scopes: [], expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
+      { name: 'old', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
       services.caller(),
     )
     const { store, clock, log } = services

@@ -16,7 +16,7 @@ async function open(engine: EngineName, t: TestContext) {
       user.id,
       {
         name,
-        scopes: [],
+        scopes: null,
         expiresAt: lifeMs === null ? null : clock.now() + lifeMs,
         appId: 'service-sdk',
         allowedNetworks: [],

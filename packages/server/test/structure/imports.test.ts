@@ -50,7 +50,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'agent-tokens': ['api-keys', 'users', 'signing-keys', ...SMALL_NOUNS],
   introspection: ['agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
   backup: [],
-  hub: [],
+  hub: ['api-keys/api-key.ts'],
   storage: [...NOUNS, 'config.ts', 'reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
   http: [...NOUNS, 'config.ts'],

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { tool } from '../../../../tools/install.ts'
+import { toScopes } from '../../src/api-keys/api-key.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { type BrowserContext, launch, type Page } from './browser.ts'
@@ -108,7 +109,7 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
       user.id,
       {
         name,
-        scopes,
+        scopes: toScopes(scopes),
         appId: 'service-sdk',
         allowedNetworks: [],
         expiresAt: expiresIn && services.clock.now() + expiresIn,

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { API_KEY_PATTERN } from '@keyway/sdk/protocol'
-import { generateKey, statusOf } from '../../src/api-keys/api-key.ts'
+import {
+  generateKey,
+  type KeyUse,
+  type OwnedApiKey,
+  refusalOf,
+  statusOf,
+  toScopes,
+} from '../../src/api-keys/api-key.ts'
+import { aKey, NOW } from '../contract/fixtures.ts'
 
 test('KEY-04: every character of a key is drawn alike from the 62, and no two keys are the same', () => {
   const keys = Array.from({ length: 5000 }, generateKey)
@@ -28,4 +36,24 @@ test('revoked outranks expired, and a key has expired from the millisecond of it
   assert.equal(statusOf({ revokedAt: null, expiresAt: 11 }, 10), 'active')
   assert.equal(statusOf({ revokedAt: null, expiresAt: 10 }, 10), 'expired')
   assert.equal(statusOf({ revokedAt: 5, expiresAt: 10 }, 10), 'revoked')
+})
+
+test('one rule says whether a key may be used: of several reasons the strongest, each at its edge', () => {
+  const use: KeyUse = { now: NOW, address: '192.0.2.1', scope: 'agent:connect' }
+  const key: OwnedApiKey = { ...aKey('owner', { expiresAt: NOW + 1 }), ownerStatus: 'active' }
+  assert.equal(refusalOf(key, use), null)
+  // Each line adds a stronger reason to all those before it.
+  const weakest = { ...key, scopes: toScopes(['agents:send']) }
+  assert.equal(refusalOf(weakest, use), 'scope')
+  const elsewhere = { ...weakest, allowedNetworks: ['10.0.0.0/8'] }
+  assert.equal(refusalOf(elsewhere, use), 'network')
+  const suspended: OwnedApiKey = { ...elsewhere, ownerStatus: 'suspended' }
+  assert.equal(refusalOf(suspended, use), 'suspended')
+  const expired = { ...suspended, expiresAt: NOW }
+  assert.equal(refusalOf(expired, use), 'expired')
+  assert.equal(refusalOf({ ...expired, revokedAt: NOW }, use), 'revoked')
+  assert.equal(refusalOf({ ...expired, ownerStatus: 'deleted' }, use), 'revoked')
+  // Introspection asks for no client and no scope.
+  assert.equal(refusalOf(elsewhere, { now: NOW }), null)
+  assert.equal(refusalOf({ ...key, scopes: null, allowedNetworks: [] }, use), null)
 })

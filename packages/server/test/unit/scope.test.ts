@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { scopeProblem } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
-import { allows } from '../../src/api-keys/api-key.ts'
+import { allows, toScopes } from '../../src/api-keys/api-key.ts'
 
 test('a key without scopes allows everything, one with scopes exactly those', () => {
-  assert.ok(allows({ scopes: [] }, 'agent:connect'))
-  assert.ok(allows({ scopes: ['agent:connect'] }, 'agent:connect'))
-  assert.ok(!allows({ scopes: ['agent:connect'] }, 'agents:send'))
-  assert.ok(!allows({ scopes: ['agent:connectx', 'agent'] }, 'agent:connect'))
+  assert.equal(toScopes([]), null)
+  assert.ok(allows(null, 'agent:connect'))
+  assert.ok(allows(toScopes(['agent:connect']), 'agent:connect'))
+  assert.ok(!allows(['agent:connect'], 'agents:send'))
+  assert.ok(!allows(['agent:connectx', 'agent'], 'agent:connect'))
 })
 
 test('known scopes and the operator’s own are accepted', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { toScopes } from '../../src/api-keys/api-key.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { axeSource, type Browser, type Page, sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
@@ -29,11 +30,11 @@ async function openPages(
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
-  const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: [], name: 'robot', expiresAt: null }
+  const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
   const live = await services.apiKeys.create(user.id, wanted, caller)
   const dead = await services.apiKeys.create(
     user.id,
-    { ...wanted, name: null, scopes: ['agents:read'] },
+    { ...wanted, name: null, scopes: toScopes(['agents:read']) },
     caller,
   )
   await services.apiKeys.rotate(user.id, live.apiKey.id, 3600, caller)

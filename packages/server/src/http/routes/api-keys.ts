@@ -1,6 +1,6 @@
 import { type ApiKeyObject, MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { type ApiKey, MAX_ALLOWED_NETWORKS, statusOf } from '../../api-keys/api-key.ts'
+import { type ApiKey, MAX_ALLOWED_NETWORKS, statusOf, toScopes } from '../../api-keys/api-key.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
@@ -103,7 +103,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       async handle({ principal, body, caller }) {
         const wanted = {
           name: nameOrNone(body.name) ?? null,
-          scopes: body.scopes ?? [],
+          scopes: toScopes(body.scopes ?? []),
           expiresAt: inFuture(body.expires_at, clock.now()),
           appId: body.app_id ?? DEFAULT_KEY_APP_ID,
           allowedNetworks: body.allowed_networks ?? [],
@@ -221,8 +221,8 @@ function apiKeyObject(key: ApiKey, now: Instant): ApiKeyObject {
     key_prefix: key.keyPrefix,
     name: key.name,
     app_id: key.appId,
-    scopes: key.scopes,
-    unrestricted: key.scopes.length === 0,
+    scopes: [...(key.scopes ?? [])],
+    unrestricted: key.scopes === null,
     allowed_networks: key.allowedNetworks,
     status: statusOf(key, now),
     created_at: toRfc3339(key.createdAt),
