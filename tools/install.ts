@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, rm, stat } from 'node:fs/promises'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { MUST_HAVE_ALL } from '../packages/server/test/support/missing-servers.ts'
+import { installOnce, intoPlace, isInstalled, run, withLock } from './npm-folder.ts'
 
 /** What a test may ask for; `npm ci` of this folder brings all of it. */
 export type Tool = 'attw' | 'axe-core' | 'biome' | 'bun' | 'chromium' | 'playwright-core' | 'publint'
@@ -14,8 +12,8 @@ interface TestContext {
 
 const FOLDER = import.meta.dirname
 const MODULES = join(FOLDER, 'node_modules')
-const LOCK = join(FOLDER, 'node_modules.lock')
-const INSTALL_TIMEOUT_MS = 240_000
+/** Inside of node_modules, so that a new install unpacks it anew. */
+const UNPACKED = 'node_modules/.chromium'
 
 /**
  * The path of a tool, installed first when it is missing. Where it cannot be had the test is skipped by name, or
@@ -39,12 +37,16 @@ export async function need(name: Tool): Promise<string> {
 }
 
 async function findOrInstall(name: Tool): Promise<string | undefined> {
-  if (!find(name)) await install()
+  const found = find(name)
+  if (found) return found
+  await installOnce(FOLDER)
+  if (name === 'chromium' && hasPackedBrowser()) await unpackBrowser()
   return find(name)
 }
 
 function find(name: Tool): string | undefined {
   if (name === 'chromium') return browser()
+  if (!isInstalled(FOLDER)) return undefined
   if (name === 'bun') return bun()
   if (name === 'axe-core' || name === 'playwright-core') return existing(join(MODULES, name))
   return existing(join(MODULES, '.bin', name))
@@ -60,13 +62,29 @@ function bun(): string | undefined {
 
 /** A Chromium without any window takes a third of the processor time of a whole one that hides its windows. */
 function browser(): string | undefined {
-  return onPath('chromium-headless-shell') ?? packed() ?? onPath('chromium') ?? onPath('google-chrome')
+  const shell = onPath('chromium-headless-shell')
+  if (shell) return shell
+  if (hasPackedBrowser()) return existing(join(FOLDER, UNPACKED, 'chromium'))
+  return onPath('chromium') ?? onPath('google-chrome')
 }
 
-/** A headless shell for Linux that comes as an npm package; unpacked by the test that starts it. */
-function packed(): string | undefined {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
-  return existing(join(MODULES, '@sparticuz/chromium/package.json')) && '@sparticuz/chromium'
+/** A headless shell for Linux that comes as an npm package. */
+function hasPackedBrowser(): boolean {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return false
+  return isInstalled(FOLDER) && existsSync(join(MODULES, '@sparticuz/chromium/package.json'))
+}
+
+/** The package unpacks into the folder for temporary files and takes a half unpacked browser there for a whole one. */
+async function unpackBrowser(): Promise<void> {
+  const unpack = "import('@sparticuz/chromium').then(({ default: packed }) => packed.executablePath())"
+  await withLock(FOLDER, async () => {
+    if (browser()) return
+    await intoPlace(FOLDER, UNPACKED, async staging => {
+      const into = join(staging, '.chromium')
+      mkdirSync(into)
+      return run(process.execPath, ['-e', unpack], FOLDER, { TMPDIR: into })
+    })
+  })
 }
 
 function onPath(command: string): string | undefined {
@@ -78,50 +96,4 @@ function existing(path: string): string | undefined {
   return existsSync(path) ? path : undefined
 }
 
-/** Test files run beside each other and would unpack into the same folder; whoever waited finds it done. */
-async function install(): Promise<void> {
-  await alone(async first => {
-    if (first) await npmCi()
-  })
-}
-
-/** No other process does the same at the same time. `first` is false when one did just before. */
-export async function alone<Result>(work: (first: boolean) => Promise<Result>): Promise<Result> {
-  const first = await lock()
-  try {
-    return await work(first)
-  } finally {
-    await rm(LOCK, { recursive: true, force: true })
-  }
-}
-
-/** Takes the lock; false when another process had it before and so has installed meanwhile. */
-async function lock(): Promise<boolean> {
-  for (let waited = false; ; waited = true) {
-    try {
-      await mkdir(LOCK)
-      return !waited
-    } catch {
-      const age = await stat(LOCK).then(
-        ({ mtimeMs }) => performance.timeOrigin + performance.now() - mtimeMs,
-        () => 0,
-      )
-      if (age > INSTALL_TIMEOUT_MS) await rm(LOCK, { recursive: true, force: true })
-      await pause(250)
-    }
-  }
-}
-
-function npmCi(): Promise<void> {
-  const child = spawn('npm', ['ci', '--ignore-scripts', '--silent'], {
-    cwd: FOLDER,
-    stdio: 'ignore',
-    timeout: INSTALL_TIMEOUT_MS,
-  })
-  return new Promise(resolve => {
-    child.once('error', () => resolve()) // no npm: the caller finds that nothing is there
-    child.once('exit', () => resolve())
-  })
-}
-
-if (import.meta.main) await install()
+if (import.meta.main) await installOnce(FOLDER)

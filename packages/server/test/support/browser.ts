@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { after, type TestContext } from 'node:test'
-import { alone, tool } from '../../../../tools/install.ts'
+import { tool } from '../../../../tools/install.ts'
 
 /**
  * What these tests use of playwright-core, whose types are not there until a test needs them: it is installed on
@@ -130,16 +130,10 @@ export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined
   }
 }
 
-/** @param chromium the path of a program, or the package that has one */
+/** @param chromium the path of the program */
 export async function launch(chromium: string): Promise<Browser> {
   const { chromium: engine } = requireTool('playwright-core')
-  if (chromium !== '@sparticuz/chromium') {
-    return engine.launch({ executablePath: chromium, args: FLAGS })
-  }
-  const { default: packed } = requireTool(chromium)
-  // It unpacks itself where it finds nothing, and takes what another process has half unpacked for the whole.
-  const executablePath = await alone(() => packed.executablePath())
-  return engine.launch({ executablePath, args: FLAGS })
+  return engine.launch({ executablePath: chromium, args: FLAGS })
 }
 
 /** The source of axe-core, to be run inside a page; undefined where the test was skipped. */

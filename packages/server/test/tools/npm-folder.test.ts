@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, type TestContext, test } from 'node:test'
+
+const NPM_FOLDER = join(import.meta.dirname, '../../../../tools/npm-folder.ts')
+/** Long enough that unpacking takes a while, so that a process could meet half of it. */
+const PADDING = `# ${randomBytes(6_000_000).toString('base64')}\n`
+/** Prints its last line only when it is whole, and cannot be started while it is open for writing. */
+const PROGRAM = `#!/bin/sh\n${PADDING}echo whole\n`
+
+/** What each process does: it installs as a test does and runs the program at once. */
+const CLIENT = `
+  import { spawnSync } from 'node:child_process'
+  import { installOnce } from ${JSON.stringify(NPM_FOLDER)}
+  const there = await installOnce('.')
+  const ran = there && spawnSync('./node_modules/program/program', { encoding: 'utf8' })
+  console.log(there ? ran.error?.code ?? ran.stdout.trim() : 'nothing')
+`
+/** Runs the program as soon as the packages seem to be there, and waits for no lock. */
+const WATCHER = `
+  import { spawnSync } from 'node:child_process'
+  import { isInstalled } from ${JSON.stringify(NPM_FOLDER)}
+  while (!isInstalled('.')) await new Promise(done => setTimeout(done, 1))
+  const ran = spawnSync('./node_modules/program/program', { encoding: 'utf8' })
+  console.log(ran.error?.code ?? ran.stdout.trim())
+`
+
+describe('packages that several processes need at once', { timeout: 120_000 }, () => {
+  test('are installed by one of twelve, and each runs a whole program', async t => {
+    const { folder, downloads } = await npmFolder(t, (tarball, response) => response.end(tarball))
+    const programs = [...Array(10).fill(CLIENT), WATCHER, WATCHER]
+    const said = await Promise.all(programs.map(program => output(start(t, folder, program))))
+    assert.deepEqual(said, Array(12).fill('whole'))
+    assert.equal(downloads(), 1)
+  })
+
+  test('are installed by another when the one that installs is killed', async t => {
+    const killed = Promise.withResolvers<void>()
+    const asked = Promise.withResolvers<void>()
+    const { folder } = await npmFolder(t, (tarball, response) => {
+      asked.resolve()
+      void killed.promise.then(() => response.end(tarball))
+    })
+    const holder = start(t, folder, CLIENT)
+    await asked.promise
+    const waiting = [1, 2, 3].map(() => start(t, folder, CLIENT))
+    holder.kill('SIGKILL')
+    await once(holder, 'exit')
+    killed.resolve() // the npm of the killed process goes on, beside the one of its successor
+    assert.deepEqual(await Promise.all(waiting.map(output)), Array(3).fill('whole'))
+  })
+
+  test('are tried once by those that wait for an install that fails, and again by the next', async t => {
+    const waiting = Promise.withResolvers<void>()
+    const { folder, downloads } = await npmFolder(t, async (_, response) => {
+      await waiting.promise
+      response.writeHead(404).end()
+    })
+    const first = start(t, folder, CLIENT)
+    const others = [1, 2, 3].map(() => start(t, folder, `console.error('started')\n${CLIENT}`))
+    await Promise.all(others.map(child => once(child.stderr!, 'data')))
+    waiting.resolve()
+    assert.deepEqual(await Promise.all([first, ...others].map(output)), Array(4).fill('nothing'))
+    const tries = downloads()
+    assert.equal(await output(start(t, folder, CLIENT)), 'nothing')
+    assert.equal(downloads(), tries * 2)
+  })
+
+  test('leave no staging folder behind', async t => {
+    const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
+    mkdirSync(join(folder, '.installing-killed'))
+    mkdirSync(join(folder, 'node_modules')) // incomplete: npm was killed in it
+    assert.equal(await output(start(t, folder, CLIENT)), 'whole')
+    assert.deepEqual(
+      readdirSync(folder).filter(name => name.startsWith('.installing')),
+      [],
+    )
+  })
+})
+
+/** A folder whose lock file names one package, with the program, which a server of this test hands out. */
+async function npmFolder(t: TestContext, answer: (tarball: Buffer, response: ServerResponse) => unknown) {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-npm-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const tarball = packProgram(join(folder, 'pack'))
+  let count = 0
+  const server = createServer((_, response) => {
+    count++
+    answer(tarball, response)
+  }).listen(0, '127.0.0.1')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  await once(server, 'listening')
+  const resolved = `http://127.0.0.1:${(server.address() as AddressInfo).port}/program.tgz`
+  const root = { name: 'root', version: '0.0.0', dependencies: { program: resolved } }
+  const packages = { '': root, 'node_modules/program': { version: '1.0.0', resolved } }
+  const lock = { name: 'root', version: '0.0.0', lockfileVersion: 3, requires: true, packages }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(root))
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
+  writeFileSync(join(folder, '.npmrc'), `cache=${join(folder, 'cache')}\nfund=false\naudit=false\n`)
+  return { folder, downloads: () => count }
+}
+
+function packProgram(at: string): Buffer {
+  mkdirSync(join(at, 'package'), { recursive: true })
+  writeFileSync(join(at, 'package/package.json'), JSON.stringify({ name: 'program', version: '1.0.0' }))
+  writeFileSync(join(at, 'package/program'), PROGRAM)
+  chmodSync(join(at, 'package/program'), 0o755)
+  execFileSync('tar', ['czf', 'program.tgz', 'package'], { cwd: at })
+  return readFileSync(join(at, 'program.tgz'))
+}
+
+function start(t: TestContext, folder: string, program: string): ChildProcess {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { cwd: folder })
+  t.after(() => child.kill('SIGKILL'))
+  return child
+}
+
+async function output(child: ChildProcess): Promise<string> {
+  return (await text(child.stdout!)).trim()
+}

@@ -1,0 +1,82 @@
+/**
+ * `npm run test:clones -- --count 20 --busy 5`: whether README's first commands work the first time. Each round clones
+ * this repository's HEAD, runs `npm ci && npm test` in the clone and removes it; the last rounds, `--busy` of them,
+ * run beside three processes that never wait. Prints a table; status 1 when a round failed, whose log is kept.
+ */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+const ROOT = join(import.meta.dirname, '..')
+const BUSY_LOOPS = 3
+
+interface Round {
+  round: number
+  beside: string
+  'npm ci': string
+  'npm test': string
+  tests: string
+  result: string
+}
+
+const { values } = parseArgs({
+  options: { count: { type: 'string', default: '3' }, busy: { type: 'string', default: '1' } },
+})
+const count = Number(values.count)
+const rounds: Round[] = []
+for (let round = 1; round <= count; round++) {
+  rounds.push(await tryClone(round, round > count - Number(values.busy)))
+  console.table(rounds.slice(-1))
+}
+console.table(rounds)
+process.exitCode = rounds.every(({ result }) => result === 'green') ? 0 : 1
+
+async function tryClone(round: number, isBusy: boolean): Promise<Round> {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-clone-'))
+  const clone = join(folder, 'keyway')
+  const log = join(folder, 'output.log')
+  const loops = isBusy ? Array.from({ length: BUSY_LOOPS }, startBusyLoop) : []
+  try {
+    const cloned = spawnSync('git', ['clone', '--quiet', ROOT, clone])
+    if (cloned.status !== 0) throw new Error(`git clone: ${cloned.stderr}`)
+    const install = await run('ci', clone, log)
+    const tests = install.ok ? await run('test', clone, log) : { ok: false, seconds: '-' }
+    const ok = install.ok && tests.ok
+    const summary = summaryOf(log)
+    rmSync(ok ? folder : clone, { recursive: true, force: true, maxRetries: 3 })
+    return {
+      round,
+      beside: isBusy ? `${BUSY_LOOPS} busy loops` : '-',
+      'npm ci': install.seconds,
+      'npm test': tests.seconds,
+      tests: summary,
+      result: ok ? 'green' : `FAILED, see ${log}`,
+    }
+  } finally {
+    for (const loop of loops) loop.kill('SIGKILL')
+  }
+}
+
+async function run(command: string, cwd: string, log: string): Promise<{ ok: boolean; seconds: string }> {
+  const started = performance.now()
+  const output = createWriteStream(log, { flags: 'a' })
+  await once(output, 'open')
+  const child = spawn('npm', [command], { cwd, stdio: ['ignore', output, output] })
+  const [status] = await once(child, 'exit')
+  output.close()
+  return { ok: status === 0, seconds: `${Math.round((performance.now() - started) / 1000)} s` }
+}
+
+/** "1234 pass, 0 fail, 2 skipped", from the closing lines of the test runner. */
+function summaryOf(log: string): string {
+  const text = readFileSync(log, 'utf8')
+  const figure = (name: string) => [...text.matchAll(new RegExp(`^ℹ ${name} (\\d+)$`, 'gm'))].at(-1)?.[1]
+  return ['pass', 'fail', 'cancelled', 'skipped'].map(name => `${figure(name) ?? '?'} ${name}`).join(', ')
+}
+
+function startBusyLoop(): ChildProcess {
+  return spawn(process.execPath, ['--eval', 'for (;;);'], { stdio: 'ignore' })
+}
