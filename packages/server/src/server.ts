@@ -1,13 +1,9 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
-import { USE_FLUSH_INTERVAL } from './api-keys/last-used.ts'
 import { createCharges } from './billing/charges.ts'
-import { MINUTE } from './clock.ts'
 import type { Config } from './config.ts'
 import { createRevocations } from './endings/revocation-feed.ts'
-import { checkHealth } from './health.ts'
-import { createHousekeeping } from './housekeeping.ts'
 import { createApp } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
@@ -23,7 +19,8 @@ import { createMailHooks } from './mail/hooks/mail-hooks.ts'
 import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
-import { createClockSync } from './operations/clock-sync.ts'
+import { checkHealth } from './operations/health.ts'
+import { createTimers } from './operations/timers.ts'
 import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
@@ -32,12 +29,7 @@ import { createPages } from './web/pages.ts'
 
 export { VERSION }
 
-/** Mail that a node held when it died goes on this soon after it counts as dead. */
-const RELEASE_MAIL_EVERY = 3_000
 const MAX_DEAD_NODES = 1000
-/** Warnings are counted in days; this is how late one may be. */
-const WARN_OF_EXPIRY_EVERY = 10 * MINUTE
-
 export interface RunningServer extends AsyncDisposable {
   readonly url: string
   readonly port: number
@@ -87,7 +79,9 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   await listen(httpServer, config)
   await services.storage.store.outbox.releaseAbandoned(services.clock.now() - NODE_TIMEOUT_MS)
   dispatcher.start()
-  const stopTimers = startTimers(services)
+  const timers = createTimers({ ...services, clockReference: services.storage.engine.clockReference })
+  timers.start()
+  services.signingKeys.start()
 
   const held = stack.move()
   let closed: Promise<void> | undefined
@@ -98,7 +92,8 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   return { url: config.publicUrl, port: config.port, services, hub, close, [Symbol.asyncDispose]: close }
 
   async function shutDown(): Promise<void> {
-    stopTimers()
+    timers.stop()
+    services.signingKeys.stop()
     stopping.abort()
     const drained = once(httpServer, 'close')
     httpServer.close()
@@ -204,41 +199,5 @@ function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
     },
     database: () => storage.engine.load?.() ?? null,
     clockSkewSeconds: () => clock.skew / 1000,
-  }
-}
-
-function startTimers(services: Services): () => void {
-  const { apiKeys, clock, storage, log } = services
-  const warn = (what: string) => (error: unknown) => log.warn({ error: String(error) }, what)
-  const uses = setInterval(
-    () => apiKeys.flushUses().catch(warn('last uses were not stored')),
-    USE_FLUSH_INTERVAL,
-  )
-  const warnOfExpiry = () =>
-    void apiKeys.warnOfExpiry().catch(warn('owners of keys that expire soon could not be told yet'))
-  warnOfExpiry()
-  const expiry = setInterval(warnOfExpiry, WARN_OF_EXPIRY_EVERY)
-  const mail = setInterval(
-    () =>
-      storage.store.outbox
-        .releaseAbandoned(clock.now() - NODE_TIMEOUT_MS)
-        .catch(warn('mail of dead nodes was not freed')),
-    RELEASE_MAIL_EVERY,
-  )
-  const stops = [
-    services.signingKeys.start(),
-    createHousekeeping({ store: storage.store, clock, log }).start(),
-    () => clearInterval(uses),
-    () => clearInterval(mail),
-    () => clearInterval(expiry),
-    createClockSync({
-      clock,
-      reference: storage.engine.clockReference,
-      readClock: storage.readClock,
-      log,
-    }).start(),
-  ]
-  return () => {
-    for (const stop of stops) stop()
   }
 }

@@ -1,5 +1,10 @@
 import { JournalDamaged, journalFiles } from '../backup/journal-reader.ts'
-import { type LeftOut, REPLAY_KINDS, type ReplayReport, replayJournal } from '../failover-replay.ts'
+import {
+  type LeftOut,
+  REPLAY_KINDS,
+  type ReplayReport,
+  replayJournal,
+} from '../operations/failover-replay.ts'
 import { tellNowAndThen } from './backup-services.ts'
 import { type Command, type CommandContext, CommandFailed, table } from './command.ts'
 import { EXIT_FAILED } from './exit-status.ts'

@@ -1,4 +1,4 @@
-import { resealAll } from '../reseal.ts'
+import { resealAll } from '../operations/reseal.ts'
 import { createSealedStore } from '../storage/reseal.ts'
 import type { Command } from './command.ts'
 import { EXIT_FAILED } from './exit-status.ts'

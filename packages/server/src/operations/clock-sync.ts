@@ -8,19 +8,12 @@ import {
 } from '../clock.ts'
 import type { Log } from '../log.ts'
 
-/**
- * The system's clock costs a read of this process to compare with, and a suspension is noticed no sooner; the
- * database's costs three round trips.
- */
-const INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
 /** A reference that is stepped again and again is logged no more often. */
 const LOG_INTERVAL = MINUTE
 
 export interface ClockSync {
-  /** One comparison now. Never rejects. */
+  /** Compares the clocks once. @throws KeywayError `unavailable` where the reference cannot be read */
   run(): Promise<void>
-  /** Compares at an interval until the returned function is called. */
-  start(): () => void
 }
 
 /** Keeps the service's clock on its reference, and logs each step of the reference once. */
@@ -35,36 +28,23 @@ export function createClockSync({
   readClock(): Promise<Instant>
   log: Log
 }): ClockSync {
-  let reported = 0
+  let previous = 0
+  let isUnreported = false
   let mayLogAt = 0
 
-  return {
-    run,
-    start() {
-      const timer = setInterval(run, INTERVALS[reference])
-      return () => clearInterval(timer)
-    },
-  }
+  return { run }
 
   async function run(): Promise<void> {
-    try {
-      await clock.synchronize(readClock)
-    } catch (error) {
-      if (mayLog()) log.warn({ error: String(error) }, 'the database clock could not be read')
-      return
-    }
+    await clock.synchronize(readClock)
     const { behind } = clock
-    if (Math.abs(behind - reported) < STEP_THRESHOLD || !mayLog()) return
-    if (Math.abs(behind) >= STEP_THRESHOLD)
-      log.warn({ step_ms: behind }, clockProblem(behind, reference) ?? '')
-    reported = behind
-  }
-
-  function mayLog(): boolean {
     const now = clock.now()
-    if (now < mayLogAt) return false
+    if (Math.abs(behind - previous) >= STEP_THRESHOLD) isUnreported = true
+    previous = behind
+    if (!isUnreported || now < mayLogAt) return
+    isUnreported = false
     mayLogAt = now + LOG_INTERVAL
-    return true
+    const problem = clockProblem(behind, reference)
+    if (problem) log.warn({ step_ms: behind }, problem)
   }
 }
 

@@ -28,8 +28,9 @@ export interface SigningKeys {
   load(): Promise<void>
   /** Reads the stored keys anew: on `signing_keys.changed`, and at an interval in case that was lost. */
   reload(): Promise<void>
-  /** Follows the events and the timer until the returned function is called. */
-  start(): () => void
+  /** Follows the events, and a timer in case one was lost. */
+  start(): void
+  stop(): void
   /** Cheap and synchronous: the hot path asks it for every token. */
   current(): OpenedSigningKey
   /** A published key by `kid`; null for an unknown or retired one. Re-reads the store once for an unknown one. */
@@ -73,6 +74,9 @@ export function createSigningKeys(deps: {
   let keys: HeldKey[] = []
   let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
   let unknownRead: Promise<void> | null = null
+  let timer: NodeJS.Timeout | undefined
+  let unsubscribe = () => {}
+  let isFailing = false
 
   return {
     async load() {
@@ -85,16 +89,26 @@ export function createSigningKeys(deps: {
 
     start() {
       const refresh = () => {
-        reload().catch(error => log.error({ error: String(error) }, 'signing keys could not be read'))
+        reload().then(
+          () => {
+            isFailing = false
+          },
+          error => {
+            // Once an outage: the interval may be as short as half a second.
+            if (!isFailing) log.error({ error: String(error) }, 'signing keys could not be read')
+            isFailing = true
+          },
+        )
       }
-      const unsubscribe = storage.events.subscribe(event => {
+      unsubscribe = storage.events.subscribe(event => {
         if (event.type === 'signing_keys.changed') refresh()
       })
-      const timer = setInterval(refresh, reloadInterval).unref()
-      return () => {
-        unsubscribe()
-        clearInterval(timer)
-      }
+      timer = setInterval(refresh, reloadInterval).unref()
+    },
+
+    stop() {
+      unsubscribe()
+      clearInterval(timer)
     },
 
     current() {

@@ -1,5 +1,5 @@
 import { type SqlBool, sql } from 'kysely'
-import type { SealedPlace, SealedStore, SealedValue } from '../reseal.ts'
+import type { SealedPlace, SealedStore, SealedValue } from '../operations/reseal.ts'
 import { createDb, type Engine } from './engine.ts'
 
 const COLUMNS: Record<SealedPlace, { id: string; sealed: string }> = {

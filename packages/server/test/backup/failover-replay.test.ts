@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } f
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { CommandFailed } from '../../src/cli/command.ts'
-import { REPLAY_KINDS } from '../../src/failover-replay.ts'
+import { REPLAY_KINDS } from '../../src/operations/failover-replay.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'

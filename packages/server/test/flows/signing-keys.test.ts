@@ -131,8 +131,8 @@ forEachEngine(engine => {
 
   test('a running node follows the rotation that another one announces', async t => {
     const { opened, one } = await twoNodes(engine, t)
-    const stop = one.start()
-    t.after(stop)
+    one.start()
+    t.after(one.stop)
     const heard = new Promise<void>(resolve => {
       t.after(opened.storage.events.subscribe(({ type }) => type === 'signing_keys.changed' && resolve()))
     })

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { createApiKeys } from '../../src/api-keys/api-keys.ts'
 import { RESTS_AFTER } from '../../src/api-keys/key-notices.ts'
 import { DAY } from '../../src/clock.ts'
-import { createHousekeeping } from '../../src/housekeeping.ts'
+import { createHousekeeping } from '../../src/operations/housekeeping.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { caller, openServices } from '../support/services.ts'
 

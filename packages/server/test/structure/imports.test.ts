@@ -51,7 +51,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   introspection: ['agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
   backup: [],
   hub: ['api-keys/api-key.ts'],
-  storage: [...NOUNS, 'config.ts', 'reseal.ts'],
+  storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
   http: [...NOUNS, 'config.ts'],
   web: [...NOUNS, 'config.ts'],

@@ -30,7 +30,8 @@ const now = () => Math.floor(clock.now() / 1000)
 const ring: SigningKeys = {
   load: async () => {},
   reload: async () => {},
-  start: () => () => {},
+  start() {},
+  stop() {},
   current: () => ({ kid: KID, secretKey: pair.secretKey }),
   find: async kid => (kid === KID ? { kid: KID, secretKey: pair.secretKey } : null),
   jwks: () => ({ keys: [jwk] }),

@@ -1,10 +1,10 @@
-import type { EntryOf, JournalEntry } from './backup/journal-entry.ts'
-import { readJournalLines } from './backup/journal-reader.ts'
-import type { LedgerEntry } from './billing/ledger.ts'
-import type { Instant } from './clock.ts'
+import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
+import { readJournalLines } from '../backup/journal-reader.ts'
+import type { LedgerEntry } from '../billing/ledger.ts'
+import type { Instant } from '../clock.ts'
+import { recordEnd } from '../sessions/session-end.ts'
+import type { Storage, Transaction } from '../store.ts'
 import type { LeftOut, ReplayKind, Verdict } from './failover-replay.ts'
-import { recordEnd } from './sessions/session-end.ts'
-import type { Storage, Transaction } from './store.ts'
 
 export interface FactReplay {
   storage: Storage

@@ -1,7 +1,7 @@
-import type { HealthCheck } from './http/services.ts'
-import type { Hub } from './hub/hub.ts'
-import { clockProblem } from './operations/clock-sync.ts'
-import type { Services } from './services.ts'
+import type { HealthCheck } from '../http/services.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Services } from '../services.ts'
+import { clockProblem } from './clock-sync.ts'
 
 /** Mail that waits longer than this is named by /readyz. */
 const MAIL_LATE_SECONDS = 60

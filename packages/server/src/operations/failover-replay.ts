@@ -1,13 +1,13 @@
-import type { ApiKey } from './api-keys/api-key.ts'
-import { recordRevocation, tellChanged } from './api-keys/revocation.ts'
-import { tellEnd } from './api-keys/rotation.ts'
-import { digestJournal, earlier, type JournalDigest, type KeyDigest } from './backup/journal-digest.ts'
-import type { EntryOf } from './backup/journal-entry.ts'
-import type { Clock, Instant } from './clock.ts'
+import type { ApiKey } from '../api-keys/api-key.ts'
+import { recordRevocation, tellChanged } from '../api-keys/revocation.ts'
+import { tellEnd } from '../api-keys/rotation.ts'
+import { digestJournal, earlier, type JournalDigest, type KeyDigest } from '../backup/journal-digest.ts'
+import type { EntryOf } from '../backup/journal-entry.ts'
+import type { Clock, Instant } from '../clock.ts'
+import type { Storage, Transaction } from '../store.ts'
+import { suspendWithin, type Users } from '../users/users.ts'
 import { type FactReplay, replayFacts } from './failover-facts.ts'
 import { KEPT_FOR } from './housekeeping.ts'
-import type { Storage, Transaction } from './store.ts'
-import { suspendWithin, type Users } from './users/users.ts'
 
 /** What became of the things that a journal tells of. */
 export interface ReplayCount {

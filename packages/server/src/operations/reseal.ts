@@ -1,4 +1,4 @@
-import { type Purpose, SealError, type Secrets } from './secrets.ts'
+import { type Purpose, SealError, type Secrets } from '../secrets.ts'
 
 /** Where sealed values are kept. */
 export type SealedPlace = 'signing_keys' | 'sessions' | 'messages' | 'inbox' | 'instance'

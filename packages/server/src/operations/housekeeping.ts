@@ -1,10 +1,10 @@
-import { type Clock, DAY, HOUR, MINUTE } from './clock.ts'
-import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
-import type { Log } from './log.ts'
-import { INBOX_KEPT_FOR } from './mail/inbox.ts'
-import type { Store } from './store.ts'
+import { type Clock, DAY, HOUR } from '../clock.ts'
+import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
+import type { Log } from '../log.ts'
+import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
+import type { Store } from '../store.ts'
 
-/** What is kept for how long after it came to its end. The contract, section 10, promises these. */
+/** How long what has ended is kept. The contract, section 10, promises these. */
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
@@ -19,15 +19,12 @@ export const KEPT_FOR = {
 
 /** Small batches, so that no delete holds rows or the writer for long. */
 const BATCH = 500
-const INTERVAL = MINUTE
 /** A backlog is worked off over several rounds instead of in one. */
 const MAX_BATCHES_A_ROUND = 200
 
 export interface Housekeeping {
   /** One round now. Returns how many rows went. */
   run(): Promise<number>
-  /** A round a minute until the returned function is called. */
-  start(): () => void
 }
 
 export function createHousekeeping({
@@ -39,20 +36,7 @@ export function createHousekeeping({
   clock: Clock
   log: Log
 }): Housekeeping {
-  return {
-    run,
-    start() {
-      const timer = setInterval(
-        () =>
-          void run().catch(error =>
-            log.warn({ error: String(error) }, 'housekeeping failed; it tries again in a minute'),
-          ),
-        INTERVAL,
-      )
-      timer.unref()
-      return () => clearInterval(timer)
-    },
-  }
+  return { run }
 
   async function run(): Promise<number> {
     const now = clock.now()

@@ -1,0 +1,98 @@
+import { USE_FLUSH_INTERVAL } from '../api-keys/last-used.ts'
+import { type ClockReference, MINUTE, SECOND, type SynchronizedClock } from '../clock.ts'
+import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
+import type { Log } from '../log.ts'
+import type { Storage } from '../store.ts'
+import { createClockSync } from './clock-sync.ts'
+import { createHousekeeping } from './housekeeping.ts'
+
+/** Mail that a node held when it died goes on this soon after it counts as dead. */
+const RELEASE_MAIL_INTERVAL = 3 * SECOND
+/** Warnings of expiry are counted in days; this is how late one may be. */
+const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
+const HOUSEKEEPING_INTERVAL = MINUTE
+/** The system's clock is compared by a read within this process; the database's costs three round trips. */
+const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
+/** A job that keeps failing is logged no more often: with the database away all of them fail. */
+const FAILURE_LOG_INTERVAL = MINUTE
+
+interface Job {
+  interval: number
+  /** What the log says when it fails. It runs again at the next interval. */
+  failure: string
+  run(): Promise<unknown>
+}
+
+export interface Timers {
+  start(): void
+  stop(): void
+}
+
+/** What a serving node does at intervals, whoever calls it or not. */
+export function createTimers({
+  storage,
+  clock,
+  clockReference,
+  apiKeys,
+  log,
+}: {
+  storage: Storage
+  clock: SynchronizedClock
+  clockReference: ClockReference
+  apiKeys: { flushUses(): Promise<void>; warnOfExpiry(): Promise<unknown> }
+  log: Log
+}): Timers {
+  const { store } = storage
+  const clockSync = createClockSync({ clock, reference: clockReference, readClock: storage.readClock, log })
+  const housekeeping = createHousekeeping({ store, clock, log })
+  const warnOfExpiry: Job = {
+    interval: EXPIRY_WARNING_INTERVAL,
+    failure: 'owners of keys that expire soon could not be notified yet',
+    run: apiKeys.warnOfExpiry,
+  }
+  const jobs: Job[] = [
+    warnOfExpiry,
+    { interval: USE_FLUSH_INTERVAL, failure: 'last uses were not stored', run: apiKeys.flushUses },
+    {
+      interval: CLOCK_INTERVALS[clockReference],
+      failure: 'the clock of the database could not be read',
+      run: clockSync.run,
+    },
+    {
+      interval: RELEASE_MAIL_INTERVAL,
+      failure: 'mail that dead nodes had leased was not released',
+      run: () => store.outbox.releaseAbandoned(clock.now() - NODE_TIMEOUT_MS),
+    },
+    { interval: HOUSEKEEPING_INTERVAL, failure: 'housekeeping failed', run: housekeeping.run },
+  ]
+  const timers: NodeJS.Timeout[] = []
+
+  return {
+    start() {
+      for (const job of jobs) timers.push(setInterval(guarded(job, log), job.interval))
+      void guarded(warnOfExpiry, log)()
+    },
+    stop() {
+      for (const timer of timers) clearInterval(timer)
+    },
+  }
+}
+
+/** Runs the job, but never twice at once, and logs its failures within a bound. */
+function guarded({ failure, run }: Job, log: Log): () => Promise<void> {
+  let isRunning = false
+  let loggedAt = Number.NEGATIVE_INFINITY
+  return async () => {
+    if (isRunning) return
+    isRunning = true
+    try {
+      await run()
+    } catch (error) {
+      if (performance.now() - loggedAt < FAILURE_LOG_INTERVAL) return
+      loggedAt = performance.now()
+      log.warn({ error: String(error) }, failure)
+    } finally {
+      isRunning = false
+    }
+  }
+}
