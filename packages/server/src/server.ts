@@ -4,7 +4,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { createCharges } from './billing/charges.ts'
 import type { Config } from './config.ts'
 import { createRevocations } from './endings/revocation-feed.ts'
-import { createApp } from './http/app.ts'
+import { createApp, formOf, type PageBindings } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import { createHttpServer } from './http/http-server.ts'
@@ -149,6 +149,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
     stopping,
     supportEmail: config.supportEmail,
     callerOf: (_request, env) => callers.of((env as HttpBindings).incoming),
+    formOf: (_request, env) => formOf(env as PageBindings),
     isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
   })
   const app = createApp({

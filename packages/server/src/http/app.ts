@@ -3,7 +3,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import { type Context, Hono } from 'hono'
 import type { Clock } from '../clock.ts'
-import type { KeywayError } from '../errors.ts'
+import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
@@ -12,7 +12,8 @@ import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import { createAllowedMethods, methodNotAllowed } from './allowed-methods.ts'
 import { type Answer, toResponse, writeAnswer } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
-import { readJson } from './body.ts'
+import { FORM_BODY, JSON_BODY, parseJson } from './body.ts'
+import { createBodyIntake, type IntakeLimits } from './body-intake.ts'
 import type { Callers } from './caller.ts'
 import { createCors } from './cors.ts'
 import { docsPage } from './docs-page.ts'
@@ -63,6 +64,8 @@ export interface AppOptions {
   }) => void
   /** Calls worked on at once; see work-limit.ts. */
   maxWorkedOn?: number
+  /** What arriving bodies may take; see body-intake.ts. */
+  intake?: IntakeLimits
   /** What `GET /metrics` answers; without it there is no such path. */
   metrics?: { render(): Promise<{ type: string; body: string }> }
 }
@@ -73,9 +76,21 @@ type HttpContext = Context<Bindings>
 /** Labels of metrics are ours: a made-up method is not one of them. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
+/** What the pages know of a request beside its Request object. */
+export interface PageBindings extends HttpBindings {
+  /** The body of a form, or why it was refused; pages read no body themselves. */
+  form?: Buffer | KeywayError
+}
+
+/** The form that came with a request. @throws KeywayError as it was refused */
+export function formOf({ form }: PageBindings): Buffer {
+  if (form instanceof KeywayError) throw form
+  return form ?? Buffer.alloc(0)
+}
+
 /** Anything that answers like a Hono app. */
 export interface PagesApp {
-  fetch(request: Request, env: HttpBindings): Response | Promise<Response>
+  fetch(request: Request, env: PageBindings): Response | Promise<Response>
 }
 
 export interface HttpApp {
@@ -93,6 +108,7 @@ export interface HttpApp {
 export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
   const workLimit = createWorkLimit(options.maxWorkedOn)
+  const intake = createBodyIntake(options.intake)
   const cors = createCors(options.corsOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
@@ -127,7 +143,9 @@ export function createApp(options: AppOptions): HttpApp {
     const isPage = pages !== undefined && declared.leftToPages?.(incoming)
     const params = () => readParams(names, name => context.req.param(name))
     const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
-      isPage ? servePage(context, requestId) : handle(declared, { incoming, caller, requestId }, params),
+      isPage
+        ? servePage(context, caller, requestId)
+        : handle(declared, { incoming, caller, requestId }, params),
     )
     return answered instanceof Response ? answered : toResponse(answered, requestId, cors.headers(incoming))
   }
@@ -188,21 +206,30 @@ export function createApp(options: AppOptions): HttpApp {
     const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
     const { access } = declared
     const principal =
-      access === 'public' ? null : await working(declared, () => authenticate(access, incoming, caller))
+      access === 'public'
+        ? null
+        : await working(declared, caller, () => authenticate(access, incoming, caller))
     const params = readParams()
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
     const query = declared.query && validate(declared.query, rawQuery)
-    const body = declared.body && validate(declared.body, (await readJson(incoming)) ?? {})
-    const input = { principal, body, query, params, idempotencyKey, caller, requestId, incoming }
-    return working(declared, () => declared.handle(input))
+    const body = declared.body && validate(declared.body, (await readJson(incoming, caller)) ?? {})
+    declared.raw?.admit({ params, incoming })
+    const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
+    const input = { principal, body, bytes, query, params, idempotencyKey, caller, requestId, incoming }
+    return working(declared, caller, () => declared.handle(input))
+  }
+
+  async function readJson(incoming: IncomingMessage, { network }: Caller): Promise<unknown> {
+    return parseJson(await intake.read(incoming, network, JSON_BODY))
   }
 
   /** A busy node is alive: killing it for its load would pass the load on to the next, so probes always pass. */
   function working<Outcome>(
     { path }: Route,
+    { network }: Caller,
     work: () => Outcome | Promise<Outcome>,
   ): Outcome | Promise<Outcome> {
-    return path === '/livez' || path === '/readyz' ? work() : workLimit.during(work)
+    return path === '/livez' || path === '/readyz' ? work() : workLimit.during(network, work)
   }
 
   function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
@@ -242,7 +269,8 @@ export function createApp(options: AppOptions): HttpApp {
     try {
       if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)
       if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context, { Allow: methods })
-      if (pages && !isApiPath(context.req.path)) return await servePage(context, requestId)
+      if (pages && !isApiPath(context.req.path))
+        return await servePage(context, callers.of(context.env.incoming), requestId)
       return refuse(notFound(), requestId, 'none', context)
     } catch (thrown) {
       return refuse(toKeywayError(thrown, requestId, log), requestId, 'none', context)
@@ -255,10 +283,13 @@ export function createApp(options: AppOptions): HttpApp {
     return toResponse(empty, requestId, null)
   }
 
-  async function servePage(context: HttpContext, requestId: string): Promise<Response> {
-    const elsewhere = loopbackRedirect(context.env.incoming, publicUrl)
+  async function servePage(context: HttpContext, caller: Caller, requestId: string): Promise<Response> {
+    const { incoming } = context.env
+    const elsewhere = loopbackRedirect(incoming, publicUrl)
     if (elsewhere) return redirect(elsewhere, requestId)
-    const response = await workLimit.during(() => pages!.fetch(context.req.raw, context.env))
+    const form = incoming.method === 'POST' ? await readForm(incoming, caller) : undefined
+    const env = { ...context.env, form }
+    const response = await workLimit.during(caller.network, () => pages!.fetch(context.req.raw, env))
     // What is no page in plain text is for this place to say: whoever asks is no browser.
     const isPlain = response.headers.get('content-type')?.startsWith('text/plain') ?? false
     const isUnknown = isPlain && response.status === 404
@@ -267,6 +298,16 @@ export function createApp(options: AppOptions): HttpApp {
     if (isUnknown) return refuse(notFound(), requestId, 'none', context)
     if (!response.headers.has(REQUEST_ID_HEADER)) response.headers.set(REQUEST_ID_HEADER, requestId)
     return response
+  }
+
+  /** A refusal is for the pages to show; whoever left in the middle is shown nothing. */
+  async function readForm(incoming: IncomingMessage, { network }: Caller): Promise<Buffer | KeywayError> {
+    try {
+      return await intake.read(incoming, network, FORM_BODY)
+    } catch (error) {
+      if (incoming.destroyed || !(error instanceof KeywayError)) throw error
+      return error
+    }
   }
 
   function redirect(location: string, requestId: string): Response {

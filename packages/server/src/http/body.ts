@@ -1,22 +1,61 @@
 import type { IncomingMessage } from 'node:http'
 import { KeywayError } from '../errors.ts'
 
-/** Bytes of a request body. */
+/** Bytes of a request body, where a route says nothing else. */
 export const MAX_BODY_BYTES = 16 * 1024
 
-const JSON_TYPE = /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i
+/** What a route takes as its body. */
+export interface BodyFormat {
+  /** Matched against the one Content-Type header. */
+  mediaType: RegExp
+  /** How a body of another type is refused. */
+  wrongType: string
+  maxBytes: number
+}
 
 /**
- * The JSON value of the body, or undefined where there is none. Of members with one name the last wins, as
+ * Exactly `application/json`, exactly once. Whatever else browsers can send without a preflight (forms,
+ * text/plain) must never be read as JSON.
+ */
+export const JSON_BODY: BodyFormat = {
+  mediaType: /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i,
+  wrongType: 'Send the body as Content-Type: application/json, in UTF-8.',
+  maxBytes: MAX_BODY_BYTES,
+}
+
+/** What a browser sends for a form. */
+export const FORM_BODY: BodyFormat = {
+  mediaType: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
+  wrongType: 'Send the form as application/x-www-form-urlencoded.',
+  maxBytes: MAX_BODY_BYTES,
+}
+
+/**
+ * Refuses what can be refused before the body arrives: its type, its encoding, its announced length.
+ *
+ * @returns false where there is no body at all
+ * @throws KeywayError `unsupported_media_type`, `payload_too_large`
+ */
+export function expectBody(incoming: IncomingMessage, format: BodyFormat): boolean {
+  checkEncoding(incoming)
+  const announced = incoming.headers['content-length']
+  if (announced === undefined && incoming.headers['transfer-encoding'] === undefined) return false
+  if (announced === '0') return false
+  if (Number(announced ?? 0) > format.maxBytes) throw tooLarge(format.maxBytes)
+  checkType(incoming, format)
+  return true
+}
+
+/**
+ * The JSON value of a body, or undefined where it is empty. Of members with one name the last wins, as
  * JSON.parse has it, for whoever reads the value afterwards: it is parsed once.
  *
- * @throws KeywayError `unsupported_media_type`, `payload_too_large`, `invalid_json`
+ * @throws KeywayError `invalid_json`
  */
-export async function readJson(incoming: IncomingMessage): Promise<unknown> {
-  const bytes = await readBody(incoming)
-  if (bytes.length === 0) return undefined
+export function parseJson(body: Buffer): unknown {
+  if (body.length === 0) return undefined
   try {
-    return JSON.parse(utf8.decode(bytes))
+    return JSON.parse(utf8.decode(body))
   } catch {
     throw new KeywayError(
       'invalid_json',
@@ -28,17 +67,14 @@ export async function readJson(incoming: IncomingMessage): Promise<unknown> {
 /** A byte order mark is no JSON (RFC 8259 section 8.1), and bytes that are no UTF-8 are refused, never replaced. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/**
- * Exactly `application/json`, exactly once. Whatever else browsers can send without a preflight (forms,
- * text/plain) must never be read as JSON.
- */
-function checkType(incoming: IncomingMessage): void {
+export function tooLarge(maxBytes: number): KeywayError {
+  return new KeywayError('payload_too_large', `A request body has at most ${maxBytes} bytes.`)
+}
+
+function checkType(incoming: IncomingMessage, { mediaType, wrongType }: BodyFormat): void {
   const type = incoming.headers['content-type']
-  if (type === undefined || !JSON_TYPE.test(type) || countOf(incoming, 'content-type') !== 1) {
-    throw new KeywayError(
-      'unsupported_media_type',
-      'Send the body as Content-Type: application/json, in UTF-8.',
-    )
+  if (type === undefined || !mediaType.test(type) || countOf(incoming, 'content-type') !== 1) {
+    throw new KeywayError('unsupported_media_type', wrongType)
   }
 }
 
@@ -60,50 +96,4 @@ function checkEncoding(incoming: IncomingMessage): void {
       'Send the body as it is: no Content-Encoding is accepted.',
     )
   }
-}
-
-/**
- * The body as it came, for whoever checks a signature over it.
- *
- * @throws KeywayError `unsupported_media_type`, `payload_too_large`, `invalid_json`
- */
-export function readBytes(incoming: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  return readBody(incoming, maxBytes)
-}
-
-/** Stops at the first byte too many, whatever length was announced. */
-async function readBody(incoming: IncomingMessage, maxBytes = MAX_BODY_BYTES): Promise<Buffer> {
-  checkEncoding(incoming)
-  const announced = incoming.headers['content-length']
-  if (announced === undefined && incoming.headers['transfer-encoding'] === undefined) return EMPTY
-  if (announced === '0') return EMPTY
-  if (Number(announced ?? 0) > maxBytes) throw tooLarge(maxBytes)
-  // A form is refused before its body arrives.
-  checkType(incoming)
-  return await new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let length = 0
-    const onData = (chunk: Buffer) => {
-      length += chunk.length
-      if (length <= maxBytes) {
-        chunks.push(chunk)
-        return
-      }
-      incoming.off('data', onData).pause()
-      reject(tooLarge(maxBytes))
-    }
-    const onEnd = () => {
-      // Every request closes in the end; the others of these listeners just go with it.
-      incoming.off('close', onCut)
-      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
-    }
-    const onCut = () => reject(new KeywayError('invalid_json', 'The body ended too early.'))
-    incoming.on('data', onData).on('end', onEnd).on('error', onCut).on('close', onCut)
-  })
-}
-
-const EMPTY = Buffer.alloc(0)
-
-function tooLarge(maxBytes: number): KeywayError {
-  return new KeywayError('payload_too_large', `A request body has at most ${maxBytes} bytes.`)
 }

@@ -5,6 +5,7 @@ import type { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Answer } from './answer.ts'
 import type { Access, Principal, PrincipalOf } from './authenticate.ts'
+import type { BodyFormat } from './body.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -23,6 +24,8 @@ export interface RouteInput<A extends Access, Body, Query> {
   /** Who asks, as `access` demands. */
   principal: PrincipalOf<A>
   body: Body
+  /** The body of a route with `raw`; undefined elsewhere. */
+  bytes: Buffer | undefined
   query: Query
   /** Path parameters: ids in their stored spelling, app ids as they are. */
   params: Record<string, string>
@@ -31,6 +34,12 @@ export interface RouteInput<A extends Access, Body, Query> {
   requestId: string
   /** For content negotiation only. */
   incoming: IncomingMessage
+}
+
+export interface RawBody {
+  format: BodyFormat
+  /** Refuses what its head shows to be wrong, before the body is read. @throws KeywayError */
+  admit(request: { params: Record<string, string>; incoming: IncomingMessage }): void
 }
 
 interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.ZodType> {
@@ -44,6 +53,8 @@ interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.
   description: string
   access: A
   body?: Body
+  /** A body that the route understands by itself, for whoever checks a signature over it. */
+  raw?: RawBody
   query?: Query
   /** An example body that works, given what a signed-in person has. */
   example?: unknown

@@ -36,6 +36,8 @@ export interface HttpServices {
 }
 
 export interface MailHooks {
+  /** Whether the headers alone leave it open that the provider sent this; asked before the body is read. */
+  mayBeFrom(provider: HookProvider, header: (name: string) => string | undefined): boolean
   receive(
     provider: HookProvider,
     call: { header(name: string): string | undefined; body: Buffer },

@@ -21,13 +21,13 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account', c => renderAccount(kit, c))
   app.post('/account/name', async c => {
     const { user } = kit.requireSession(c)
-    const name = ((await kit.forms.read(c)).get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
+    const name = (kit.forms.read(c).get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
     await kit.users.rename(user.id, name ? [...name].slice(0, MAX_USER_NAME_LENGTH).join('') : null)
     return c.redirect('/account?done=saved', 303)
   })
   app.post('/account/charging/:app/:change{grant|withdraw}', async c => {
     const { user } = kit.requireSession(c)
-    await kit.forms.read(c)
+    kit.forms.read(c)
     const isGrant = c.req.param('change') === 'grant'
     const appId = c.req.param('app')
     if (!isAppId(appId)) throw notFound()

@@ -11,14 +11,14 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/agents/events', c => streamAgents(kit, c))
   app.post('/agents/:id/disconnect', async c => {
     const { user } = kit.requireSession(c)
-    await kit.forms.read(c)
+    kit.forms.read(c)
     const id = parseId(c.req.param('id'))
     const found = id && (await kit.agents.disconnect(user.id, id))
     return c.redirect(`/agents?done=${found ? 'disconnected' : 'gone'}`, 303)
   })
   app.post('/agents/:id/test', async c => {
     const { user } = kit.requireSession(c)
-    await kit.forms.read(c)
+    kit.forms.read(c)
     const sentAt = new Date(kit.clock.now()).toISOString()
     const id = parseId(c.req.param('id'))
     const delivered = id && (await kit.agents.sendTo(user.id, id, { test: true, sent_at: sentAt }))

@@ -74,7 +74,7 @@ async function change(
   work: (userId: string, id: string, form: URLSearchParams) => Promise<Response> | Response,
 ): Promise<Response> {
   const { user } = kit.requireSession(c)
-  const form = await kit.forms.read(c)
+  const form = kit.forms.read(c)
   const id = idOf(c)
   try {
     return await work(user.id, id, form)
@@ -86,7 +86,7 @@ async function change(
 
 async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
-  const form = await kit.forms.read(c)
+  const form = kit.forms.read(c)
   const wanted = readWanted(form, kit.clock.now())
   if (typeof wanted === 'string') return renderNew(kit, c, { typed: form, problem: wanted }, 400)
   const id = readOnce(kit, user.id, form.get('once') ?? '')

@@ -83,6 +83,12 @@ export interface PageServices {
 /** What the HTTP edge knows of a request; the edges never import each other, so it is handed over. */
 export interface RequestFacts {
   callerOf(request: Request, env: unknown): Caller
+  /**
+   * The body of a form. The edge reads it, before the page takes a place in its work limit.
+   *
+   * @throws KeywayError `payload_too_large`, `unsupported_media_type`
+   */
+  formOf(request: Request, env: unknown): Buffer
   /** Whether listening address, peer and Host are loopback and no proxy stands between. */
   isLocal(request: Request, env: unknown): boolean
 }

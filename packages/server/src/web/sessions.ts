@@ -17,13 +17,13 @@ export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sessions', c => renderSessions(kit, c))
   app.post('/sessions/end-others', async c => {
     const { user, session } = kit.requireSession(c)
-    await kit.forms.read(c)
+    kit.forms.read(c)
     await kit.sessions.endOthers(user.id, session.id, kit.callerOf(c.req.raw, c.env))
     return c.redirect('/sessions?done=others_ended', 303)
   })
   app.post('/sessions/:id/end', async c => {
     const { user, session } = kit.requireSession(c)
-    await kit.forms.read(c)
+    kit.forms.read(c)
     const id = parseId(c.req.param('id'))
     if (!id) throw notFound()
     await kit.sessions.end(user.id, id, kit.callerOf(c.req.raw, c.env))

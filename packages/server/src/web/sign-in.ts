@@ -28,7 +28,7 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
   app.post('/check-mail', c => redeemCode(kit, c))
   app.post('/sign-out', async c => {
-    await kit.forms.read(c)
+    kit.forms.read(c)
     const signedIn = c.get('signedIn')
     if (signedIn)
       await kit.sessions.end(signedIn.user.id, signedIn.session.id, kit.callerOf(c.req.raw, c.env))
@@ -38,7 +38,7 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
 }
 
 async function send(kit: PageKit, c: PageContext): Promise<Response> {
-  const form = await kit.forms.read(c)
+  const form = kit.forms.read(c)
   const typed = form.get('email') ?? ''
   const appId = form.get('app_id') ?? undefined
   const email = parseEmailAddress(typed)
@@ -77,7 +77,7 @@ function duration(seconds: number): string {
 }
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
-  const form = await kit.forms.read(c)
+  const form = kit.forms.read(c)
   const asked = kit.cookies.askedLinks(c).find(link => link.loginId === form.get('login_id'))
   if (!asked) return c.redirect('/sign-in', 303)
   const code = (form.get('code') ?? '').replace(/[\s-]/g, '')

@@ -52,7 +52,7 @@ function otherPerson(c: PageContext, { email }: LinkParts): string | null {
 }
 
 async function verify(kit: PageKit, c: PageContext): Promise<Response> {
-  const form = await kit.forms.read(c)
+  const form = kit.forms.read(c)
   const parts = readParts(name => form.get(name))
   if (!parts) return renderDead(kit, c, 'invalid', form.get('email') ?? '')
   const caller = kit.callerOf(c.req.raw, c.env)

@@ -17,6 +17,7 @@ export interface ServerOverrides extends ServiceOverrides {
   pages?: AppOptions['pages']
   publicUrl?: string
   maxWorkedOn?: number
+  intake?: AppOptions['intake']
 }
 
 export interface CallOptions {
@@ -56,6 +57,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,
     maxWorkedOn: overrides.maxWorkedOn,
+    intake: overrides.intake,
   })
   const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }
   const server = createHttpServer(app, { publicUrl, clock, log, timeouts })

@@ -1,7 +1,8 @@
+import type { IncomingMessage } from 'node:http'
 import { KeywayError } from '../../errors.ts'
 import type { HookProvider } from '../../outbox/suppression.ts'
 import { NO_CONTENT } from '../answer.ts'
-import { readBytes } from '../body.ts'
+import { JSON_BODY } from '../body.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -29,20 +30,36 @@ export function hookRoutes({ mailHooks }: Pick<HttpServices, 'mailHooks'>): Rout
         'payload_too_large',
         'unsupported_media_type',
       ],
-      async handle({ params, incoming }) {
-        const provider = PROVIDERS.find(each => each === params.provider)
-        if (!mailHooks || !provider) throw notFound()
-        const body = await readBytes(incoming, MAX_REPORT_BYTES)
-        const header = (name: string) => {
-          const values = incoming.headersDistinct[name]
-          return values?.length === 1 ? values[0] : undefined
-        }
-        const outcome = await mailHooks.receive(provider, { header, body })
-        if (outcome === 'forged')
-          throw new KeywayError('authentication_required', 'Nothing shows that the mail provider sent this.')
+      raw: {
+        format: { ...JSON_BODY, maxBytes: MAX_REPORT_BYTES },
+        admit({ params, incoming }) {
+          const provider = providerOf(params)
+          if (!mailHooks || !provider) throw notFound()
+          if (!mailHooks.mayBeFrom(provider, headersOf(incoming))) throw forged()
+        },
+      },
+      async handle({ params, incoming, bytes }) {
+        const call = { header: headersOf(incoming), body: bytes! }
+        const outcome = await mailHooks!.receive(providerOf(params)!, call)
+        if (outcome === 'forged') throw forged()
         if (outcome === 'unreadable') throw new KeywayError('invalid_json', 'The report is no JSON object.')
         return NO_CONTENT
       },
     }),
   ]
+}
+
+function providerOf({ provider }: Record<string, string>): HookProvider | undefined {
+  return PROVIDERS.find(each => each === provider)
+}
+
+function headersOf(incoming: IncomingMessage): (name: string) => string | undefined {
+  return name => {
+    const values = incoming.headersDistinct[name]
+    return values?.length === 1 ? values[0] : undefined
+  }
+}
+
+function forged(): KeywayError {
+  return new KeywayError('authentication_required', 'Nothing shows that the mail provider sent this.')
 }

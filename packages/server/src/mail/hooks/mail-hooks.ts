@@ -1,8 +1,8 @@
 import type { Clock } from '../../clock.ts'
 import type { HookProvider, SuppressionReason } from '../../outbox/suppression.ts'
 import type { Suppressions } from '../../outbox/suppressions.ts'
-import { readPostmark } from './postmark.ts'
-import { readResend } from './resend.ts'
+import { isFromPostmark, readPostmark } from './postmark.ts'
+import { mayBeFromResend, readResend } from './resend.ts'
 
 /** What a provider told, as far as it matters here: these addresses take no mail, or want none. */
 export interface Report {
@@ -10,9 +10,11 @@ export interface Report {
   reason: SuppressionReason
 }
 
+/** A header by its lower-case name; undefined where it is absent or was sent twice. */
+export type HookHeader = (name: string) => string | undefined
+
 export interface HookCall {
-  /** By lower-case name; undefined where absent or sent twice. */
-  header(name: string): string | undefined
+  header: HookHeader
   /** The bytes as they came: the signature covers them, not what they mean. */
   body: Buffer
 }
@@ -21,6 +23,8 @@ export interface HookCall {
 export type HookReading = Report | 'forged' | 'unreadable' | 'irrelevant'
 
 export interface MailHooks {
+  /** Whether the headers alone leave it open that the provider sent this; asked before the body is read. */
+  mayBeFrom(provider: HookProvider, header: HookHeader): boolean
   /** Heeds a call of the provider's. A known provider's unknown events are no mistake. */
   receive(provider: HookProvider, call: HookCall): Promise<'accepted' | 'forged' | 'unreadable'>
 }
@@ -36,6 +40,8 @@ export function createMailHooks({
   suppressions: Pick<Suppressions, 'record'>
 }): MailHooks {
   return {
+    mayBeFrom: (provider, header) =>
+      provider === 'resend' ? mayBeFromResend(header, clock.now()) : isFromPostmark(header, secret),
     async receive(provider, call) {
       const reading =
         provider === 'resend' ? readResend(call, secret, clock.now()) : readPostmark(call, secret)

@@ -1,5 +1,5 @@
 import { equals } from '../../secrets.ts'
-import { type HookCall, type HookReading, parseObject } from './mail-hooks.ts'
+import { type HookCall, type HookHeader, type HookReading, parseObject } from './mail-hooks.ts'
 
 /** Bounce types after which another mail would fail as well. A soft bounce, a delay or an auto-reply is none. */
 const LASTING = new Set([
@@ -15,15 +15,18 @@ const LASTING = new Set([
  * arrive as HTTP Basic. The password is the secret, the user name is free.
  */
 export function readPostmark({ header, body }: HookCall, secret: string): HookReading {
-  const [, encoded = ''] = /^basic +(\S+)$/i.exec(header('authorization') ?? '') ?? []
-  const credentials = Buffer.from(encoded, 'base64').toString()
-  const password = credentials.slice(credentials.indexOf(':') + 1)
-  if (!credentials.includes(':') || !equals(password, secret)) return 'forged'
-
+  if (!isFromPostmark(header, secret)) return 'forged'
   const event = parseObject(body)
   if (!event) return 'unreadable'
   const addresses = [event.Email].filter(address => typeof address === 'string')
   if (event.RecordType === 'SpamComplaint') return { addresses, reason: 'complaint' }
   const isLasting = LASTING.has(String(event.Type)) || event.Inactive === true
   return event.RecordType === 'Bounce' && isLasting ? { addresses, reason: 'bounce' } : 'irrelevant'
+}
+
+export function isFromPostmark(header: HookHeader, secret: string): boolean {
+  const [, encoded = ''] = /^basic +(\S+)$/i.exec(header('authorization') ?? '') ?? []
+  const credentials = Buffer.from(encoded, 'base64').toString()
+  const password = credentials.slice(credentials.indexOf(':') + 1)
+  return credentials.includes(':') && equals(password, secret)
 }

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { formOf, type PageBindings } from '../../src/http/app.ts'
+import type { Route } from '../../src/http/route.ts'
+import { createInbox } from '../../src/mail/inbox.ts'
+import { createPages } from '../../src/web/pages.ts'
+import { basic, openServer } from '../support/http.ts'
+import { openHttpServices } from '../support/http-services.ts'
+import { caller } from '../support/services.ts'
+
+const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' }
+const ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
+const PARAMS: Record<string, string> = { provider: 'resend', app_id: 'hub' }
+const WORKED_ON = 2
+
+type Server = Awaited<ReturnType<typeof openServer>>
+
+test('whoever sends a body slowly takes no place from others, on every API route that takes one', async t => {
+  const server = await openServer('sqlite', t, { maxWorkedOn: WORKED_ON, failureLimits: [] })
+  const { tokens } = await server.signIn('ada@example.com')
+  const app = basic('shop', await server.registerApp('shop'))
+  const withBody = server.app.routes.filter(route => route.body || route.raw)
+  const posts = server.app.routes.filter(({ method }) => method === 'POST')
+  assert.deepEqual(
+    posts.filter(route => !withBody.includes(route)).map(({ path }) => path),
+    [],
+    'every POST takes a body',
+  )
+  for (const route of withBody) {
+    const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, app) }
+    await assertTakesNoPlace(t, server, route.method, pathOf(route), headers)
+  }
+})
+
+test('whoever sends a form slowly takes no place from others, on every page that takes one', async t => {
+  const pages = await openPages(t)
+  const server = await openServer('sqlite', t, { maxWorkedOn: WORKED_ON, failureLimits: [], pages })
+  const forms = pages.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
+  assert.ok(forms.includes('/sign-in') && forms.length > 10, 'the pages were found')
+  for (const path of forms) {
+    const headers = { ...FORM_TYPE, 'Sec-Fetch-Site': 'same-origin' }
+    await assertTakesNoPlace(t, server, 'POST', path.replaceAll(/:\w+/g, ID), headers)
+  }
+})
+
+test('over the bound the slowest body of all is cut off, and the newcomer is served', async t => {
+  const intake = { bodies: 3, bodiesPerNetwork: 3, bytes: 1e6 }
+  const server = await openServer('sqlite', t, { intake, trustedProxies: ['127.0.0.0/8'] })
+  const senders = []
+  for (let n = 1; n <= 4; n++) senders.push(await startBody(t, server, `192.0.2.${n}`))
+  const [first, ...others] = senders
+  await closed(first!)
+  assert.deepEqual(
+    others.map(({ destroyed }) => destroyed),
+    [false, false, false],
+  )
+  assert.equal((await server.post('/auth/agent-token', EXCHANGE)).status, 401)
+})
+
+test('over the bound of its network a slow body ends another of the same network alone', async t => {
+  const intake = { bodies: 100, bodiesPerNetwork: 2, bytes: 1e6 }
+  const server = await openServer('sqlite', t, { intake, trustedProxies: ['127.0.0.0/8'] })
+  const other = await startBody(t, server, '198.51.100.1')
+  const own = []
+  for (let n = 0; n < 3; n++) own.push(await startBody(t, server, '192.0.2.1'))
+  await closed(own[0]!)
+  assert.deepEqual(
+    [other, own[1]!, own[2]!].map(({ destroyed }) => destroyed),
+    [false, false, false],
+  )
+})
+
+test('parts of bodies are held within a bound of bytes', async t => {
+  const intake = { bodies: 100, bodiesPerNetwork: 100, bytes: 40_000 }
+  const server = await openServer('sqlite', t, { intake })
+  const part = `{"api_key": "${'x'.repeat(12_000)}`
+  const senders = []
+  for (let n = 0; n < 4; n++) senders.push(await startBody(t, server, '192.0.2.1', part))
+  await closed(senders[0]!)
+  assert.equal(senders[3]!.destroyed, false)
+})
+
+test('a body that was cut off is given back, and one in a thousand chunks of a byte is read', async t => {
+  const intake = { bodies: 1, bodiesPerNetwork: 1, bytes: 1e6 }
+  const server = await openServer('sqlite', t, { intake })
+  for (let n = 0; n < 5; n++) {
+    const left = await startBody(t, server, '192.0.2.1')
+    left.resetAndDestroy()
+  }
+  const body = JSON.stringify(EXCHANGE).padEnd(1000)
+  const chunks = [...body].map(character => `1\r\n${character}\r\n`)
+  const socket = connect(server.port, '127.0.0.1')
+  t.after(() => void socket.destroy())
+  const head = `POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
+  await new Promise(resolve => socket.write(head, resolve))
+  for (const chunk of chunks.slice(0, 20)) await new Promise(resolve => socket.write(chunk, resolve))
+  const answered = once(socket, 'data')
+  socket.write(`${chunks.slice(20).join('')}0\r\nX-Trailer: y\r\n\r\n`)
+  assert.match(String((await answered)[0]), /^HTTP\/1\.1 401 .*invalid_api_key/s)
+})
+
+test('a report of a mail provider that its headers show to be forged is refused before its body is read', async t => {
+  const server = await openServer('sqlite', t)
+  for (const [provider, headers] of [
+    ['postmark', ''],
+    ['postmark', `Authorization: Basic ${Buffer.from('keyway:wrong').toString('base64')}\r\n`],
+    ['resend', ''],
+    ['resend', `svix-id: a\r\nsvix-timestamp: 1\r\nsvix-signature: v1,x\r\n`],
+  ]) {
+    const answer = await server.raw(
+      `POST /hooks/mail/${provider} HTTP/1.1\r\nHost: x\r\n${headers}Content-Type: application/json\r\nContent-Length: 200000\r\n\r\n{`,
+    )
+    assert.match(answer, /^HTTP\/1\.1 401 /, `${provider} ${headers}`)
+  }
+})
+
+/** Twenty bodies that never end, and in the middle of them a call of somebody else's. */
+async function assertTakesNoPlace(
+  t: TestContext,
+  server: Server,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+): Promise<void> {
+  const lines = Object.entries({ Host: 'x', ...headers, 'Content-Length': '50' })
+  const head = `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n{`
+  const slow = Array.from({ length: 20 }, () => connect(server.port, '127.0.0.1').on('error', () => {}))
+  t.after(() => slow.forEach(socket => void socket.destroy()))
+  const refusals: string[] = []
+  for (const socket of slow) socket.on('data', data => refusals.push(data.toString()))
+  await Promise.all(slow.map(socket => new Promise(resolve => socket.write(head, resolve))))
+  const answer = await server.post('/auth/agent-token', EXCHANGE)
+  assert.equal(answer.status, 401, `${method} ${path}`)
+  assert.deepEqual(refusals, [], `${method} ${path} waits for its body`)
+  for (const socket of slow) socket.destroy()
+}
+
+async function startBody(t: TestContext, server: Server, from: string, part = '{'): Promise<Socket> {
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {})
+  t.after(() => void socket.destroy())
+  socket.write(
+    `POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${from}\r\nContent-Type: application/json\r\nContent-Length: 15000\r\n\r\n${part}`,
+  )
+  // Answered on a connection of its own, after what was sent before it.
+  await server.get('/livez')
+  await server.get('/livez')
+  return socket
+}
+
+async function closed(socket: Socket): Promise<void> {
+  if (!socket.closed) await once(socket, 'close')
+}
+
+function pathOf({ path }: Route): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => PARAMS[name] ?? ID)
+}
+
+function credentialsFor(
+  { access, raw, idempotencyKey }: Route,
+  accessToken: string,
+  app: Record<string, string>,
+): Record<string, string> {
+  const idempotency: Record<string, string> = idempotencyKey ? { 'Idempotency-Key': 'a'.repeat(20) } : {}
+  const now = String(Math.floor(Date.now() / 1000))
+  if (raw) return { 'svix-id': 'a', 'svix-timestamp': now, 'svix-signature': 'v1,x' }
+  if (access === 'public') return idempotency
+  return { ...idempotency, ...(access === 'app' ? app : { Authorization: `Bearer ${accessToken}` }) }
+}
+
+async function openPages(t: TestContext) {
+  const services = await openHttpServices('sqlite', t, {})
+  const { hub, store, lifetimes, publicUrl } = services
+  return createPages({
+    ...services,
+    agents: hub,
+    failures: { refusal: (_network, error) => error },
+    inbox: createInbox(services),
+    lifetimes,
+    maxActiveKeys: 100,
+    productName: 'Keyway',
+    publicUrl,
+    securityEvents: store.securityEvents,
+    stopping: new AbortController().signal,
+    supportEmail: 'support@example.com',
+    callerOf: () => caller(),
+    formOf: (_request, env) => formOf(env as PageBindings),
+    isLocal: () => true,
+  } satisfies Parameters<typeof createPages>[0])
+}
