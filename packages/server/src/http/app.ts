@@ -19,6 +19,7 @@ import { createCors } from './cors.ts'
 import { docsPage } from './docs-page.ts'
 import { toKeywayError, toProblem } from './errors.ts'
 import { createFailureLimits, type FailureLimits } from './failure-limits.ts'
+import { createFairQueue, type Flow } from './fair-queue.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { loopbackRedirect } from './loopback-redirect.ts'
 import { notFound } from './not-found.ts'
@@ -73,6 +74,9 @@ export interface AppOptions {
 type Bindings = { Bindings: HttpBindings }
 type HttpContext = Context<Bindings>
 
+/** Enough of a credential to tell it from all others. */
+const MAX_FLOW_ID_LENGTH = 64
+
 /** Labels of metrics are ours: a made-up method is not one of them. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -100,6 +104,8 @@ export interface HttpApp {
    * objects, with the same steps in the same order. False: it is no such call, and nothing was touched.
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
+  /** Calls `begin` when it is this request's turn (fair-queue.ts). False: too many of its flow wait, and it never is. */
+  admit(incoming: IncomingMessage, begin: () => void): boolean
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
 }
@@ -109,6 +115,7 @@ export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
   const workLimit = createWorkLimit(options.maxWorkedOn)
   const intake = createBodyIntake(options.intake)
+  const fairQueue = createFairQueue()
   const cors = createCors(options.corsOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
@@ -135,7 +142,17 @@ export function createApp(options: AppOptions): HttpApp {
     return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
   const direct = new Map(routes.filter(isDirect).map(declared => [declared.path, declared]))
-  return { fetch: (request, env) => app.fetch(request, env), serveDirectly, routes }
+  return { fetch: (request, env) => app.fetch(request, env), serveDirectly, admit, routes }
+
+  function admit(incoming: IncomingMessage, begin: () => void): boolean {
+    return fairQueue.start(() => flowOf(incoming), begin)
+  }
+
+  function flowOf(incoming: IncomingMessage): Flow {
+    const { network } = callers.of(incoming)
+    // The end of a token is its own; its beginning is that of all.
+    return { id: incoming.headers.authorization?.slice(-MAX_FLOW_ID_LENGTH) ?? network, network }
+  }
 
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
     const { incoming } = context.env
@@ -182,6 +199,7 @@ export function createApp(options: AppOptions): HttpApp {
       const error = toKeywayError(thrown, requestId, log)
       const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
       code = refusal.code
+      fairQueue.refused(caller.network)
       requestLog.refused({ code, route: declared.operation, network: caller.network, request_id: requestId })
       answered = problemOf(refusal, requestId, challengeOf(declared))
     }
@@ -253,6 +271,7 @@ export function createApp(options: AppOptions): HttpApp {
     const startedAt = performance.now()
     const response = await answerUnrouted(context)
     const isPage = pages !== undefined && !isApiPath(context.req.path) && response.status !== 404
+    if (response.status >= 400) fairQueue.refused(callers.of(context.env.incoming).network)
     observe?.({
       method: METHODS.has(context.req.method) ? context.req.method : 'OTHER',
       route: isPage ? 'pages' : 'unknown',

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
@@ -7,9 +8,10 @@ import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
-import { toResponse } from './answer.ts'
+import { toResponse, writeAnswer } from './answer.ts'
 import type { HttpApp } from './app.ts'
 import { toKeywayError, toProblem } from './errors.ts'
+import { overloaded } from './work-limit.ts'
 
 export interface HttpTimeouts {
   /** Until the head of a request is there. */
@@ -30,10 +32,12 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
 }
 const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
+/** Requests of one connection that were sent before the answer to the first; hardly any client sends a second. */
+const MAX_PIPELINED = 64
 
 /** The listening side: strict about what it parses and impatient with slow senders. The hub adds `upgrade` to it. */
 export function createHttpServer(
-  app: Pick<HttpApp, 'fetch' | 'serveDirectly'>,
+  app: Pick<HttpApp, 'admit' | 'fetch' | 'serveDirectly'>,
   {
     publicUrl,
     clock,
@@ -62,6 +66,7 @@ export function createHttpServer(
     },
     onRequest,
   )
+  const pipeline = createPipeline()
   server.maxHeadersCount = MAX_HEADERS
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
@@ -70,6 +75,27 @@ export function createHttpServer(
   return server
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    // Without a socket of its own an answer waits for the one before: pipelined requests are begun one by one.
+    if (outgoing.socket) admit(incoming, outgoing)
+    else if (!pipeline.add(incoming.socket)) incoming.socket.destroy()
+    else
+      outgoing.once('socket', () => {
+        pipeline.remove(incoming.socket)
+        admit(incoming, outgoing)
+      })
+  }
+
+  function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const isAdmitted = app.admit(incoming, () => {
+      if (!incoming.socket.destroyed) begin(incoming, outgoing)
+    })
+    if (isAdmitted) return
+    const requestId = newRequestId(clock.now())
+    const problem = toProblem(overloaded(), { requestId, publicUrl, challenge: 'none' })
+    writeAnswer(outgoing, problem, requestId, null)
+  }
+
+  function begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
     if (!namesOneHost(incoming) || !app.serveDirectly(incoming, outgoing)) void listener(incoming, outgoing)
   }
 
@@ -120,6 +146,23 @@ export function createHttpServer(
       'Connection: close',
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  }
+}
+
+/** Counts the requests of each connection that wait for the answer before theirs. */
+function createPipeline() {
+  const waiting = new WeakMap<Socket, number>()
+  return {
+    /** False when the connection has too many: it is to be closed. */
+    add(socket: Socket): boolean {
+      const count = waiting.get(socket) ?? 0
+      if (count >= MAX_PIPELINED) return false
+      waiting.set(socket, count + 1)
+      return true
+    },
+    remove(socket: Socket): void {
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+    },
   }
 }
 

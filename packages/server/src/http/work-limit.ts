@@ -43,7 +43,7 @@ export function createWorkLimit(max: number = MAX_WORKED_ON): WorkLimit {
   }
 }
 
-function overloaded(): KeywayError {
+export function overloaded(): KeywayError {
   const detail = 'The service has more requests than it can answer in time. Try again.'
   return new KeywayError('unavailable', detail, { retryAfter: 1 })
 }

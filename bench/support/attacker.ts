@@ -1,0 +1,55 @@
+import { connect, type Socket } from 'node:net'
+import { ATTACKS, type Attack, type AttackOrder, type AttackResult } from './attacks.ts'
+
+/* The attacker, a process of its own: does one thing from the list until it is told to stop. */
+
+let stop = () => {}
+
+process.on('message', (order: AttackOrder | 'stop') => {
+  if (order === 'stop') return stop()
+  run(order).then(
+    result => process.send!(result),
+    error => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})
+process.on('disconnect', () => process.exit())
+
+async function run(order: AttackOrder): Promise<AttackResult> {
+  const answers: Record<string, number> = {}
+  const stopped = new Promise<void>(resolve => {
+    stop = resolve
+  })
+  let running = true
+  void stopped.then(() => {
+    running = false
+  })
+  const sockets = new Set<Socket>()
+  let opened = 0
+  const attack: Attack = {
+    order,
+    stopped,
+    get running() {
+      return running
+    },
+    count(what) {
+      answers[what] = (answers[what] ?? 0) + 1
+    },
+    open(address, onOpen) {
+      opened++
+      const socket = connect({ port: order.port, host: '127.0.0.1', localAddress: address, noDelay: true })
+      sockets.add(socket)
+      socket.on('connect', () => onOpen(socket))
+      socket.on('error', error => attack.count((error as NodeJS.ErrnoException).code ?? 'error'))
+      socket.on('close', () => sockets.delete(socket))
+      return socket
+    },
+  }
+  const working = ATTACKS[order.attack]!.run(attack)
+  await stopped
+  for (const socket of sockets) socket.destroy()
+  await Promise.race([working, new Promise(resolve => setTimeout(resolve, 2000))])
+  return { answers, opened }
+}

@@ -1,0 +1,467 @@
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+
+/*
+ * What one stranger may try, as a list. Each entry goes on until it is stopped. Bytes are made before they are sent,
+ * so that one core of an attacker can trouble one core of a service.
+ */
+
+export interface AttackOrder {
+  attack: string
+  port: number
+  /** Of the attacker's own free account. */
+  account: Account
+  /** Paths of every call that takes a body, from the service's own description. */
+  bodyPaths: { method: string; path: string }[]
+}
+
+export interface Account {
+  key: string
+  agentToken: string
+  accessToken: string
+  refreshToken: string
+  /** Cookies of a browser that is signed in. */
+  cookie: string
+}
+
+export interface AttackResult {
+  /** What came back, by status, close code or error. */
+  answers: Record<string, number>
+  opened: number
+}
+
+export interface Attack {
+  order: AttackOrder
+  running: boolean
+  stopped: Promise<void>
+  count(what: string): void
+  open(address: string, onOpen: (socket: Socket) => void): Socket
+}
+
+interface Flow {
+  /** What the attacker has: nothing, or a free account. */
+  needs: 'nothing' | 'account'
+  run(attack: Attack): Promise<void>
+}
+
+const FLOOD_SOCKETS = 64
+const SLOW_SOCKETS = 1000
+const NETWORKS = 1000
+/** Of an agent: what one free account may hold. */
+const AGENT_SOCKETS = 200
+
+/** The first byte of an unfragmented close frame (RFC 6455 section 5.5.1). */
+const CLOSE_FRAME = 0x88
+
+export const ATTACKS: Record<string, Flow> = {
+  'slow bodies on every call': stranger(slowBodies),
+  'slow forms of the pages': stranger(attack => slowly(attack, slowForm)),
+  'slow headers': stranger(attack => slowly(attack, () => 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: ')),
+  'sockets that say nothing': stranger(attack => slowly(attack, () => '')),
+  'sends over the limit of one address, pipelined': stranger(attack =>
+    flood(attack, { pipelined: 32, request: () => send('victim@example.com') }),
+  ),
+  'sends to many addresses': stranger(attack =>
+    flood(attack, { pipelined: 8, request: () => send(`${randomBytes(6).toString('hex')}@example.com`) }),
+  ),
+  'sends to one address from a thousand networks': stranger(attack =>
+    flood(attack, { pipelined: 4, networks: NETWORKS, request: () => send('someone@example.com') }),
+  ),
+  'wrong keys': stranger(attack =>
+    flood(attack, {
+      pipelined: 16,
+      request: () => post('/auth/agent-token', { api_key: `svc_${randomBytes(16).toString('hex')}` }),
+    }),
+  ),
+  'wrong bearers': stranger(attack =>
+    flood(attack, { pipelined: 16, request: () => get('/v1/me', 'Authorization: Bearer svc_x') }),
+  ),
+  'forged tokens': stranger(attack =>
+    flood(attack, { pipelined: 16, request: n => get('/v1/me', `Authorization: Bearer ${forgedToken(n)}`) }),
+  ),
+  'wrong links': stranger(attack =>
+    flood(attack, {
+      pipelined: 16,
+      request: () => post('/auth/verify-magic-link', { token: randomToken(), email: 'victim@example.com' }),
+    }),
+  ),
+  'wrong refresh tokens': stranger(attack =>
+    flood(attack, {
+      pipelined: 16,
+      request: () => post('/auth/refresh', { refresh_token: `svr_${randomToken()}${randomToken()}` }),
+    }),
+  ),
+  'wrong codes from a thousand networks': stranger(wrongCodes),
+  'large headers': stranger(attack =>
+    flood(attack, { pipelined: 2, request: () => get('/v1/me', `X-Large: ${'a'.repeat(15_000)}`) }),
+  ),
+  'large queries': stranger(attack =>
+    flood(attack, { pipelined: 2, request: () => get(`/v1/api-keys?cursor=${'eyJ'.repeat(5000)}`) }),
+  ),
+  'large queries at the hub': stranger(attack =>
+    flood(attack, { pipelined: 1, request: () => upgrade(`/hub?a=${'eyJ'.repeat(5000)}`) }),
+  ),
+  'many headers': stranger(attack =>
+    flood(attack, {
+      pipelined: 4,
+      request: () => get('/v1/me', ...Array.from({ length: 98 }, (_, n) => `X-${n}: ${n}`)),
+    }),
+  ),
+  'large bodies, deeply nested': stranger(attack =>
+    flood(attack, { pipelined: 2, request: () => raw('POST', '/auth/agent-token', '['.repeat(16_000)) }),
+  ),
+  'bodies over the limit': stranger(attack =>
+    flood(attack, { pipelined: 1, request: () => raw('POST', '/auth/agent-token', 'a'.repeat(40_000)) }),
+  ),
+  'malformed requests': stranger(attack =>
+    flood(attack, { pipelined: 1, request: () => 'NONSENSE\r\n\r\n' }),
+  ),
+  'aborted requests': stranger(attack => abort(attack, `${head('POST', '/auth/send-magic-link', 100)}{`)),
+  'aborted forms': stranger(attack => abort(attack, `${slowForm()}a`)),
+  'upgrades without a token': stranger(attack =>
+    flood(attack, { pipelined: 1, request: () => upgrade('/hub') }),
+  ),
+  'upgrades with forged tokens': stranger(attack =>
+    flood(attack, {
+      pipelined: 1,
+      request: n => upgrade('/hub', `Authorization: Bearer ${forgedToken(n)}`),
+    }),
+  ),
+  'forwarding headers': stranger(attack =>
+    flood(attack, { pipelined: 16, request: n => get('/v1/me', `X-Forwarded-For: 203.0.113.${n % 250}`) }),
+  ),
+  'pages and documents': stranger(attack =>
+    flood(attack, {
+      pipelined: 4,
+      request: n => get(['/sign-in', '/docs', '/openapi.json', '/sdk.tgz'][n % 4]!),
+    }),
+  ),
+  'answers that are never read': stranger(neverRead),
+  'exchanges of one key': owner(attack =>
+    flood(attack, {
+      pipelined: 16,
+      request: () => post('/auth/agent-token', { api_key: attack.order.account.key }),
+    }),
+  ),
+  'keys made and revoked': owner(manyKeys),
+  'lists of one account': owner(attack =>
+    flood(attack, {
+      pipelined: 8,
+      request: n =>
+        get(LISTS[n % LISTS.length]!, `Authorization: Bearer ${attack.order.account.accessToken}`),
+    }),
+  ),
+  'refreshes of one session': owner(attack =>
+    flood(attack, {
+      pipelined: 8,
+      request: () => post('/auth/refresh', { refresh_token: attack.order.account.refreshToken }),
+    }),
+  ),
+  'streams of the pages': owner(attack =>
+    slowly(attack, () => get('/agents/events', `Cookie: ${attack.order.account.cookie}`)),
+  ),
+  'connects and disconnects': owner(attack =>
+    flood(attack, {
+      pipelined: 1,
+      closes: true,
+      request: () => upgrade('/hub', `Authorization: Bearer ${attack.order.account.agentToken}`),
+    }),
+  ),
+  'connections up to the limit': owner(attack => agents(attack, { sockets: 1200, frame: () => null })),
+  pings: owner(attack => agents(attack, { frame: () => frame(9, '') })),
+  pongs: owner(attack => agents(attack, { frame: () => frame(10, '') })),
+  'frames that are no JSON': owner(attack => agents(attack, { frame: () => frame(1, '{') })),
+  'frames of an unknown type': owner(attack => agents(attack, { frame: () => frame(1, '{"type":"x"}') })),
+  'messages to all': owner(attack =>
+    agents(attack, {
+      frame: n => frame(1, JSON.stringify({ type: 'send', id: `${n}`, to: 'all', data: n })),
+    }),
+  ),
+  'large messages to all': owner(attack =>
+    agents(attack, {
+      sockets: 50,
+      frame: n => frame(1, JSON.stringify({ type: 'send', id: `${n}`, to: 'all', data: 'a'.repeat(60_000) })),
+    }),
+  ),
+  'renewals with forged tokens': owner(attack =>
+    agents(attack, { frame: n => frame(1, JSON.stringify({ type: 'token', token: forgedToken(n) })) }),
+  ),
+}
+
+const LISTS = ['/v1/api-keys', '/v1/agents', '/v1/sessions', '/v1/security-events', '/v1/me/ledger']
+
+function stranger(run: Flow['run']): Flow {
+  return { needs: 'nothing', run }
+}
+
+function owner(run: Flow['run']): Flow {
+  return { needs: 'account', run }
+}
+
+/** 127.66.x.y: as many networks as the attacker likes. */
+function addressOf(n: number): string {
+  return `127.66.${(n >> 7) & 127}.${1 + (n & 127)}`
+}
+
+/** A closed loop over many sockets, each with `pipelined` requests on the wire. */
+async function flood(
+  attack: Attack,
+  options: { pipelined: number; networks?: number; closes?: boolean; request(n: number): string },
+): Promise<void> {
+  const { pipelined, networks = 1, closes = false } = options
+  let made = 0
+  const loop = async (line: number) => {
+    while (attack.running) {
+      await floodSocket(attack, addressOf((line + made) % networks), pipelined, closes, () =>
+        options.request(made++),
+      )
+      // Refused by closing: at once again, but not within the same turn.
+      await wait(1)
+    }
+  }
+  await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, line) => loop(line)))
+}
+
+const STATUS = /HTTP\/1\.1 (\d{3})/g
+
+/** Until the socket is closed. Asks again as answers come; only the first bytes of each answer are looked at. */
+function floodSocket(
+  attack: Attack,
+  address: string,
+  pipelined: number,
+  closes: boolean,
+  next: () => string,
+): Promise<void> {
+  return new Promise(resolve => {
+    const socket = attack.open(address, () => {
+      let batch = ''
+      for (let n = 0; n < pipelined; n++) batch += next()
+      socket.write(batch)
+    })
+    socket.setEncoding('latin1')
+    socket.on('data', (text: unknown) => {
+      const statuses = [...(text as string).matchAll(STATUS)]
+      let batch = ''
+      for (const [, status] of statuses) {
+        attack.count(status!)
+        batch += next()
+      }
+      if (closes && statuses.length > 0) socket.destroy()
+      else if (batch && socket.writable && attack.running) socket.write(batch)
+    })
+    socket.on('close', () => resolve())
+  })
+}
+
+/** Many sockets that send a byte a second and open anew when they are cut. */
+async function slowly(attack: Attack, start: (n: number) => string): Promise<void> {
+  const loop = async (line: number) => {
+    while (attack.running) {
+      await new Promise<void>(resolve => {
+        const socket = attack.open(addressOf(line), () => {
+          socket.write(start(line))
+          const timer = setInterval(() => socket.write('a'), 1000)
+          socket.on('close', () => clearInterval(timer))
+        })
+        socket.on('data', data => attack.count(statusOf(data as Buffer)))
+        socket.on('close', () => resolve())
+      })
+      await wait(10)
+    }
+  }
+  await Promise.all(Array.from({ length: SLOW_SOCKETS }, (_, line) => loop(line)))
+}
+
+function statusOf(data: Buffer): string {
+  return /^HTTP\/1\.1 (\d{3})/.exec(data.toString('latin1', 0, 20))?.[1] ?? 'data'
+}
+
+function slowBodies(attack: Attack): Promise<void> {
+  const { bodyPaths } = attack.order
+  return slowly(attack, n => {
+    const { method, path } = bodyPaths[n % bodyPaths.length]!
+    return head(method, path, 1000, `Authorization: Bearer ${attack.order.account.accessToken}`)
+  })
+}
+
+function slowForm(): string {
+  return [
+    'POST /sign-in HTTP/1.1',
+    'Host: localhost',
+    'Content-Type: application/x-www-form-urlencoded',
+    'Sec-Fetch-Site: same-origin',
+    'Content-Length: 1000',
+    '\r\n',
+  ].join('\r\n')
+}
+
+async function abort(attack: Attack, bytes: string): Promise<void> {
+  const loop = async (line: number) => {
+    while (attack.running) {
+      await new Promise<void>(resolve => {
+        const socket = attack.open(addressOf(line), () => {
+          socket.write(bytes, () => setTimeout(() => socket.resetAndDestroy(), 5))
+        })
+        socket.on('close', () => resolve())
+      })
+    }
+  }
+  await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, line) => loop(line)))
+}
+
+/** Asks for the largest answers there are and reads none of them. */
+async function neverRead(attack: Attack): Promise<void> {
+  for (let line = 0; line < SLOW_SOCKETS && attack.running; line++) {
+    const socket = attack.open(addressOf(line), () => socket.write(get('/sdk.tgz').repeat(50)))
+    socket.pause()
+    if (line % 50 === 0) await wait(10)
+  }
+  await attack.stopped
+}
+
+/** Asks for links of addresses of its own choice, and guesses their codes. */
+async function wrongCodes(attack: Attack): Promise<void> {
+  const url = `http://127.0.0.1:${attack.order.port}`
+  const loginIds: { login_id: string; email: string }[] = []
+  for (let n = 0; n < 40; n++) {
+    const email = `target${n}@example.com`
+    const answer = await fetch(`${url}/auth/send-magic-link`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ email }),
+    })
+    if (answer.ok) loginIds.push({ ...((await answer.json()) as { login_id: string }), email })
+  }
+  await flood(attack, {
+    pipelined: 4,
+    networks: NETWORKS,
+    request: n => {
+      const { login_id, email } = loginIds[n % loginIds.length] ?? {
+        login_id: 'none',
+        email: 'a@example.com',
+      }
+      return post('/auth/verify-magic-link', { login_id, email, code: String(n).padStart(8, '0') })
+    },
+  })
+}
+
+async function manyKeys(attack: Attack): Promise<void> {
+  const url = `http://127.0.0.1:${attack.order.port}/v1/api-keys`
+  const headers = {
+    Authorization: `Bearer ${attack.order.account.accessToken}`,
+    'Content-Type': 'application/json',
+  }
+  const loop = async () => {
+    while (attack.running) {
+      const made = await fetch(url, { method: 'POST', headers, body: '{"name":"again"}' })
+      attack.count(String(made.status))
+      const { id } = (await made.json()) as { id?: string }
+      if (id) await fetch(`${url}/${id}`, { method: 'DELETE', headers }).then(answer => answer.arrayBuffer())
+    }
+  }
+  await Promise.all(Array.from({ length: 32 }, loop))
+}
+
+/** Connections of one account, each sending its frame as quickly as it is taken. */
+async function agents(
+  attack: Attack,
+  { sockets = AGENT_SOCKETS, frame }: { sockets?: number; frame(n: number): Buffer | null },
+): Promise<void> {
+  const request = upgrade('/hub', `Authorization: Bearer ${attack.order.account.agentToken}`)
+  let made = 0
+  const loop = async (line: number) => {
+    while (attack.running) {
+      await new Promise<void>(resolve => {
+        const socket = attack.open(addressOf(line % 8), () => socket.write(request))
+        let upgraded = false
+        const pump = () => {
+          while (attack.running && socket.writable) {
+            const bytes = frame(made++)
+            if (!bytes) return
+            if (!socket.write(bytes)) break
+          }
+          socket.once('drain', pump)
+        }
+        socket.on('data', chunk => {
+          const data = chunk as Buffer
+          if (!upgraded) {
+            attack.count(statusOf(data))
+            upgraded = true
+            pump()
+          }
+          if (data[0] === CLOSE_FRAME && data.length >= 4) attack.count(String(data.readUInt16BE(2)))
+        })
+        socket.on('close', () => resolve())
+      })
+      await wait(20)
+    }
+  }
+  await Promise.all(Array.from({ length: sockets }, (_, line) => loop(line)))
+}
+
+/** A masked client frame (RFC 6455 section 5.2) with a mask of zeros. */
+function frame(opcode: number, text: string): Buffer {
+  const payload = Buffer.from(text)
+  const short = payload.length < 126
+  const headBytes = Buffer.alloc(short ? 6 : 8)
+  headBytes[0] = 0x80 | opcode
+  headBytes[1] = 0x80 | (short ? payload.length : 126)
+  if (!short) headBytes.writeUInt16BE(payload.length, 2)
+  return Buffer.concat([headBytes, payload])
+}
+
+function head(method: string, path: string, length: number, ...headers: string[]): string {
+  return [
+    `${method} ${path} HTTP/1.1`,
+    'Host: localhost',
+    'Content-Type: application/json',
+    `Content-Length: ${length}`,
+    ...headers,
+    '\r\n',
+  ].join('\r\n')
+}
+
+function raw(method: string, path: string, body: string): string {
+  return head(method, path, body.length) + body
+}
+
+function post(path: string, body: unknown): string {
+  return raw('POST', path, JSON.stringify(body))
+}
+
+function send(email: string): string {
+  return post('/auth/send-magic-link', { email })
+}
+
+function get(path: string, ...headers: string[]): string {
+  return [`GET ${path} HTTP/1.1`, 'Host: localhost', ...headers, '\r\n'].join('\r\n')
+}
+
+function upgrade(path: string, ...headers: string[]): string {
+  return get(
+    path,
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    'Sec-WebSocket-Version: 13',
+    'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol: keyway.hub.v1',
+    ...headers,
+  )
+}
+
+function randomToken(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+const HEADER = Buffer.from(
+  JSON.stringify({ alg: 'EdDSA', typ: 'agent_ws', kid: '0198c9f2-0000-7000-8000-000000000000' }),
+).toString('base64url')
+
+/** In the form of ours, under a signature that is none; another one each time. */
+function forgedToken(n: number): string {
+  const claims = Buffer.from(
+    JSON.stringify({ type: 'agent_ws', iss: 'http://localhost:8080', sub: `${n}`, exp: 4e9 }),
+  ).toString('base64url')
+  return `${HEADER}.${claims}.${'A'.repeat(86)}`
+}

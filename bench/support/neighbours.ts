@@ -1,0 +1,202 @@
+import { Agent, request } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import WebSocket from 'ws'
+import {
+  type Experience,
+  KINDS,
+  type Kind,
+  type NeighboursOrder,
+  type NeighboursResult,
+  SIGN_INS_PER_SECOND,
+} from './neighbours-protocol.ts'
+import { percentile } from './statistics.ts'
+
+/*
+ * The people whom an attack must not reach: exchanges, sign-ins and messages at fixed rates, from networks of their
+ * own. An open loop: latency counts from the moment at which a request was due, so waiting is not hidden.
+ */
+
+const PER_SECOND: Record<Kind, number> = {
+  exchange: 200,
+  send: SIGN_INS_PER_SECOND,
+  verify: SIGN_INS_PER_SECOND,
+  message: 50,
+}
+/** What has not come by then is lost for the one who waits. */
+const GIVE_UP_MS = 5000
+
+interface Tally {
+  latencies: number[]
+  failures: string[]
+}
+
+process.on('message', (order: NeighboursOrder) => {
+  run(order).then(
+    result => process.send!(result),
+    error => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})
+process.on('disconnect', () => process.exit())
+
+async function run(order: NeighboursOrder): Promise<NeighboursResult> {
+  const tallies = Object.fromEntries(
+    KINDS.map(kind => [kind, { latencies: [], failures: [] }]),
+  ) as unknown as Record<Kind, Tally>
+  const http = new Agent({ keepAlive: true, maxSockets: 64 })
+  const post = (path: string, body: unknown, number: number) => call(http, order.port, path, body, number)
+  const messages = await openMessages(order)
+  const signIns = order.signIns.values()
+  const verifies = order.signIns.values()
+  const work: Record<Kind, (n: number) => Promise<void>> = {
+    exchange: n => post('/auth/agent-token', { api_key: order.keys[n % order.keys.length] }, n),
+    send: n => post('/auth/send-magic-link', { email: signIns.next().value!.email }, n),
+    verify: n => {
+      const { email, token } = verifies.next().value!
+      return post('/auth/verify-magic-link', { email, token }, n)
+    },
+    message: n => messages.exchange(n),
+  }
+  const loops = KINDS.map(kind => openLoop(PER_SECOND[kind], order.durationMs, work[kind], tallies[kind]))
+  await Promise.all(loops)
+  messages.close()
+  http.destroy()
+  return Object.fromEntries(
+    KINDS.map(kind => [kind, experience(tallies[kind])]),
+  ) as unknown as NeighboursResult
+}
+
+/** Starts `work` by the clock, whatever the answers do, and waits for all that it started. */
+async function openLoop(
+  perSecond: number,
+  durationMs: number,
+  work: (n: number) => Promise<void>,
+  tally: Tally,
+): Promise<void> {
+  const began = performance.now()
+  const count = Math.floor((durationMs / 1000) * perSecond)
+  const running: Promise<void>[] = []
+  for (let n = 0; n < count; n++) {
+    const due = began + (n * 1000) / perSecond
+    const early = due - performance.now()
+    if (early > 0) await wait(early)
+    running.push(
+      work(n).then(
+        () => void tally.latencies.push(performance.now() - due),
+        error => void tally.failures.push(String(error)),
+      ),
+    )
+  }
+  await Promise.all(running)
+}
+
+function experience({ latencies, failures }: Tally): Experience {
+  return {
+    count: latencies.length + failures.length,
+    errors: failures.length,
+    ...(failures[0] ? { error: failures[0] } : {}),
+    p50: percentile(latencies, 50),
+    p99: percentile(latencies, 99),
+  }
+}
+
+/** 127.8.x.y, so that no network limit of theirs is reached. */
+function addressOf(n: number): string {
+  return `127.8.${(n >> 7) & 127}.${1 + (n & 127)}`
+}
+
+function call(agent: Agent, port: number, path: string, body: unknown, number: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      {
+        agent,
+        host: '127.0.0.1',
+        port,
+        localAddress: addressOf(number % 64),
+        path,
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        timeout: GIVE_UP_MS,
+      },
+      answer => {
+        let text = ''
+        answer.on('data', chunk => {
+          text += chunk
+        })
+        answer.on('end', () => {
+          if (answer.statusCode === 200) resolve()
+          else reject(new Error(`${path}: ${answer.statusCode} ${text.slice(0, 300)}`))
+        })
+      },
+    )
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`${path}: no answer in ${GIVE_UP_MS} ms`)))
+    outgoing.on('error', reject)
+    outgoing.end(JSON.stringify(body))
+  })
+}
+
+async function openMessages({ port, agents }: NeighboursOrder) {
+  const from = await openAgent(port, agents.fromToken)
+  const to = await openAgent(port, agents.toToken)
+  const awaited = new Map<number, () => void>()
+  to.socket.on('message', data => {
+    const frame = JSON.parse(String(data)) as { type: string; data?: { n: number } }
+    if (frame.type !== 'message' || !frame.data) return
+    awaited.get(frame.data.n)?.()
+    awaited.delete(frame.data.n)
+  })
+  return {
+    exchange(n: number): Promise<void> {
+      return new Promise((resolve, reject) => {
+        const timer = setTimeout(
+          () => reject(new Error(`message lost (${describe(from)}, ${describe(to)})`)),
+          GIVE_UP_MS,
+        )
+        awaited.set(n, () => {
+          clearTimeout(timer)
+          resolve()
+        })
+        from.socket.send(
+          JSON.stringify({ type: 'send', id: String(n), to: to.connectionId, data: { n } }),
+          error => error && reject(error),
+        )
+      })
+    },
+    close() {
+      from.socket.close()
+      to.socket.close()
+    },
+  }
+}
+
+interface OpenAgent {
+  socket: WebSocket
+  connectionId: string
+  closed: string | null
+}
+
+function describe({ closed }: OpenAgent): string {
+  return closed ?? 'open'
+}
+
+function openAgent(port: number, token: string): Promise<OpenAgent> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/hub`, 'keyway.hub.v1', {
+      headers: { Authorization: `Bearer ${token}` },
+      localAddress: addressOf(100),
+      perMessageDeflate: false,
+    })
+    const agent: OpenAgent = { socket, connectionId: '', closed: null }
+    socket.once('message', data => {
+      agent.connectionId = (JSON.parse(String(data)) as { connection_id: string }).connection_id
+      resolve(agent)
+    })
+    socket.on('error', reject)
+    socket.on('close', code => {
+      agent.closed = `closed with ${code}`
+      reject(new Error(agent.closed))
+    })
+  })
+}

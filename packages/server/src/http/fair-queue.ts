@@ -1,0 +1,141 @@
+/** Requests that start as they arrive in one turn of the event loop: some 50 µs each, so at most about 1 ms. */
+const STARTED_ON_ARRIVAL = 16
+/** How long waiting requests are started in one turn, before what has arrived meanwhile is read. */
+const SLICE_MS = 1
+/** One in so many turns of the queue goes to a noisy network while others wait: slowed down, never shut out. */
+const NOISY_SHARE = 4
+/** Requests of one flow that may wait; a flow with more is refused, and no other. */
+export const MAX_WAITING_OF_A_FLOW = 1000
+/** All together: about 50 MB of requests that were read and not begun. */
+export const MAX_WAITING = 10_000
+/** Refusals within one period after which a network counts as noisy, until a whole period went by without so many. */
+export const NOISY_AFTER = 30
+const PERIOD_MS = 10_000
+/** Networks whose refusals are counted in one period; those that come after them go uncounted. */
+const MAX_COUNTED_NETWORKS = 50_000
+
+/** Whose request it is, for sharing one event loop. */
+export interface Flow {
+  /** The credential that was presented, checked or not, or else the network. */
+  id: string
+  network: string
+}
+
+export interface FairQueue {
+  /**
+   * Starts `work` at once while nothing waits, else when it is the flow's turn. False: too many requests of this
+   * flow wait already, and `work` will not be started.
+   *
+   * @param flowOf asked only when requests have to wait
+   */
+  start(flowOf: () => Flow, work: () => void): boolean
+  /** Counts an answer that refused a request of this network. */
+  refused(network: string): void
+}
+
+/**
+ * Fair queueing (RFC 970) of requests on one event loop: one of each flow in turn, so that a flow of a thousand
+ * requests waits behind itself and not in front of others. Flows of networks that are refused again and again yield
+ * to all others, so that a flood of wrong credentials from a thousand networks is still behind everybody else.
+ *
+ * Nothing waits while the process keeps up, and then the queue costs a comparison.
+ */
+export function createFairQueue(): FairQueue {
+  const quiet = createRoundRobin()
+  const noisy = createRoundRobin()
+  const refusals = createRefusalCounts()
+  let startedInTurn = 0
+  let isTurnScheduled = false
+  let turns = 0
+
+  return {
+    start(flowOf, work) {
+      scheduleTurn()
+      if (waiting() === 0 && startedInTurn < STARTED_ON_ARRIVAL) {
+        startedInTurn++
+        work()
+        return true
+      }
+      const { id, network } = flowOf()
+      const queue = refusals.isNoisy(network) ? noisy : quiet
+      return queue.add(id, work, waiting() >= MAX_WAITING)
+    },
+    refused: refusals.count,
+  }
+
+  function waiting(): number {
+    return quiet.waiting + noisy.waiting
+  }
+
+  function scheduleTurn(): void {
+    if (isTurnScheduled) return
+    isTurnScheduled = true
+    setImmediate(takeTurn)
+  }
+
+  function takeTurn(): void {
+    isTurnScheduled = false
+    startedInTurn = 0
+    const end = performance.now() + SLICE_MS
+    while (waiting() > 0 && performance.now() < end) next()()
+    if (waiting() > 0) scheduleTurn()
+  }
+
+  function next(): () => void {
+    const isTurnOfNoisy = ++turns % NOISY_SHARE === 0
+    const [first, second] = isTurnOfNoisy ? [noisy, quiet] : [quiet, noisy]
+    return first.waiting > 0 ? first.take() : second.take()
+  }
+}
+
+function createRoundRobin() {
+  /** In the order of their turns: the first is next. */
+  const flows = new Map<string, (() => void)[]>()
+  let waiting = 0
+  return {
+    get waiting() {
+      return waiting
+    },
+    /** False when the flow has no room; where all room is taken, only a flow of which nothing waits gets in. */
+    add(flow: string, work: () => void, isFull: boolean): boolean {
+      const ahead = flows.get(flow)
+      if (ahead && (isFull || ahead.length >= MAX_WAITING_OF_A_FLOW)) return false
+      if (ahead) ahead.push(work)
+      else flows.set(flow, [work])
+      waiting++
+      return true
+    },
+    take(): () => void {
+      const [flow, works] = flows.entries().next().value!
+      const work = works.shift()!
+      flows.delete(flow)
+      if (works.length > 0) flows.set(flow, works)
+      waiting--
+      return work
+    },
+  }
+}
+
+/** Counted in periods, this one and the one before: no timer, and memory is bounded. */
+function createRefusalCounts() {
+  let current = new Map<string, number>()
+  let previous = current
+  let startedAt = performance.now()
+  return {
+    count(network: string): void {
+      const now = performance.now()
+      if (now - startedAt >= PERIOD_MS) {
+        previous = now - startedAt < 2 * PERIOD_MS ? current : new Map()
+        current = new Map()
+        startedAt = now
+      }
+      const count = current.get(network)
+      if (count === undefined && current.size >= MAX_COUNTED_NETWORKS) return
+      current.set(network, (count ?? 0) + 1)
+    },
+    isNoisy(network: string): boolean {
+      if (performance.now() - startedAt >= 2 * PERIOD_MS) return false
+      return (current.get(network) ?? 0) >= NOISY_AFTER || (previous.get(network) ?? 0) >= NOISY_AFTER
+    },
+  }
+}
