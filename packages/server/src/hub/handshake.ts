@@ -22,8 +22,13 @@ import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
 
 const HUB_PATH = '/hub'
 const TWO_WAYS = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
-const CREDENTIAL_PARAMETERS =
-  /(?:^|[?&])(?:[a-z_-]*token|api[_-]?key|key|bearer|jwt|auth(?:orization)?)=|svc_[0-9A-Za-z]{32}|eyJ[\w-]+\.eyJ/i
+/** Characters. A longer query is answered as if it held a credential, and is not searched. */
+const MAX_SEARCHED_QUERY = 2048
+/** Parameters that carry credentials elsewhere, lower-cased; so does every name that ends in `token`. */
+const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth authorization'.split(' '))
+const API_KEY = /svc_[0-9A-Za-z]{32}/
+/** How the second part of a JWT begins: a dot, and `{"` in base64. */
+const JWT_PAYLOAD = '.eyJ'
 /** Why no credential is read from a URL, and where it belongs. */
 export const CREDENTIAL_IN_URL = `A URL is written into logs, so no credential is taken from it. ${TWO_WAYS}`
 const BEARER = /^bearer +([^\s,]+) *$/i
@@ -139,7 +144,7 @@ export function createHandshakes({
 
 /** RFC 6455 section 4.2.1, as far as it is asked before any credential is looked at. */
 function upgradeProblem(request: IncomingMessage): Refusal | null {
-  if (request.url?.split('?')[0] !== HUB_PATH) {
+  if (pathOf(request.url ?? '') !== HUB_PATH) {
     return refusal(404, 'not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
   }
   if (request.headers.upgrade?.toLowerCase() !== 'websocket' || request.method !== 'GET') {
@@ -156,10 +161,8 @@ function upgradeProblem(request: IncomingMessage): Refusal | null {
 /** The one agent token of a handshake, or why it is refused. */
 function readCredential(request: IncomingMessage): Credential | Refusal {
   const { authorization } = request.headers
-  const query = request.url?.split('?')[1] ?? ''
-  if (CREDENTIAL_PARAMETERS.test(query)) {
-    return unauthorized('invalid_token', CREDENTIAL_IN_URL)
-  }
+  const query = queryOf(request.url ?? '')
+  if (holdsCredential(query)) return unauthorized('invalid_token', CREDENTIAL_IN_URL)
   const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map(name => name.trim())
   const bearers = offered.filter(name => name.startsWith(HUB_BEARER_PREFIX))
   if (request.headers['sec-websocket-protocol'] !== undefined && !offered.includes(HUB_PROTOCOL)) {
@@ -175,6 +178,24 @@ function readCredential(request: IncomingMessage): Credential | Refusal {
     return unauthorized('authentication_required', TWO_WAYS)
   }
   return credential.token.length > MAX_TOKEN_LENGTH ? { ...credential, token: '' } : credential
+}
+
+/** Linear in the length of the query, which is bounded: anyone may send one. */
+function holdsCredential(query: string): boolean {
+  if (query.length > MAX_SEARCHED_QUERY) return true
+  const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())
+  const isNamed = names.some(name => name && (CREDENTIAL_NAMES.has(name) || name.endsWith('token')))
+  return isNamed || API_KEY.test(query) || query.includes(JWT_PAYLOAD)
+}
+
+function pathOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? url : url.slice(0, mark)
+}
+
+function queryOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark < 0 ? '' : url.slice(mark + 1)
 }
 
 interface Credential {

@@ -64,6 +64,27 @@ describe('the handshake', DEADLINE, () => {
     }
   })
 
+  test('the search for a credential in a query costs next to nothing, whatever the query is', async t => {
+    const { port } = await open('sqlite', t)
+    const queries = [
+      'eyJ'.repeat(4900),
+      'svc_'.repeat(3600),
+      '&token'.repeat(2400),
+      `&${'_-'.repeat(7000)}`,
+      'a?'.repeat(7000),
+    ]
+    const before = process.threadCpuUsage()
+    for (let round = 0; round < 40; round++) {
+      for (const query of queries) {
+        const head = `GET /hub?${query} HTTP/1.1\r\nHost: x\r\n${UPGRADE}\r\n`
+        assert.match(await raw(port, head), /^HTTP\/1\.1 401 /)
+      }
+    }
+    // Processor time, so that a busy machine changes nothing; a quadratic search took 100 ms for each query.
+    const { user, system } = process.threadCpuUsage(before)
+    assert.ok(user + system < 2_000_000, `${(user + system) / 1000} ms of processor time`)
+  })
+
   test('two credentials at once, and subprotocols without ours, are 400', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
@@ -193,6 +214,9 @@ describe('the handshake', DEADLINE, () => {
     await connect(services, url, key)
   })
 })
+
+const UPGRADE =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
 
 function raw(port: number, text: string): Promise<string> {
   return new Promise(resolve => {
