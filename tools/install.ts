@@ -4,7 +4,16 @@ import { MUST_HAVE_ALL } from '../packages/server/test/support/missing-servers.t
 import { installOnce, intoPlace, isInstalled, run, withLock } from './npm-folder.ts'
 
 /** What a test may ask for; `npm ci` of this folder brings all of it. */
-export type Tool = 'attw' | 'axe-core' | 'biome' | 'bun' | 'chromium' | 'playwright-core' | 'publint'
+export type Tool =
+  | 'acorn'
+  | 'attw'
+  | 'axe-core'
+  | 'biome'
+  | 'bun'
+  | 'chromium'
+  | 'playwright-core'
+  | 'publint'
+  | 'recheck'
 
 interface TestContext {
   skip(message: string): void
@@ -12,6 +21,8 @@ interface TestContext {
 
 const FOLDER = import.meta.dirname
 const MODULES = join(FOLDER, 'node_modules')
+/** Imported instead of run. */
+const LIBRARIES: readonly Tool[] = ['acorn', 'axe-core', 'playwright-core', 'recheck']
 /** Inside of node_modules, so that a new install unpacks it anew. */
 const UNPACKED = 'node_modules/.chromium'
 
@@ -48,7 +59,7 @@ function find(name: Tool): string | undefined {
   if (name === 'chromium') return browser()
   if (!isInstalled(FOLDER)) return undefined
   if (name === 'bun') return bun()
-  if (name === 'axe-core' || name === 'playwright-core') return existing(join(MODULES, name))
+  if (LIBRARIES.includes(name)) return existing(join(MODULES, name))
   return existing(join(MODULES, '.bin', name))
 }
 

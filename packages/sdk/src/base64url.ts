@@ -12,5 +12,8 @@ export function decodeBase64url(text: string): Uint8Array<ArrayBuffer> | undefin
 }
 
 function encodeBase64url(binary: string): string {
-  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  return btoa(binary)
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replace(/={1,2}$/, '')
 }

@@ -103,7 +103,9 @@ function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
 function isSamePlace(own: string, audience: string | null): boolean {
   const place = (text: string) => {
     const { origin, pathname } = new URL(text)
-    return origin + pathname.replace(/\/+$/, '')
+    let end = pathname.length
+    while (pathname[end - 1] === '/') end--
+    return origin + pathname.slice(0, end)
   }
   return audience !== null && place(own) === place(audience)
 }

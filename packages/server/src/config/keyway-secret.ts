@@ -7,12 +7,14 @@ import { ConfigError, Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
 const MIN_SECRET_BYTES = 32
+/** RFC 4648 section 4: at most two. */
+const PADDING = /={1,2}$/
 export const secrets: Parser<Buffer[]> = text => list(secret)(text)
 
 const secret: Parser<Buffer> = text => {
   const standard = text.replaceAll('-', '+').replaceAll('_', '/')
   const bytes = Buffer.from(standard, 'base64')
-  const isBase64 = bytes.toString('base64').replace(/=+$/, '') === standard.replace(/=+$/, '')
+  const isBase64 = bytes.toString('base64').replace(PADDING, '') === standard.replace(PADDING, '')
   if (!isBase64 || bytes.length < MIN_SECRET_BYTES)
     throw new Mistake(
       `must be base64 of at least ${MIN_SECRET_BYTES} random bytes (several: comma separated, the first seals)`,

@@ -70,8 +70,11 @@ export const address: Parser<string> = text => {
 }
 
 export const sender: Parser<Config['mailFrom']> = text => {
-  const [, name = '', inner = text] = /^(.*?)\s*<([^<>]+)>$/s.exec(text) ?? []
-  const plain = name.replace(/^"(.*)"$/, '$1').trim()
+  const [, name = '', inner = text] = /^([^<]*)<([^<>]+)>$/s.exec(text) ?? []
+  const plain = name
+    .trim()
+    .replace(/^"(.*)"$/, '$1')
+    .trim()
   if (!ADDRESS.test(inner) || /[\u0000-\u001f\u007f<>]/.test(plain))
     throw new Mistake(`must be an address with or without a name, not ${JSON.stringify(text)}`)
   return { name: plain || 'Keyway', address: inner }

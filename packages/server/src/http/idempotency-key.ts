@@ -8,12 +8,12 @@ import type { Route } from './route.ts'
  */
 export const IDEMPOTENCY_KEYS = {
   optional: {
-    pattern: '^[A-Za-z0-9_-]{16,128}$',
+    pattern: /^[A-Za-z0-9_-]{16,128}$/,
     rule: '16 to 128 random characters of A-Z a-z 0-9 _ -',
     example: 'u5d1Zp8yQm4kR0vT2xWc',
   },
   required: {
-    pattern: '^[\\x21-\\x7e]{1,255}$',
+    pattern: /^[\x21-\x7e]{1,255}$/,
     rule: '1 to 255 printable ASCII characters without spaces, new for each charge',
     example: 'order-4711',
   },
@@ -27,7 +27,7 @@ export function readIdempotencyKey(
   const values = wanted ? incoming.headersDistinct['idempotency-key'] : undefined
   if (!wanted || (values === undefined && wanted === 'optional')) return null
   const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
-  if (values?.length === 1 && new RegExp(pattern).test(values[0]!)) return values[0]!
+  if (values?.length === 1 && pattern.test(values[0]!)) return values[0]!
   const message = `must be sent once, ${rule}, for example "${example}"`
   throw invalidRequest([{ field: 'Idempotency-Key', message }])
 }

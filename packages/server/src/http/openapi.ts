@@ -112,7 +112,7 @@ function idempotencyHeader(wanted: 'optional' | 'required'): Json {
     in: 'header',
     required: wanted === 'required',
     description: `${rule[0]!.toUpperCase()}${rule.slice(1)}; the same for a repetition.`,
-    schema: { type: 'string', pattern },
+    schema: { type: 'string', pattern: pattern.source },
     example,
   }
 }

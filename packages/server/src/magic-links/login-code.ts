@@ -8,7 +8,7 @@ export const LOGIN_CODE_DIGITS = 8
 /** Codes, right or wrong, that may be tried on one link; after them only the link itself works. */
 export const MAX_CODE_TRIES = 5
 
-const LOGIN_CODE = new RegExp(`^\\d{${LOGIN_CODE_DIGITS}}$`)
+const LOGIN_CODE = /^\d{8}$/
 
 export function isLoginCode(text: string): boolean {
   return LOGIN_CODE.test(text)

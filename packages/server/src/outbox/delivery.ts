@@ -178,10 +178,19 @@ export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text
     .slice(0, 2000)
-    .replace(/[a-z][a-z0-9+.-]*:\/\/\S+/gi, '<url>')
-    .replace(/[^\s<>"'(),;:]+@[^\s<>"'(),;:]+/g, maskAddress)
+    .replace(/\S+/g, maskUrl)
+    .replace(/[^\s<>"'(),;:]+/g, word => (/^.+@./.test(word) ? maskAddress(word) : word))
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
     .slice(0, LONGEST_REASON)
+}
+
+/** Of a word that holds a URL, what stands before it. Plain code, since a pattern for it would not be linear. */
+function maskUrl(word: string): string {
+  const colon = word.indexOf('://')
+  if (colon < 1 || colon + 3 === word.length) return word
+  let start = colon
+  while (start > 0 && /[a-z0-9+.-]/i.test(word[start - 1]!)) start--
+  return start < colon ? `${word.slice(0, start)}<url>` : word
 }
 
 export function scheduleTimer(callback: () => void, delay: number): () => void {

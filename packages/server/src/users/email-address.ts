@@ -7,6 +7,7 @@ export const MAX_ADDRESS_LENGTH = 254
 const MAX_LOCAL_PART_LENGTH = 64
 
 const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+const SPACE = new Set(' \t\r\n')
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
@@ -18,13 +19,19 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
  */
 export function parseEmailAddress(input: string): EmailAddress | null {
   if (input.length > MAX_ADDRESS_LENGTH + 64) return null
-  const address = input
-    .replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '')
-    .replace(/[A-Z]/g, letter => letter.toLowerCase())
+  const address = trimSpace(input).replace(/[A-Z]/g, letter => letter.toLowerCase())
   const [local = '', domain = '', ...rest] = address.split('@')
   if (rest.length > 0 || address.length > MAX_ADDRESS_LENGTH) return null
   if (local.length > MAX_LOCAL_PART_LENGTH || !LOCAL_PART.test(local) || !isDomain(domain)) return null
   return address as EmailAddress
+}
+
+/** ASCII white space only; `trim` would take Unicode's as well. A pattern anchored at the end would be quadratic. */
+function trimSpace(text: string): string {
+  let [start, end] = [0, text.length]
+  while (start < end && SPACE.has(text[start]!)) start++
+  while (end > start && SPACE.has(text[end - 1]!)) end--
+  return text.slice(start, end)
 }
 
 function isDomain(domain: string): boolean {

@@ -1,0 +1,92 @@
+/**
+ * Every regular expression of the server and the SDK takes time linear in the length of its text: literals are proven
+ * so or attacked by recheck, and a pattern that is put together at run time, which nobody could check, is refused.
+ * Prints what breaks the rule; the exit status is 1 when something does.
+ */
+import { glob, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire, stripTypeScriptTypes } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { need } from './install.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const SOURCES = '{packages/server/src,packages/sdk/src}/**/*.{ts,js}'
+/** For one pattern; the slowest takes half a second of an idle machine. */
+const TIMEOUT_MS = 60_000
+/** Which patterns this version of recheck found safe, since each costs some 40 ms. */
+const CACHE = join(ROOT, 'node_modules/.cache/keyway/regular-expressions.json')
+
+interface Node {
+  type: string
+  start: number
+  regex?: { pattern: string; flags: string }
+  callee?: { name?: string }
+}
+
+interface Found {
+  place: string
+  pattern: string
+  flags: string
+}
+
+type Check = (
+  pattern: string,
+  flags: string,
+  options: { timeout: number },
+) => Promise<{ status: 'safe' | 'vulnerable' | 'unknown'; complexity?: { summary: string } }>
+
+const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
+  parse(code: string, options: object): Node
+}
+const { check } = createRequire(import.meta.url)(await need('recheck')) as { check: Check }
+const { version } = JSON.parse(await readFile(join(await need('recheck'), 'package.json'), 'utf8'))
+
+const { literals, constructed } = await findAll(process.argv.slice(2))
+const verdicts = await readCache()
+const wrong = constructed.map(place => `${place}: a pattern that is put together at run time`)
+for (const { place, pattern, flags } of literals) {
+  const key = `${version} /${pattern}/${flags}`
+  if (verdicts.has(key)) continue
+  const { status, complexity } = await check(pattern, flags, { timeout: TIMEOUT_MS })
+  if (status === 'safe') verdicts.add(key)
+  else wrong.push(`${place}: /${pattern}/${flags} is ${complexity?.summary ?? status}`)
+}
+await mkdir(dirname(CACHE), { recursive: true })
+await writeFile(CACHE, JSON.stringify([...verdicts]))
+console.log(wrong.join('\n') || `${literals.length} regular expressions, all linear`)
+// recheck keeps a process of its own, which would keep this one.
+process.exit(wrong.length > 0 ? 1 : 0)
+
+async function findAll(named: string[]): Promise<{ literals: Found[]; constructed: string[] }> {
+  const files = named.length > 0 ? named : await Array.fromAsync(glob(SOURCES, { cwd: ROOT }))
+  const literals: Found[] = []
+  const constructed: string[] = []
+  for (const file of files) {
+    const text = await readFile(join(ROOT, file), 'utf8')
+    const code = file.endsWith('.ts') ? stripTypeScriptTypes(text) : text
+    const tree = parse(code, { ecmaVersion: 'latest', sourceType: 'module', allowHashBang: true })
+    for (const node of nodesOf(tree)) {
+      const place = `${relative('.', file)}:${code.slice(0, node.start).split('\n').length}`
+      if (node.regex) literals.push({ place, ...node.regex })
+      else if (isConstructor(node)) constructed.push(place)
+    }
+  }
+  return { literals, constructed }
+}
+
+function isConstructor({ type, callee }: Node): boolean {
+  return (type === 'NewExpression' || type === 'CallExpression') && callee?.name === 'RegExp'
+}
+
+function* nodesOf(value: unknown): Generator<Node> {
+  if (typeof value !== 'object' || value === null) return
+  if ('type' in value && 'start' in value) yield value as Node
+  for (const child of Object.values(value)) yield* nodesOf(child)
+}
+
+async function readCache(): Promise<Set<string>> {
+  try {
+    return new Set(JSON.parse(await readFile(CACHE, 'utf8')))
+  } catch {
+    return new Set()
+  }
+}
