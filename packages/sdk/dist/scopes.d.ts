@@ -1,13 +1,17 @@
-/** What the scopes that Keyway knows allow. Every other scope is the operator's own and grants nothing here. */
+/** What the scopes that Keyway knows allow, in plain words. Any other scope is the operator's own and grants nothing here. */
 export declare const SCOPES: {
     readonly 'agent:connect': 'exchange the key for an agent token and connect to the hub';
     readonly 'agents:send': 'send messages to other connections of the same owner';
     readonly 'agents:read': 'list the live connections of the same owner';
     readonly 'account:read': 'read the profile, the balance and the ledger';
+    readonly 'account:write': 'change the name, and withdraw charge authorisations';
+    readonly 'keys:read': 'list keys and read when they were used';
+    readonly 'keys:write': 'rename and revoke keys, and narrow the networks they may be used from';
+    readonly 'events:read': 'read the security events of the account';
 };
 export type KnownScope = keyof typeof SCOPES;
 /** Names that start so are Keyway's: an unknown one is refused. */
-export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'account:', 'keys:'];
+export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'account:', 'keys:', 'events:', 'admin:'];
 /** Of one key. */
 export declare const MAX_SCOPES = 32;
 export declare const MAX_SCOPE_LENGTH = 64;

@@ -1,15 +1,26 @@
-/** What the scopes that Keyway knows allow. Every other scope is the operator's own and grants nothing here. */
+/** What the scopes that Keyway knows allow, in plain words. Any other scope is the operator's own and grants nothing here. */
 export const SCOPES = {
   'agent:connect': 'exchange the key for an agent token and connect to the hub',
   'agents:send': 'send messages to other connections of the same owner',
   'agents:read': 'list the live connections of the same owner',
   'account:read': 'read the profile, the balance and the ledger',
+  'account:write': 'change the name, and withdraw charge authorisations',
+  'keys:read': 'list keys and read when they were used',
+  'keys:write': 'rename and revoke keys, and narrow the networks they may be used from',
+  'events:read': 'read the security events of the account',
 } as const
 
 export type KnownScope = keyof typeof SCOPES
 
 /** Names that start so are Keyway's: an unknown one is refused. */
-export const RESERVED_SCOPE_PREFIXES = ['agent:', 'agents:', 'account:', 'keys:'] as const
+export const RESERVED_SCOPE_PREFIXES = [
+  'agent:',
+  'agents:',
+  'account:',
+  'keys:',
+  'events:',
+  'admin:',
+] as const
 
 /** Of one key. */
 export const MAX_SCOPES = 32

@@ -78,6 +78,13 @@ export function networkMatcher(cidrs: readonly string[]): (address: string) => b
   return address => isIP(address) > 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
+/** Whether every address of the CIDR `inner` lies in one and the same of the CIDRs `outer`. */
+export function isWithin(inner: string, outer: readonly string[]): boolean {
+  const [address = '', prefix] = inner.split('/')
+  const wider = outer.filter(cidr => Number(cidr.split('/')[1]) <= Number(prefix))
+  return networkMatcher(wider)(address)
+}
+
 /** 127.0.0.0/8 and ::1. */
 export const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])
 

@@ -14,7 +14,7 @@ export interface CreateApiKey {
 export type ApiKeyList = PageOptions & {
     status?: ApiKeyObject['status'];
 };
-/** API keys. Making, changing and ending them needs a session. */
+/** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
 export declare class ApiKeyCalls {
     #private;
     constructor(transport: Transport);

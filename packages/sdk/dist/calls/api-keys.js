@@ -1,6 +1,6 @@
 import { segment } from '../transport.js';
 import { everyItem } from './paging.js';
-/** API keys. Making, changing and ending them needs a session. */
+/** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
 export class ApiKeyCalls {
     #transport;
     constructor(transport) {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
-import { networkMatcher } from '../network.ts'
+import { isWithin, networkMatcher } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
 
@@ -84,6 +84,12 @@ export function refusalOf(
   if (key.ownerStatus === 'suspended') return 'suspended'
   if (address !== undefined && !isFrom(key.allowedNetworks, address)) return 'network'
   return scope === undefined || allows(key.scopes, scope) ? null : 'scope'
+}
+
+/** Whether a key that is allowed `wanted` may be used from nowhere that `current` does not allow. */
+export function isNoWider(wanted: readonly string[], current: readonly string[]): boolean {
+  if (current.length === 0) return true
+  return wanted.length > 0 && wanted.every(cidr => isWithin(cidr, current))
 }
 
 function isFrom(allowedNetworks: readonly string[], address: string): boolean {

@@ -8,9 +8,10 @@ import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
+import { createChange, type KeyChange } from './change.ts'
 import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
-import { createRevocation, tellChanged } from './revocation.ts'
+import { createRevocation } from './revocation.ts'
 import { createRotation } from './rotation.ts'
 
 export type { NewApiKey } from './api-key.ts'
@@ -24,12 +25,11 @@ export interface ApiKeys {
   list(userId: string, status: ApiKeyStatus | null, page: PageRequest): Promise<Slice<ApiKey>>
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
   get(userId: string, id: string): Promise<ApiKey>
-  /** @throws KeywayError `not_found` */
-  update(
-    userId: string,
-    id: string,
-    change: { name?: string | null; allowedNetworks?: string[] },
-  ): Promise<ApiKey>
+  /**
+   * @param by who asks: a key may only narrow the networks of a key, its own or another
+   * @throws KeywayError `not_found`, `session_required` (a key that would allow more networks)
+   */
+  update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
   /** @throws KeywayError `not_found`, `api_key_inactive`, `api_key_replaced` */
   rotate(
     userId: string,
@@ -80,6 +80,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const notices = createKeyNotices(deps)
   const lastUsed = createLastUsed({ ...deps, notices })
   const { revoke, revokeById, revokeByPossession } = createRevocation(deps)
+  const update = createChange(deps)
   const rotate = createRotation(deps)
 
   return {
@@ -108,13 +109,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return lastUsed.withLastUse(required(await store.apiKeys.findOwned(userId, id)))
     },
 
-    async update(userId, id, change) {
-      const updated = await storage.transaction(async tx => {
-        const apiKey = await tx.apiKeys.update(userId, id, change)
-        if (apiKey && change.allowedNetworks) await tellChanged(tx, apiKey, clock.now())
-        return apiKey
-      })
-      return lastUsed.withLastUse(required(updated))
+    async update(userId, id, change, by) {
+      return lastUsed.withLastUse(await update(userId, id, change, by))
     },
 
     rotate,

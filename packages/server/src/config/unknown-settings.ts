@@ -1,3 +1,4 @@
+import { nearestName } from '../nearest-name.ts'
 import type { Environment } from './environment.ts'
 import { type Setting, type SettingName, settings } from './settings.ts'
 
@@ -11,7 +12,7 @@ export function unknownSettings(environment: Environment): string[] {
   return Object.keys(environment)
     .filter(name => name.startsWith('KEYWAY_') && !known.has(name) && !isNotOurs(name))
     .map(name => {
-      const nearest = nearestName(name, [...known])
+      const nearest = nearestName(name, [...known], Math.max(3, (name.length - 'KEYWAY_'.length) / 3))
       return `${name} is not a setting${nearest ? `: did you mean ${nearest}?` : '.'} Example: ${exampleFor(nearest)}`
     })
 }
@@ -33,26 +34,4 @@ function exampleFor(name: string | null): string {
 export function isServiceLink(name: string, value: string): boolean {
   if (name === 'KEYWAY_PORT') return /^(tcp|udp|sctp):\/\//.test(value)
   return /^KEYWAY_(SERVICE_(HOST|PORT)|PORT_\d+_)/.test(name)
-}
-
-function nearestName(name: string, known: readonly string[]): string | null {
-  const ranked = known
-    .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
-    .sort((left, right) => left.distance - right.distance)
-  const best = ranked[0]
-  return best && best.distance <= Math.max(3, (name.length - 'KEYWAY_'.length) / 3) ? best.candidate : null
-}
-
-/** Levenshtein's, one row at a time. */
-function editDistance(left: string, right: string): number {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= left.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= right.length; j++) {
-      const change = row[j - 1]! + (left[i - 1] === right[j - 1] ? 0 : 1)
-      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1))
-    }
-    row = next
-  }
-  return row[right.length]!
 }

@@ -9,7 +9,7 @@ import type { HttpServices } from './services.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner by a session or a key without scopes; only a
- * session; or, with a scope's name, also a key that has it.
+ * signed-in person, where a credential is made; or, with a scope's name, also a key that has it.
  */
 export type Access = 'public' | 'app' | 'owner' | 'session' | KnownScope
 
@@ -92,7 +92,9 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
 /** What no scope can say: that a key may never do it, or only one without scopes. */
 function assertMay({ scopes }: Pick<ApiKey, 'scopes'>, access: Access): void {
   if (access === 'session') {
-    throw sessionRequired('Only a signed-in person may do this. Send an access token instead of an API key.')
+    throw sessionRequired(
+      'Only a signed-in person may make a key. Send an access token instead of an API key.',
+    )
   }
   if (access === 'owner' && scopes !== null) {
     const detail = 'No scope grants this. Use a key without scopes, or sign in.'

@@ -79,7 +79,7 @@ export const ERROR_KINDS: Record<ErrorCode, ErrorKind> = {
   session_required: {
     status: 403,
     title: 'Only a signed-in person may do this',
-    help: 'Keys, sessions and charge authorisations are made, changed and ended with an access token; an agent token opens the hub only.',
+    help: 'Keys are made and rotated, and what they may do is widened, with an access token; an agent token opens the hub only.',
   },
   account_suspended: {
     status: 403,

@@ -1,15 +1,24 @@
 import type { FieldError } from '@keyway/sdk/protocol'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { invalidRequest } from '../errors.ts'
+import { nearestName } from '../nearest-name.ts'
 
 /** More would help nobody, and every one costs the answer bytes. */
 const MAX_FIELD_ERRORS = 20
+/** Of an unknown field, as it is repeated in the answer. */
+const MAX_FIELD_NAME_LENGTH = 64
 
-/** The value as the schema understands it. @throws KeywayError `invalid_request`, one entry for each refused field */
+/**
+ * The value as the schema understands it. Names that the schema does not have are ignored; a strict one refuses them:
+ * bodies that make or change a credential are strict, since there a mistyped restriction would leave it unrestricted.
+ *
+ * @throws KeywayError `invalid_request`, one entry for each refused field
+ */
 export function validate<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const errors = result.error.issues.slice(0, MAX_FIELD_ERRORS).map(toFieldError)
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+  const errors = result.error.issues.flatMap(issue => toFieldErrors(issue, known)).slice(0, MAX_FIELD_ERRORS)
   throw invalidRequest(errors.filter((error, index) => !saysWhatWasSaid(error, errors[index - 1])))
 }
 
@@ -18,11 +27,22 @@ function saysWhatWasSaid(error: FieldError, before: FieldError | undefined): boo
   return error.field === before?.field && error.message === before.message
 }
 
-function toFieldError(issue: z.core.$ZodIssue): FieldError {
+function toFieldErrors(issue: z.core.$ZodIssue, known: readonly string[]): FieldError[] {
+  if (issue.code === 'unrecognized_keys' && issue.path.length === 0)
+    return issue.keys.slice(0, MAX_FIELD_ERRORS).map(name => unknownField(name, known))
   const isWhole = issue.path.length === 0
-  return {
-    field: isWhole ? 'body' : issue.path.map(String).join('.'),
-    message:
-      isWhole && issue.code === 'invalid_type' ? 'must be one JSON object, for example {}' : issue.message,
-  }
+  return [
+    {
+      field: isWhole ? 'body' : issue.path.map(String).join('.'),
+      message:
+        isWhole && issue.code === 'invalid_type' ? 'must be one JSON object, for example {}' : issue.message,
+    },
+  ]
+}
+
+function unknownField(name: string, known: readonly string[]): FieldError {
+  const field = name.slice(0, MAX_FIELD_NAME_LENGTH)
+  const nearest = name === field ? nearestName(name, known, Math.max(2, name.length / 3)) : null
+  const hint = nearest ? `did you mean ${JSON.stringify(nearest)}?` : `these are: ${known.join(', ')}`
+  return { field, message: `is not known here; ${hint}` }
 }

@@ -40,7 +40,7 @@ export function createSessionEnd({
     async endOthers(userId, exceptSessionId, caller) {
       await storage.transaction(async tx => {
         const now = clock.now()
-        const ended = await tx.sessions.endAllOf(userId, 'revoked', now, exceptSessionId)
+        const ended = await tx.sessions.endAllOf(userId, 'revoked', now, exceptSessionId ?? undefined)
         for (const id of ended) await recordEnd(tx, 'session_ended', { id, userId }, caller, now)
       })
     },

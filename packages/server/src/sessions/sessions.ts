@@ -65,7 +65,7 @@ export interface Sessions {
   list(userId: string, page: PageRequest): Promise<Slice<Session>>
   /** @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
-  endOthers(userId: string, exceptSessionId: string, caller: Caller): Promise<void>
+  endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
 }
 
 export interface PreparedSession {

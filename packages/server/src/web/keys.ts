@@ -23,7 +23,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/keys/:id', async c => renderKey(kit, c, await keyOf(kit, c), {}))
   app.post('/keys/:id/rename', c =>
     change(kit, c, async (userId, id, form) => {
-      await kit.apiKeys.update(userId, id, { name: nameOf(form) })
+      await kit.apiKeys.update(userId, id, { name: nameOf(form) }, 'person')
       return c.redirect(`/keys/${id}?done=renamed`, 303)
     }),
   )

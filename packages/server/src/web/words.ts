@@ -108,7 +108,7 @@ export const words = {
     scopes: 'What the key may do',
     scopeNames: 'Scopes',
     accessAll: 'Everything you may do',
-    accessAllLead: 'A key without scopes. Only making and ending keys and sessions stays yours alone.',
+    accessAllLead: 'A key without scopes. Only making new keys stays yours alone.',
     accessSome: 'Only what I choose',
     accessSomeLead: 'The key carries scopes and is refused everything else.',
     chooseScope: 'Choose at least one scope, or let the key do everything you may do.',

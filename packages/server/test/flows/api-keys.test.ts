@@ -143,7 +143,10 @@ forEachEngine(engine => {
     const { key, apiKey } = await ada.make()
     for (const id of [apiKey.id, newId(services.clock.now())]) {
       assert.equal(await refusedWith(services.apiKeys.get(bob.userId, id)), 'not_found')
-      assert.equal(await refusedWith(services.apiKeys.update(bob.userId, id, { name: 'x' })), 'not_found')
+      assert.equal(
+        await refusedWith(services.apiKeys.update(bob.userId, id, { name: 'x' }, 'person')),
+        'not_found',
+      )
       assert.equal(await refusedWith(services.apiKeys.rotate(bob.userId, id, 0, caller())), 'not_found')
       assert.equal(await refusedWith(services.apiKeys.revoke(bob.userId, id, caller())), 'not_found')
     }
@@ -155,10 +158,15 @@ forEachEngine(engine => {
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
     const told = nextEvent(services, 'api_key.changed')
-    const changed = await services.apiKeys.update(userId, apiKey.id, {
-      name: 'Laptop',
-      allowedNetworks: ['10.0.0.0/8'],
-    })
+    const changed = await services.apiKeys.update(
+      userId,
+      apiKey.id,
+      {
+        name: 'Laptop',
+        allowedNetworks: ['10.0.0.0/8'],
+      },
+      'person',
+    )
     assert.deepEqual([changed.name, changed.allowedNetworks], ['Laptop', ['10.0.0.0/8']])
     assert.deepEqual(await told, { type: 'api_key.changed', keyId: apiKey.id, userId })
     assert.equal(

@@ -144,7 +144,7 @@ forEachEngine(engine => {
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
     let heard = 0
     t.after(feed.subscribe(() => heard++))
-    await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['10.0.0.0/8'] })
+    await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['10.0.0.0/8'] }, 'person')
     assert.deepEqual((await feed.since(null, 100))?.endings, [], 'a key with other networks lives on')
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
@@ -182,7 +182,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user, apiKey, session } = await withAll(services)
     for (const network of ['10.0.0.0/8', '11.0.0.0/8'])
-      await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: [network] })
+      await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: [network] }, 'person')
     services.clock.advance(1)
     await services.sessions.end(user.id, session.id, caller())
     const feed = createRevocations(services)

@@ -1,162 +1,190 @@
 import assert from 'node:assert/strict'
 import { before, describe, type TestContext, test } from 'node:test'
-import { createApps } from '../../src/apps/apps.ts'
-import type { Access } from '../../src/http/authenticate.ts'
-import type { Route } from '../../src/http/route.ts'
+import { type KnownScope, SCOPES } from '@keyway/sdk/protocol'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
 
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
-type Refusal =
-  | 'authentication_required'
-  | 'invalid_token'
-  | 'session_required'
-  | 'insufficient_scope'
-  | 'invalid_api_key'
-type CredentialName =
-  | 'none'
-  | 'access token'
-  | 'key without scopes'
-  | 'key with its scope'
-  | 'key with another scope'
-  | 'agent token'
-  | 'refresh token'
-  | 'page cookie'
-  | 'app secret'
+/**
+ * Who may call what on /v1: an app; the person alone ("session"); whoever may do everything ("owner": the person, or
+ * a key without scopes); or also a key with this scope. Written out, so that a route that changes its mind is seen.
+ */
+const RIGHTS: Record<string, 'app' | 'session' | 'owner' | KnownScope> = {
+  'POST /v1/api-keys': 'session',
+  'POST /v1/api-keys/{key_id}/rotate': 'session',
+  'GET /v1/api-keys': 'keys:read',
+  'GET /v1/api-keys/{key_id}': 'keys:read',
+  'PATCH /v1/api-keys/{key_id}': 'keys:write',
+  'DELETE /v1/api-keys/{key_id}': 'keys:write',
+  'GET /v1/me': 'account:read',
+  'GET /v1/me/ledger': 'account:read',
+  'PATCH /v1/me': 'account:write',
+  'DELETE /v1/me/charge-authorizations/{app_id}': 'account:write',
+  'PUT /v1/me/charge-authorizations/{app_id}': 'owner',
+  'GET /v1/security-events': 'events:read',
+  'GET /v1/sessions': 'owner',
+  'DELETE /v1/sessions/{session_id}': 'owner',
+  'GET /v1/agents': 'agents:read',
+  'POST /v1/agents/{connection_id}/messages': 'agents:send',
+  'DELETE /v1/agents/{connection_id}': 'owner',
+  'POST /v1/charges': 'app',
+  'GET /v1/revocations': 'app',
+  'POST /auth/introspect': 'app',
+  // Last: it ends the session that the rows above use.
+  'DELETE /v1/sessions': 'owner',
+}
 
-/** Who may call what, in one table: the refusal that each credential gets, or null where it gets through. */
-function expected(access: Exclude<Access, 'public'>, credential: CredentialName): Refusal | null {
-  if (access === 'app') return credential === 'app secret' ? null : 'authentication_required'
-  switch (credential) {
-    case 'access token':
-      return null
-    case 'key without scopes':
-      return access === 'session' ? 'session_required' : null
-    case 'key with its scope':
-      return access === 'session' ? 'session_required' : access === 'owner' ? 'insufficient_scope' : null
-    case 'key with another scope':
-      return access === 'session' ? 'session_required' : 'insufficient_scope'
-    case 'agent token':
-      return 'session_required'
-    case 'refresh token':
-      return 'invalid_token'
-    default:
-      return 'authentication_required'
-  }
+const KNOWN_SCOPES = Object.keys(SCOPES) as KnownScope[]
+
+type Headers = Record<string, string>
+
+interface Credential {
+  name: string
+  headers: Headers
+  /** The refusal that it gets on a route of these rights, or null where it gets through. */
+  refusal(needed: 'session' | 'owner' | KnownScope): string | null
 }
 
 async function openCredentials(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
-  const { tokens } = await server.signIn('ada@example.com')
-  const make = (scopes: string[]) => server.createKey(tokens.accessToken, { scopes })
-  const unrestricted = await make([])
+  const { tokens, user } = await server.signIn('ada@example.com')
+  const ended = await server.signIn('ada@example.com')
+  const make = async (body: object) => {
+    const { id, key } = await server.createKey(tokens.accessToken, body)
+    return { id, key, headers: bearer(key) }
+  }
+  const unrestricted = await make({})
   const exchanged = await server.post('/auth/agent-token', { api_key: unrestricted.key })
   const { token: linkToken } = await server.sendTo('ada@example.com')
-  const page = await server.magicLinks.verify(
-    { token: linkToken, email: 'ada@example.com' as never },
-    'page',
-    server.caller(),
-  )
-  const apps = createApps({ storage: server.storage, clock: server.clock })
-  await apps.register({ id: 'reports', name: 'Reports', audience: null, verifyUrl: null })
-  const secret = await apps.newSecret('reports')
-  const known = ['agent:connect', 'agents:send', 'agents:read', 'account:read'] as const
-  const scoped = new Map<string, string>()
-  for (const scope of known) scoped.set(scope, (await make([scope])).key)
+  const link = { token: linkToken, email: 'ada@example.com' as never }
+  const page = await server.magicLinks.verify(link, 'page', server.caller())
+  const secret = await server.registerApp('reports')
+  const scoped = new Map<string, Headers>()
+  for (const scope of KNOWN_SCOPES) scoped.set(scope, (await make({ scopes: [scope] })).headers)
+  const own = await make({ scopes: ['own:everything'] })
+  const expiring = await make({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
+  const revoked = await make({})
+  const elsewhere = await make({ allowed_networks: ['203.0.113.0/24'] })
+  const bob = await server.signIn('bob@example.com')
+  const suspended = await server.createKey(bob.tokens.accessToken)
+  await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: tokens.accessToken })
+  await server.call('DELETE', `/v1/sessions/${ended.session.id}`, { token: tokens.accessToken })
+  await server.users.suspend(bob.user.id)
+  server.clock.advance(1000)
 
-  function headersFor(credential: CredentialName, access: Access): Record<string, string> {
-    const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
-    const own = scoped.get(access) ?? scoped.get('account:read')!
-    const other = access === 'agents:send' ? 'agents:read' : 'agent:connect'
-    switch (credential) {
-      case 'none':
-        return {}
-      case 'access token':
-        return bearer(tokens.accessToken)
-      case 'key without scopes':
-        return bearer(unrestricted.key)
-      case 'key with its scope':
-        return bearer(own)
-      case 'key with another scope':
-        return bearer(scoped.get(other)!)
-      case 'agent token':
-        return bearer(exchanged.body.token)
-      case 'refresh token':
-        return bearer(tokens.refreshToken)
-      case 'page cookie':
-        return { Cookie: `__Host-keyway_session=${page.cookie}; keyway_session=${page.cookie}` }
-      case 'app secret':
-        return basic('reports', secret)
-    }
-  }
-  return { server, headersFor }
+  const always = (code: string | null) => () => code
+  const missing = (needed: string) => (needed === 'session' ? 'session_required' : 'insufficient_scope')
+  const credentials: Credential[] = [
+    { name: 'none', headers: {}, refusal: always('authentication_required') },
+    { name: 'access token', headers: bearer(tokens.accessToken), refusal: always(null) },
+    {
+      name: 'key without scopes',
+      headers: unrestricted.headers,
+      refusal: needed => (needed === 'session' ? 'session_required' : null),
+    },
+    ...KNOWN_SCOPES.map(scope => ({
+      name: `key with ${scope}`,
+      headers: scoped.get(scope)!,
+      refusal: (needed: string) => (needed === scope ? null : missing(needed)),
+    })),
+    { name: 'key with a scope of its own', headers: own.headers, refusal: missing },
+    { name: 'agent token', headers: bearer(exchanged.body.token), refusal: always('session_required') },
+    { name: 'refresh token', headers: bearer(tokens.refreshToken), refusal: always('invalid_token') },
+    {
+      name: 'page cookie',
+      headers: { Cookie: `__Host-keyway_session=${page.cookie}; keyway_session=${page.cookie}` },
+      refusal: always('authentication_required'),
+    },
+    {
+      name: 'access token of an ended session',
+      headers: bearer(ended.tokens.accessToken),
+      refusal: always('invalid_token'),
+    },
+    { name: 'unknown key', headers: bearer(`svc_${'0'.repeat(32)}`), refusal: always('invalid_api_key') },
+    { name: 'revoked key', headers: revoked.headers, refusal: always('api_key_revoked') },
+    { name: 'expired key', headers: expiring.headers, refusal: always('api_key_expired') },
+    { name: 'key of another network', headers: elsewhere.headers, refusal: always('network_not_allowed') },
+    { name: 'suspended key', headers: bearer(suspended.key), refusal: always('account_suspended') },
+    { name: 'app secret', headers: basic('reports', secret), refusal: always('authentication_required') },
+  ]
+  const headersOf = (name: string) => credentials.find(each => each.name === name)!.headers
+  return { server, credentials, headersOf, userId: user.id }
 }
 
-const CREDENTIALS: CredentialName[] = [
-  'none',
-  'access token',
-  'key without scopes',
-  'key with its scope',
-  'key with another scope',
-  'agent token',
-  'refresh token',
-  'page cookie',
-  'app secret',
-]
-
-const REFUSALS = new Set<string>([
-  'authentication_required',
-  'invalid_token',
-  'session_required',
-  'insufficient_scope',
-  'invalid_api_key',
-])
+function bearer(token: string): Headers {
+  return { Authorization: `Bearer ${token}` }
+}
 
 forEachEngine(engine => {
   test('every route answers every kind of credential as the table says', async t => {
-    const { server, headersFor } = await openCredentials(engine, t)
-    for (const route of server.app.routes.filter(isProtected)) {
-      const path = route.path.replaceAll('{app_id}', 'console').replaceAll(/\{\w+\}/g, UNKNOWN_ID)
-      for (const credential of CREDENTIALS) {
-        // Ending all other sessions would leave the later rows without their credentials' session.
-        const endsThings = route.method === 'DELETE' && route.path === '/v1/sessions'
-        if (endsThings && credential === 'access token') continue
-        const headers = headersFor(credential, route.access)
-        const body = route.body ? '{}' : undefined
-        const answer = await server.call(route.method, path, { headers, body })
-        const title = `${route.method} ${route.path} with ${credential}: ${answer.status} ${answer.text}`
-        const refusal = expected(route.access as Exclude<Access, 'public'>, credential)
+    const { server, credentials } = await openCredentials(engine, t)
+    const refusals = new Set(credentials.flatMap(({ refusal }) => refusal('owner') ?? []))
+    for (const [named, needed] of Object.entries(RIGHTS)) {
+      const [method, template] = named.split(' ') as [string, string]
+      const path = template.replaceAll('{app_id}', 'console').replaceAll(/\{\w+\}/g, UNKNOWN_ID)
+      const isRead = method === 'GET' || method === 'DELETE' || method === 'PUT'
+      for (const credential of credentials) {
+        const { headers } = credential
+        const answer = await server.call(method, path, { headers, body: isRead ? undefined : '{}' })
+        const title = `${named} with ${credential.name}: ${answer.status} ${answer.text}`
+        const isApp = credential.name === 'app secret'
+        const refusal =
+          needed === 'app' ? (isApp ? null : 'authentication_required') : credential.refusal(needed)
         if (refusal) assert.equal(answer.body.code, refusal, title)
-        else assert.ok(answer.status < 500 && !REFUSALS.has(answer.body?.code), title)
-        checkChallenge(route, answer.status, answer.headers.get('www-authenticate'), credential, title)
+        else assert.ok(answer.status < 500 && !refusals.has(answer.body?.code), title)
+        if (answer.status === 401) {
+          const challenge = answer.headers.get('www-authenticate')
+          assert.equal(challenge, challengeOf(needed, refusal), title)
+        }
       }
     }
   })
+
+  test('a key may narrow the networks of keys and never widen them, its own or another’s', async t => {
+    const { server, headersOf } = await openCredentials(engine, t)
+    const token = headersOf('access token').Authorization!.slice('Bearer '.length)
+    const target = await server.createKey(token, {})
+    const patch = async (headers: Headers, allowed_networks: string[]) => {
+      const { status, body } = await server.call('PATCH', `/v1/api-keys/${target.id}`, {
+        headers,
+        body: { allowed_networks },
+      })
+      return status === 200 ? body.allowed_networks.join(' ') : body.code
+    }
+    for (const name of ['key with keys:write', 'key without scopes']) {
+      const headers = headersOf(name)
+      assert.equal(await patch(headersOf('access token'), []), '')
+      assert.equal(await patch(headers, []), '', 'the same is no widening')
+      assert.equal(await patch(headers, ['10.0.0.0/8', '2001:db8::/32']), '10.0.0.0/8 2001:db8::/32')
+      for (const wider of [[], ['0.0.0.0/0'], ['10.0.0.0/7'], ['10.0.0.0/8', '192.0.2.1'], ['::/0']])
+        assert.equal(await patch(headers, wider), 'session_required', wider.join())
+      assert.equal(await patch(headers, ['10.1.0.0/16']), '10.1.0.0/16')
+      assert.equal(await patch(headers, ['10.0.0.0/8']), 'session_required')
+    }
+    assert.equal(await patch(headersOf('key with keys:read'), ['10.1.1.0/24']), 'insufficient_scope')
+    assert.equal(await patch(headersOf('access token'), ['0.0.0.0/0']), '0.0.0.0/0')
+  })
 })
 
-function isProtected(route: Route): boolean {
-  return route.access !== 'public'
-}
+test('every protected route stands in the table', async t => {
+  const { server } = await openCredentials('sqlite', t)
+  const routes = server.app.routes.filter(({ access }) => access !== 'public')
+  assert.deepEqual(
+    routes.map(({ method, path }) => `${method} ${path}`).toSorted(),
+    Object.keys(RIGHTS).toSorted(),
+  )
+})
 
-function checkChallenge(
-  route: Route,
-  status: number,
-  challenge: string | null,
-  credential: CredentialName,
-  title: string,
-) {
-  if (status !== 401) return
-  if (route.access === 'app') assert.match(challenge!, /^Basic realm=/, title)
-  else if (credential === 'none' || credential === 'page cookie' || credential === 'app secret') {
-    assert.equal(challenge, 'Bearer', title)
-  } else assert.equal(challenge, 'Bearer error="invalid_token"', title)
+function challengeOf(needed: string, refusal: string | null): string {
+  if (needed === 'app') return 'Basic realm="Keyway apps", charset="UTF-8"'
+  return refusal === 'authentication_required' ? 'Bearer' : 'Bearer error="invalid_token"'
 }
 
 describe('the Authorization header', () => {
   test('is taken in any case, once, and in one part', async t => {
-    const { server, headersFor } = await openCredentials('sqlite', t)
-    const token = headersFor('access token', 'owner').Authorization!.slice('Bearer '.length)
+    const { server, headersOf } = await openCredentials('sqlite', t)
+    const token = headersOf('access token').Authorization!.slice('Bearer '.length)
     for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
       assert.equal(
         (await server.get('/v1/me', { headers: { Authorization: `${scheme} ${token}` } })).status,
@@ -186,9 +214,9 @@ describe('the Authorization header', () => {
   })
 
   test('names the scope that is missing', async t => {
-    const { server, headersFor } = await openCredentials('sqlite', t)
+    const { server, headersOf } = await openCredentials('sqlite', t)
     const answer = await server.get('/v1/me', {
-      headers: headersFor('key with another scope', 'account:read'),
+      headers: headersOf('key with agent:connect'),
     })
     assert.equal(answer.status, 403)
     assert.equal(
@@ -205,8 +233,8 @@ describe('a credential anywhere else', () => {
   })
 
   test('never works from a URL, even beside a good one', async t => {
-    const { server, headersFor } = await openCredentials('sqlite', t)
-    const headers = headersFor('access token', 'owner')
+    const { server, headersOf } = await openCredentials('sqlite', t)
+    const headers = headersOf('access token')
     const token = headers.Authorization!.slice('Bearer '.length)
     for (const name of paths) {
       assert.equal((await server.get(`/v1/me?${name}=${token}`)).status, 400)
@@ -218,8 +246,8 @@ describe('a credential anywhere else', () => {
   })
 
   test('never works from a cookie, another header, a form or a Basic user', async t => {
-    const { server, headersFor } = await openCredentials('sqlite', t)
-    const token = headersFor('access token', 'owner').Authorization!.slice('Bearer '.length)
+    const { server, headersOf } = await openCredentials('sqlite', t)
+    const token = headersOf('access token').Authorization!.slice('Bearer '.length)
     const { key } = await server.createKey(token)
     for (const secret of [token, key]) {
       for (const headers of [
@@ -239,42 +267,33 @@ describe('a credential anywhere else', () => {
 })
 
 test('no body that names another person is an identity', async t => {
-  const { server, headersFor } = await openCredentials('sqlite', t)
-  const bob = await server.signIn('bob@example.com')
-  const names = ['user_id', 'userId', 'owner_id', 'agent_id']
-  const headers = headersFor('access token', 'session')
-  for (const name of names) {
-    const body = {
-      [name]: bob.user.id,
-      id: UNKNOWN_ID,
-      key: 'svc_x',
-      key_hash: 'x',
-      key_prefix: 'x',
-      revoked_at: null,
-      created_at: '2001-01-01T00:00:00Z',
-    }
-    assert.equal((await server.post(`/v1/api-keys?${name}=${bob.user.id}`, body)).status, 401)
-    const made = await server.post(`/v1/api-keys?${name}=${bob.user.id}`, body, { headers })
+  const { server, headersOf } = await openCredentials('sqlite', t)
+  const carl = await server.signIn('carl@example.com')
+  const headers = headersOf('access token')
+  for (const name of ['user_id', 'userId', 'owner_id', 'agent_id']) {
+    const path = `/v1/api-keys?${name}=${carl.user.id}`
+    assert.equal((await server.post(path, { name: 'mine' })).status, 401)
+    const refused = await server.post(path, { [name]: carl.user.id }, { headers })
+    assert.deepEqual([refused.status, refused.body.errors[0].field], [400, name])
+    const made = await server.post(path, {}, { headers })
     assert.equal(made.status, 201)
-    assert.notEqual(made.body.user_id, bob.user.id)
-    assert.notEqual(made.body.id, UNKNOWN_ID)
-    assert.match(made.body.key, /^svc_[0-9A-Za-z]{32}$/)
+    assert.notEqual(made.body.user_id, carl.user.id)
     assert.equal(made.body.key_prefix, made.body.key.slice(0, 12))
   }
-  const listed = await server.get('/v1/api-keys', { token: bob.tokens.accessToken })
+  const listed = await server.get('/v1/api-keys', { token: carl.tokens.accessToken })
   assert.deepEqual(listed.body.data, [])
 })
 
 test('a suspended owner’s key is told so, wherever it is shown', async t => {
-  const { server, headersFor } = await openCredentials('sqlite', t)
-  const headers = headersFor('key without scopes', 'owner')
+  const { server, headersOf } = await openCredentials('sqlite', t)
+  const headers = headersOf('key without scopes')
   const { body } = await server.get('/v1/me', { headers })
   await server.users.suspend(body.user.id)
   const answer = await server.get('/v1/me', { headers })
   assert.equal(answer.status, 403)
   assert.equal(answer.body.code, 'account_suspended')
   assert.equal(
-    (await server.get('/v1/me', { headers: headersFor('access token', 'owner') })).body.code,
+    (await server.get('/v1/me', { headers: headersOf('access token') })).body.code,
     'invalid_token',
   )
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { forEachEngine } from '../support/engines.ts'
-import { openServer } from '../support/http.ts'
+import { type CallAnswer, openServer } from '../support/http.ts'
 
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
@@ -252,4 +252,51 @@ test('the whole key is in the answer that makes it and in no other', async t => 
     const everything = text + JSON.stringify([...headers])
     for (let at = 0; at + 13 <= key.length; at++) assert.ok(!everything.includes(key.slice(at, at + 13)))
   }
+})
+
+forEachEngine(engine => {
+  test('a mistyped field of a key is refused with the name that was meant, and makes and changes nothing', async t => {
+    const server = await openServer(engine, t)
+    const { tokens } = await server.signIn('ada@example.com')
+    const token = tokens.accessToken
+    const { id } = await server.createKey(token, { name: 'Laptop' })
+    const made = (body: object) => server.post('/v1/api-keys', body, { token })
+    const changed = (body: object) => server.call('PATCH', `/v1/api-keys/${id}`, { token, body })
+    const rotated = (body: object) => server.post(`/v1/api-keys/${id}/rotate`, body, { token })
+    const cases: [call: (body: object) => Promise<CallAnswer>, body: object, field: string, meant: RegExp][] =
+      [
+        [made, { scope: ['agent:connect'] }, 'scope', /"scopes"/],
+        [made, { Scopes: ['agent:connect'] }, 'Scopes', /"scopes"/],
+        [made, { expiresAt: '2030-01-01T00:00:00Z' }, 'expiresAt', /"expires_at"/],
+        [made, { allowed_network: ['10.0.0.0/8'] }, 'allowed_network', /"allowed_networks"/],
+        [made, { permissions: ['agent:connect'] }, 'permissions', /name, scopes, expires_at/],
+        [made, JSON.parse('{"__proto__": {"scopes": []}}'), '__proto__', /name, scopes, expires_at/],
+        [made, { ['x'.repeat(9000)]: 1 }, 'x'.repeat(64), /name, scopes/],
+        [changed, { expires_at: '2030-01-01T00:00:00Z' }, 'expires_at', /name, allowed_networks/],
+        [changed, { scopes: [] }, 'scopes', /name, allowed_networks/],
+        [rotated, { overlap: 0 }, 'overlap', /overlap_seconds/],
+      ]
+    for (const [call, body, field, meant] of cases) {
+      const answer = await call(body)
+      assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], field)
+      assert.equal(answer.body.errors[0].field, field)
+      assert.match(answer.body.errors[0].message, meant)
+    }
+    const many = await made(Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`f${index}`, 1])))
+    assert.equal(many.body.errors.length, 20)
+    const { data } = (await server.get('/v1/api-keys', { token })).body
+    assert.deepEqual(
+      data.map((key: { name: string; scopes: string[] }) => [key.name, key.scopes]),
+      [['Laptop', []]],
+    )
+  })
+})
+
+test('null leaves a key without an end, and never without restrictions', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens } = await server.signIn('ada@example.com')
+  const made = (body: object) => server.post('/v1/api-keys', body, { token: tokens.accessToken })
+  assert.equal((await made({ expires_at: null })).body.expires_at, null)
+  const refused = await made({ scopes: null })
+  assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'scopes'])
 })

@@ -3,12 +3,16 @@ import { describe, type TestContext, test } from 'node:test'
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { ERROR_KINDS } from '../../src/http/errors.ts'
-import { errorCodesOf } from '../../src/http/openapi.ts'
+import { createOpenApi, errorCodesOf } from '../../src/http/openapi.ts'
 import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
 import { basic, type CallAnswer, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
+
+interface Body {
+  content: { 'application/json': { schema: { additionalProperties?: boolean } } }
+}
 
 describe('the API document', () => {
   test('documents all that is routed, each with summary, description, security and examples', async t => {
@@ -42,6 +46,19 @@ describe('the API document', () => {
       assert.ok(document.components.schemas[name!] ?? document.components.examples[name!], String(name))
     }
     assert.doesNotMatch(text, /\$defs/)
+  })
+
+  test('says which bodies refuse unknown fields: those that make or change a credential', async t => {
+    const { app } = await openServer('sqlite', t)
+    const document = createOpenApi(app.routes, { publicUrl: 'https://keyway.test', version: '0.0.0' })
+    const strict = app.routes.filter(({ path, method }) => {
+      const body = (document.paths[path]![method.toLowerCase()] as { requestBody?: Body }).requestBody
+      return body?.content['application/json'].schema.additionalProperties === false
+    })
+    assert.deepEqual(
+      strict.map(({ operation }) => operation),
+      ['createApiKey', 'updateApiKey', 'rotateApiKey'],
+    )
   })
 
   test('is valid OpenAPI 3.1 under a public validator', async t => {

@@ -210,7 +210,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
   test('suspension closes with 4403, a narrowed network with 4403', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
     const first = await connect(services, url, key)
-    await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] })
+    await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] }, 'person')
     assert.equal(await first.end(), '4403 network_not_allowed')
     const second = await connect(services, url, await makeKey(services, userId))
     await services.users.suspend(userId)

@@ -13,6 +13,7 @@ const KERNEL = [
   'ids',
   'secrets',
   'log',
+  'nearest-name',
   'network',
   'paging',
   'request-id',

@@ -18,6 +18,10 @@ test('known scopes and the operator’s own are accepted', () => {
     'agents:send',
     'agents:read',
     'account:read',
+    'account:write',
+    'keys:read',
+    'keys:write',
+    'events:read',
     'own:thing',
     'x',
     '!#[]~',
@@ -32,11 +36,16 @@ test('an unknown name under a reserved prefix is refused, and the answer lists t
     'agent:',
     'agent:conect',
     'agents:connect',
-    'account:write',
+    'account:delete',
     'keys:create',
+    'events:write',
+    'admin:read',
     'agent:__proto__',
   ]) {
-    assert.match(scopeProblem(scope) ?? '', /agent:connect, agents:send, agents:read, account:read/)
+    assert.match(
+      scopeProblem(scope) ?? '',
+      /agent:connect, agents:send, agents:read, account:read, account:write, keys:read, keys:write, events:read/,
+    )
   }
 })
 

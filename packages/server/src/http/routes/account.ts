@@ -49,7 +49,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       tag: TAG,
       summary: 'Change your name',
       description: 'What is left out stays. An empty name removes it.',
-      access: 'owner',
+      access: 'account:write',
       body: profileChange,
       example: { name: 'Ada' },
       answers: [{ status: 200, description: 'The account.', ...theAccount }],
@@ -93,7 +93,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       tag: TAG,
       summary: 'Let an app charge your balance',
       description: 'Any registered app. Repeating it changes nothing.',
-      access: 'session',
+      access: 'owner',
       answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
       errors: [],
       async handle({ principal, params, caller }) {
@@ -109,7 +109,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       tag: TAG,
       summary: 'Stop an app from charging your balance',
       description: 'It stays listed with `revoked_at`. Repeating it changes nothing.',
-      access: 'session',
+      access: 'account:write',
       answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
       errors: [],
       async handle({ principal, params, caller }) {

@@ -54,7 +54,7 @@ const allowedNetworks = z
     examples: [['203.0.113.0/24']],
   })
 
-const newKey = z.object({
+const newKey = z.strictObject({
   name: optional(name),
   scopes: scopes.optional(),
   expires_at: optional(instant),
@@ -68,9 +68,9 @@ const statusQuery = pageQuery.extend({
     .optional(),
 })
 
-const keyChange = z.object({ name: optional(name), allowed_networks: optional(allowedNetworks) })
+const keyChange = z.strictObject({ name: optional(name), allowed_networks: optional(allowedNetworks) })
 
-const rotation = z.object({
+const rotation = z.strictObject({
   overlap_seconds: optional(
     wholeNumber(
       `whole seconds from 0 to ${MAX_OVERLAP_SECONDS}`,
@@ -119,7 +119,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       tag: TAG,
       summary: 'List your keys',
       description: 'Newest first. Revoked and expired keys stay visible unless `status` leaves them out.',
-      access: 'owner',
+      access: 'keys:read',
       query: statusQuery,
       answers: [
         {
@@ -144,7 +144,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       tag: TAG,
       summary: 'Read one key',
       description: "Another person's key and an unknown id answer alike.",
-      access: 'owner',
+      access: 'keys:read',
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: [],
       async handle({ principal, params }) {
@@ -157,15 +157,18 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       operation: 'updateApiKey',
       tag: TAG,
       summary: 'Change the name or the allowed networks',
-      description: 'What is left out stays. An empty name removes it; an empty list of networks means any.',
-      access: 'session',
+      description:
+        'What is left out stays. An empty name removes it; an empty list of networks means any. A key may only narrow the networks, its own or another key’s.',
+      access: 'keys:write',
       body: keyChange,
       example: { name: 'Old laptop' },
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: [],
       async handle({ principal, params, body }) {
         const change = { name: nameOrNone(body.name), allowedNetworks: body.allowed_networks }
-        return ok(apiKeyObject(await apiKeys.update(principal.userId, params.key_id!, change), clock.now()))
+        const by = principal.session ? 'person' : 'key'
+        const changed = await apiKeys.update(principal.userId, params.key_id!, change, by)
+        return ok(apiKeyObject(changed, clock.now()))
       },
     }),
     route({
@@ -195,7 +198,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       summary: 'Revoke a key, for good',
       description:
         'No exchange that starts after this answer succeeds, on any node, and open connections of the key are closed. Repeating it changes nothing.',
-      access: 'session',
+      access: 'keys:write',
       answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...oneKey }],
       errors: [],
       async handle({ principal, params, caller }) {

@@ -18,7 +18,7 @@ export function securityEventRoutes({ securityEvents }: Pick<HttpServices, 'secu
       summary: 'List what happened to your account',
       description:
         'Sign-ins, reuse, endings, suspensions, keys made and ended; newest first, kept for 400 days.',
-      access: 'owner',
+      access: 'events:read',
       query: pageQuery,
       answers: [
         {

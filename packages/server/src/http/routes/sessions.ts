@@ -99,7 +99,7 @@ export function sessionRoutes(
       tag: TAG,
       summary: 'Sign out one session',
       description: 'Its access tokens are refused at once.',
-      access: 'session',
+      access: 'owner',
       answers: [{ status: 204, description: 'It has ended.' }],
       errors: [],
       async handle({ principal, params, caller }) {
@@ -113,12 +113,12 @@ export function sessionRoutes(
       operation: 'endOtherSessions',
       tag: TAG,
       summary: 'Sign out everywhere else',
-      description: 'Ends every session but the one that asks.',
-      access: 'session',
+      description: 'Ends every session but the one that asks; a key has none, so it ends all.',
+      access: 'owner',
       answers: [{ status: 204, description: 'The others have ended.' }],
       errors: [],
       async handle({ principal, caller }) {
-        await sessions.endOthers(principal.userId, principal.session.id, caller)
+        await sessions.endOthers(principal.userId, principal.session?.id ?? null, caller)
         return NO_CONTENT
       },
     }),

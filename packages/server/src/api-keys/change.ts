@@ -1,0 +1,59 @@
+import { KeywayError } from '../errors.ts'
+import type { Transaction } from '../store.ts'
+import { type ApiKey, isNoWider } from './api-key.ts'
+import type { ApiKeyDeps } from './api-keys.ts'
+import { tellChanged } from './revocation.ts'
+
+export interface KeyChange {
+  name?: string | null
+  allowedNetworks?: string[]
+}
+
+type Outcome = { apiKey: ApiKey } | { refused: 'not_found' | 'widens' }
+
+/**
+ * Changes a key. A person may do so freely; a key may only narrow the networks of a key, its own or another of its
+ * owner, so that one that leaked in a closed network cannot be carried out of it.
+ */
+export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'clock'>) {
+  return async function update(
+    userId: string,
+    id: string,
+    change: KeyChange,
+    by: 'person' | 'key',
+  ): Promise<ApiKey> {
+    const outcome = await storage.transaction<Outcome>(async tx => {
+      const refused = await refusalOfNetworks(tx, userId, id, change, by)
+      if (refused) return { refused }
+      const apiKey = await tx.apiKeys.update(userId, id, change)
+      if (apiKey && change.allowedNetworks) await tellChanged(tx, apiKey, clock.now())
+      return apiKey ? { apiKey } : { refused: 'not_found' }
+    })
+    if ('apiKey' in outcome) return outcome.apiKey
+    throw refusal(outcome.refused)
+  }
+}
+
+/** Behind the lock of the owner's row: of two changes at once the later is compared with what the earlier wrote. */
+async function refusalOfNetworks(
+  tx: Transaction,
+  userId: string,
+  id: string,
+  { allowedNetworks }: KeyChange,
+  by: 'person' | 'key',
+): Promise<'not_found' | 'widens' | null> {
+  if (!allowedNetworks) return null
+  await tx.users.lock(userId)
+  if (by === 'person') return null
+  const current = await tx.apiKeys.findOwned(userId, id)
+  if (!current) return 'not_found'
+  return isNoWider(allowedNetworks, current.allowedNetworks) ? null : 'widens'
+}
+
+function refusal(refused: 'not_found' | 'widens'): KeywayError {
+  if (refused === 'not_found') return new KeywayError('not_found', 'There is no such API key.')
+  return new KeywayError(
+    'session_required',
+    'A key may only narrow allowed_networks: each must lie within one that is allowed now. Sign in to allow more.',
+  )
+}

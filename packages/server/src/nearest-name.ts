@@ -1,0 +1,25 @@
+/**
+ * Of `known` the name that `name` was most likely meant to be, at most `within` edits away, or null. Costs the product
+ * of the lengths: whoever passes on names from outside bounds them first.
+ */
+export function nearestName(name: string, known: readonly string[], within: number): string | null {
+  const ranked = known
+    .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
+    .sort((left, right) => left.distance - right.distance)
+  const best = ranked[0]
+  return best && best.distance <= within ? best.candidate : null
+}
+
+/** Levenshtein's, one row at a time. */
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= left.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= right.length; j++) {
+      const change = row[j - 1]! + (left[i - 1] === right[j - 1] ? 0 : 1)
+      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1))
+    }
+    row = next
+  }
+  return row[right.length]!
+}
