@@ -55,6 +55,8 @@ export interface Config {
   maxActiveKeys: number
   hubMaxConnections: number
   metricsPort: number | null
+  /** What a scraper sends as a Bearer token; null: none is asked for. */
+  metricsToken: string | null
   journalDir: string | null
   autoMigrate: boolean
   logLevel: LogLevel
@@ -106,6 +108,7 @@ function assemble(values: Values): Config {
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
     hubMaxConnections: values.KEYWAY_HUB_MAX_CONNECTIONS,
     metricsPort: values.KEYWAY_METRICS_PORT ?? null,
+    metricsToken: values.KEYWAY_METRICS_TOKEN ?? null,
     autoMigrate: values.KEYWAY_AUTO_MIGRATE,
     logLevel: values.KEYWAY_LOG_LEVEL,
   }

@@ -143,6 +143,12 @@ export function equals(left: string, right: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
+/** Whether an Authorization header is `Bearer` with this token (RFC 6750 section 2.1). Constant time, whatever its length. */
+export function isBearer(authorization: string | undefined, token: string): boolean {
+  const [, presented = ''] = /^bearer +([^ ]+)$/i.exec(authorization ?? '') ?? []
+  return equals(sha256(presented), sha256(token))
+}
+
 /** `bytes` random bytes as base64url. */
 export function randomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')

@@ -70,7 +70,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   const stopping = new AbortController()
   const httpServer = listenFor(services, hub, metrics, stopping.signal)
   if (config.metricsPort !== null) {
-    const own = await listenForMetrics(metrics, config.metricsPort, config.host)
+    const own = await listenForMetrics(metrics, { ...config, port: config.metricsPort })
     stack.defer(() => {
       own.close()
       own.closeAllConnections()
@@ -177,6 +177,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
     hasInbox: inbox !== null,
     observe: metrics.observe,
     metrics: config.metricsPort === null ? metrics : undefined,
+    metricsToken: config.metricsToken,
     pages,
   })
   const server = createHttpServer(app, { publicUrl: config.publicUrl, clock, log })

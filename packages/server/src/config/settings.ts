@@ -197,9 +197,17 @@ export const settings = {
   KEYWAY_METRICS_PORT: optional({
     defaultMeaning: 'none',
     meaning:
-      'Where `/metrics` is served. Without it `/metrics` is on the main port, and only while that listens on loopback.',
+      'Where `/metrics` is served. Without it `/metrics` is on the main port: with `KEYWAY_METRICS_TOKEN`, or only for this machine while the listening address and the public URL are loopback.',
     example: '9090',
     parse: values.port,
+  }),
+  KEYWAY_METRICS_TOKEN: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'What Prometheus sends as `Authorization: Bearer …` to read `/metrics`, on either port. At least 16 characters, as `openssl rand -hex 32` makes them.',
+    example: '<output of: openssl rand -hex 32>',
+    secret: true,
+    parse: values.bearerToken,
   }),
   KEYWAY_JOURNAL_DIR: optional({
     defaultMeaning: '`<data dir>/journal` with SQLite',

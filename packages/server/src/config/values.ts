@@ -36,6 +36,14 @@ export const host: Parser<string> = text => {
   throw new Mistake(`must be an address or a host name to listen on, not ${JSON.stringify(text)}`)
 }
 
+const MIN_TOKEN_LENGTH = 16
+
+/** RFC 6750 section 2.1: what an Authorization header can carry. */
+export const bearerToken: Parser<string> = text => {
+  if (text.length >= MIN_TOKEN_LENGTH && /^[A-Za-z0-9\-._~+/]+=*$/.test(text)) return text
+  throw new Mistake(`must be at least ${MIN_TOKEN_LENGTH} characters of A-Z a-z 0-9 - . _ ~ + /`)
+}
+
 export const directory: Parser<string> = text => resolve(text)
 
 export function list<T>(item: Parser<T>): Parser<T[]> {

@@ -69,6 +69,7 @@ export interface AppOptions {
   intake?: IntakeLimits
   /** What `GET /metrics` answers; without it there is no such path. */
   metrics?: { render(): Promise<{ type: string; body: string }> }
+  metricsToken: string | null
 }
 
 type Bindings = { Bindings: HttpBindings }

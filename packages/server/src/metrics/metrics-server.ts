@@ -1,19 +1,25 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { NO_STORE } from '../cache-control.ts'
-import { ConfigError } from '../config.ts'
+import { type Config, ConfigError } from '../config.ts'
+import { isBearer } from '../secrets.ts'
 import type { Metrics } from './metrics.ts'
 
 /**
- * `/metrics` on a port of its own (`KEYWAY_METRICS_PORT`), which is kept from the world by not being published.
- * Everything else there is 404.
+ * `/metrics` on a port of its own (`KEYWAY_METRICS_PORT`), which is kept from the world by not being published, or by
+ * `KEYWAY_METRICS_TOKEN`. Everything else there is 404.
  *
  * @throws ConfigError when the port is taken
  */
-export async function listenForMetrics(metrics: Metrics, port: number, host: string): Promise<Server> {
+export async function listenForMetrics(
+  metrics: Metrics,
+  { host, port, metricsToken }: Pick<Config, 'host' | 'port' | 'metricsToken'>,
+): Promise<Server> {
   const server = createServer({ requestTimeout: 5000, headersTimeout: 5000 }, async (request, response) => {
     const isAsked = request.method === 'GET' && request.url?.split('?')[0] === '/metrics'
     if (!isAsked) return void response.writeHead(404, { 'Content-Type': 'text/plain' }).end('GET /metrics\n')
+    if (metricsToken !== null && !isBearer(request.headers.authorization, metricsToken))
+      return void response.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
     try {
       const { type, body } = await metrics.render()
       response.writeHead(200, { 'Content-Type': type, 'Cache-Control': NO_STORE }).end(body)

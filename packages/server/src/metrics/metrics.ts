@@ -24,7 +24,7 @@ export interface MetricSources {
 
 export interface Metrics {
   observe(answer: ObservedAnswer): void
-  /** The exposition format of Prometheus. */
+  /** The exposition format of Prometheus. Whoever asks while it is being made gets the same. */
   render(): Promise<{ type: string; body: string }>
 }
 
@@ -68,6 +68,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
   })
   gauge('keyway_info', 'Always 1; the label is the version.', ['version']).set({ version }, 1)
   const readings = createReadings()
+  let rendering: ReturnType<Metrics['render']> | null = null
 
   return {
     observe({ method, route, status, milliseconds, code }) {
@@ -75,10 +76,17 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
       if (route === EXCHANGE) exchanges.inc({ outcome: code ?? 'issued' })
       if (code !== null) refusals.inc({ code })
     },
-    async render() {
-      await readings.refresh()
-      return { type: registry.contentType, body: await registry.metrics() }
+    render() {
+      rendering ??= renderOnce().finally(() => {
+        rendering = null
+      })
+      return rendering
     },
+  }
+
+  async function renderOnce() {
+    await readings.refresh()
+    return { type: registry.contentType, body: await registry.metrics() }
   }
 
   function gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {

@@ -6,7 +6,7 @@ import { ERROR_KINDS } from '../../src/http/errors.ts'
 import { createOpenApi, errorCodesOf } from '../../src/http/openapi.ts'
 import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
-import { basic, type CallAnswer, openServer } from '../support/http.ts'
+import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
 
@@ -177,6 +177,8 @@ async function openWorld(t: TestContext) {
     const authorization: Record<string, string> =
       route.access === 'app' ? basic('reports', secret) : { Authorization: `Bearer ${tokens.accessToken}` }
     const headers = { ...authorization, 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    if (route.operation === 'getMetrics')
+      return await server.call(route.method, path, { token: METRICS_TOKEN })
     if (route.operation === 'receiveMailHook') {
       const report = { RecordType: 'SpamComplaint', Email: 'complains@example.com' }
       return await server.call(route.method, path, {

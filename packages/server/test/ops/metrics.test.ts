@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/metrics/metrics.ts'
 import { freePort } from '../support/free-port.ts'
@@ -109,3 +110,66 @@ test('recording an answer costs a few microseconds at most', () => {
   assert.ok(microseconds < 20, `${microseconds.toFixed(2)} µs`)
   console.log(`recording an answer: ${microseconds.toFixed(2)} µs`)
 })
+
+/** As nginx passes calls on where only `proxy_pass` is set: from this machine, to this machine's name, no header added. */
+test('behind a proxy that adds no header metrics are not public', async t => {
+  const server = await startKeyway(t, PUBLIC)
+  assert.equal((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status, 404)
+})
+
+test('with KEYWAY_METRICS_TOKEN metrics are for whoever sends it, wherever from', async t => {
+  const server = await startKeyway(t, { ...PUBLIC, KEYWAY_METRICS_TOKEN: TOKEN })
+  const url = `http://127.0.0.1:${server.port}`
+  assert.equal(await statusWith(url, `Bearer ${TOKEN}`), 200)
+  assert.equal(await statusWith(url, `bearer ${TOKEN}`), 200)
+  for (const wrong of [`Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`, 'Bearer', TOKEN])
+    assert.equal(await statusWith(url, wrong), 401, wrong)
+  const without = await fetch(`${url}/metrics`)
+  assert.equal(without.status, 401)
+  assert.equal(without.headers.get('www-authenticate'), 'Bearer')
+  assert.equal((await fetch(`${url}/metrics?access_token=${TOKEN}`)).status, 400)
+})
+
+test('KEYWAY_METRICS_TOKEN holds on a port of their own too', async t => {
+  const port = await freePort()
+  await startKeyway(t, { KEYWAY_METRICS_PORT: String(port), KEYWAY_METRICS_TOKEN: TOKEN })
+  const url = `http://127.0.0.1:${port}`
+  assert.equal((await fetch(`${url}/metrics`)).status, 401)
+  assert.equal(await statusWith(url, `Bearer ${TOKEN}x`), 401)
+  assert.equal(await statusWith(url, `Bearer ${TOKEN}`), 200)
+})
+
+test('a KEYWAY_METRICS_TOKEN that can be guessed or not be sent is refused at start', () => {
+  for (const text of ['short', 'has a space in the middle', 'ümlaut-ümlaut-ümlaut'])
+    assert.throws(() => loadConfig({ KEYWAY_METRICS_TOKEN: text }), /KEYWAY_METRICS_TOKEN must be/)
+})
+
+test('figures are gathered once for all who ask at the same time', async () => {
+  let asked = 0
+  const sources = {
+    async mail() {
+      asked++
+      return { queued: 0, oldestDueSeconds: 0 }
+    },
+    hub: () => ({ connections: 0, otherNodes: 0, seesDatabase: true, draining: false }),
+    events: () => ({ listening: true, lagSeconds: 0 }),
+    database: () => null,
+    clockSkewSeconds: () => 0,
+  }
+  const metrics = createMetrics(sources, createLog('silent'), '0.0.0')
+  await Promise.all(Array.from({ length: 50 }, () => metrics.render()))
+  assert.equal(asked, 1)
+  await metrics.render()
+  assert.equal(asked, 2)
+})
+
+const TOKEN = 'a-token-for-prometheus-0123456789'
+const PUBLIC = {
+  KEYWAY_PUBLIC_URL: 'https://keyway.example.com',
+  KEYWAY_MAIL_URL: 'smtp://localhost:9',
+  KEYWAY_SUPPORT_EMAIL: 'help@example.com',
+}
+
+async function statusWith(url: string, authorization: string): Promise<number> {
+  return (await fetch(`${url}/metrics`, { headers: { authorization } })).status
+}

@@ -37,6 +37,8 @@ export interface CallAnswer {
   body: any
 }
 
+export const METRICS_TOKEN = 'a-token-for-prometheus-0123456789'
+
 /** The HTTP edge on a real socket, over every real noun on a fresh database. */
 export async function openServer(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
   const services = await openHttpServices(engine, t, overrides)
@@ -54,6 +56,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     corsOrigins: overrides.corsOrigins ?? [],
     failureLimits: overrides.failureLimits ?? [{ window: 'minute', limit: 60 }],
     hasInbox: true,
+    metricsToken: METRICS_TOKEN,
     metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,
     maxWorkedOn: overrides.maxWorkedOn,
