@@ -9,6 +9,7 @@ import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import { createHttpServer } from './http/http-server.ts'
 import { listen, withFreePort } from './http/listen.ts'
+import type { HttpServices } from './http/services.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
@@ -63,8 +64,9 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   if (config.database.engine === 'sqlite')
     await services.storage.store.presence.prune(services.clock.now() + 1, MAX_DEAD_NODES)
   const nodeId = newId(services.clock.now())
-  const hub = await startHub(services, nodeId)
+  const hub = composeHub(services, nodeId)
   stack.defer(() => hub.close())
+  await hub.start()
   const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)
   const stopping = new AbortController()
@@ -108,9 +110,10 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   }
 }
 
-async function startHub(services: Services, nodeId: string): Promise<Hub> {
+/** The hub of one node, before it starts. @param tickMs null: the caller ticks it */
+export function composeHub(services: Services, nodeId: string, tickMs?: null): Hub {
   const { config, storage, clock, log, agentTokens, apiKeys } = services
-  const hub = createHub({
+  return createHub({
     clock,
     log,
     events: storage.events,
@@ -125,9 +128,25 @@ async function startHub(services: Services, nodeId: string): Promise<Hub> {
     maxConnectionsPerUser: config.hubMaxConnections,
     nodeId,
     version: VERSION,
+    tickMs,
   })
-  await hub.start()
-  return hub
+}
+
+/** What the HTTP edge is given. */
+export function composeHttpServices<Base extends Services>(services: Base, hub: Hub) {
+  const { config, storage } = services
+  return {
+    ...services,
+    charges: createCharges(services),
+    hub,
+    introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
+    readiness: { checks: () => checkHealth(services, hub) },
+    revocations: createRevocations(services),
+    mailHooks: config.mailHookSecret
+      ? createMailHooks({ ...services, secret: config.mailHookSecret })
+      : undefined,
+    securityEvents: storage.store.securityEvents,
+  } satisfies HttpServices
 }
 
 function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): Server {
@@ -153,18 +172,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
     isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
   })
   const app = createApp({
-    services: {
-      ...services,
-      charges: createCharges(services),
-      hub,
-      introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
-      readiness: { checks: () => checkHealth(services, hub) },
-      revocations: createRevocations(services),
-      mailHooks: config.mailHookSecret
-        ? createMailHooks({ ...services, secret: config.mailHookSecret })
-        : undefined,
-      securityEvents,
-    },
+    services: composeHttpServices(services, hub),
     clock,
     log,
     version: VERSION,

@@ -1,7 +1,7 @@
 import { AGENT_TOKEN_SECONDS, createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
-import { openJournal } from './backup/journal.ts'
+import { type Journal, openJournal } from './backup/journal.ts'
 import { instanceOf } from './backup/journal-entry.ts'
 import { journaled } from './backup/journaled-storage.ts'
 import { createAccounts } from './billing/accounts.ts'
@@ -41,23 +41,10 @@ export async function openServices(config: Config, log: Log = createLog(config.l
     await clock.synchronize(() => storage.readClock())
     const secrets = createSecrets(config.secrets)
     const instance = instanceOf(await openPepper(storage, secrets))
-    const services = compose(config, log, {
-      storage: withSecurityLog(await withJournal(storage), log),
-      clock,
-      secrets,
-      instance,
-    })
+    const journal = await journalOf(config, clock, instance)
+    const services = compose(config, log, { storage, clock, secrets, instance, journal })
     await services.signingKeys.load()
     return services
-
-    async function withJournal(plain: DatabaseStorage): Promise<DatabaseStorage> {
-      const folder = config.journalDir
-      if (folder === null) return plain
-      const journal = await openJournal(folder, clock, instance).catch(error =>
-        toJournalMistake(folder, error),
-      )
-      return journaled(plain, { journal, clock, log })
-    }
   } catch (error) {
     await storage.close()
     return explain(error)
@@ -76,6 +63,12 @@ function explain(error: unknown): never {
   throw error
 }
 
+async function journalOf(config: Config, clock: Clock, instance: string): Promise<Journal | null> {
+  const folder = config.journalDir
+  if (folder === null) return null
+  return openJournal(folder, clock, instance).catch(error => toJournalMistake(folder, error))
+}
+
 function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
   if (error.syscall === undefined) throw error
   throw new ConfigError([
@@ -84,14 +77,18 @@ function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
 }
 
 export interface Ground {
+  /** As it was opened; the nouns get it with its log and its journal. */
   storage: DatabaseStorage
   clock: Clock
   secrets: Secrets
+  /** Null: none is kept. */
+  journal: Journal | null
 }
 
-/** The nouns in the one direction in which they know each other. */
-export function compose<Base extends Ground>(config: Config, log: Log, ground: Base) {
+/** The nouns in the one direction in which they know each other, over a storage that logs and journals. */
+export function compose<Base extends Ground>(config: Config, log: Log, given: Base) {
   const { publicUrl } = config
+  const ground = { ...given, storage: withSecurityLog(withJournal(given, log), log) }
   const common = { ...ground, log, publicUrl }
   const signingKeys = createSigningKeys({
     ...common,
@@ -132,6 +129,10 @@ export function compose<Base extends Ground>(config: Config, log: Log, ground: B
     magicLinks,
     close: () => ground.storage.close(),
   }
+}
+
+function withJournal({ storage, clock, journal }: Ground, log: Log): DatabaseStorage {
+  return journal === null ? storage : journaled(storage, { journal, clock, log })
 }
 
 /** The way out for mail. `announce` is told of every sign-in link that stays on this machine. */

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test'
 import { createCharges } from '../../src/billing/charges.ts'
 import { KeywayError, unavailable } from '../../src/errors.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
-import type { Storage, Transaction } from '../../src/store.ts'
+import type { Transaction } from '../../src/store.ts'
 import { type EngineName, openTestStorage } from '../support/engines.ts'
 import { address, caller, openServices, type Services } from '../support/services.ts'
 import { checkMoney } from './accounts.ts'
@@ -196,7 +196,7 @@ function failing(storage: DatabaseStorage) {
         })
       },
     })
-  const faulty: Storage = {
+  const faulty: DatabaseStorage = {
     ...storage,
     store: counted(storage.store),
     transaction: (work, landed) =>

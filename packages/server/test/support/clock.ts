@@ -1,7 +1,7 @@
-import type { Clock, Instant } from '../../src/clock.ts'
+import type { Instant, SynchronizedClock } from '../../src/clock.ts'
 
-/** A clock that stands still until a test moves it. */
-export interface TestClock extends Clock {
+/** A clock that stands still until a test moves it, whatever the database's says. */
+export interface TestClock extends SynchronizedClock {
   /** Milliseconds. */
   advance(ms: number): void
   set(instant: Instant): void
@@ -13,6 +13,9 @@ export function createTestClock(start: Instant = START): TestClock {
   let instant = start
   return {
     now: () => instant,
+    synchronize: async () => {},
+    behind: 0,
+    skew: 0,
     advance(ms) {
       instant += ms
     },

@@ -1,23 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { createAgentTokens } from '../../src/agent-tokens/agent-tokens.ts'
-import { createApiKeys } from '../../src/api-keys/api-keys.ts'
-import { createAccounts } from '../../src/billing/accounts.ts'
+import { openJournal } from '../../src/backup/journal.ts'
+import { instanceOf } from '../../src/backup/journal-entry.ts'
+import { type Config, loadConfig } from '../../src/config.ts'
 import type { Log } from '../../src/log.ts'
-import { createMagicLinks } from '../../src/magic-links/magic-links.ts'
 import type { SendWindow } from '../../src/magic-links/send-limits.ts'
 import { type Caller, networkOf } from '../../src/network.ts'
 import type { MessageContent, OutboxMessage } from '../../src/outbox/message.ts'
-import { createOutbox } from '../../src/outbox/outbox.ts'
 import type { Secrets } from '../../src/secrets.ts'
+import { compose } from '../../src/services.ts'
 import type { SessionLifetimes } from '../../src/sessions/session-lifetime.ts'
-import { createSessions, type SessionTokens } from '../../src/sessions/sessions.ts'
-import { createJwt } from '../../src/signing-keys/jwt.ts'
-import { createSigningKeys } from '../../src/signing-keys/signing-keys.ts'
-import type { Storage } from '../../src/store.ts'
+import type { SessionTokens } from '../../src/sessions/sessions.ts'
+import type { DatabaseStorage } from '../../src/storage/database.ts'
 import { type EmailAddress, parseEmailAddress } from '../../src/users/email-address.ts'
+import { openPepper } from '../../src/users/trial-credit.ts'
 import type { User } from '../../src/users/user.ts'
-import { createUsers } from '../../src/users/users.ts'
 import { type EngineName, openTestStorage, type TestStorage } from './engines.ts'
+import { quickFolder } from './quick-folder.ts'
 
 export const PUBLIC_URL = 'https://keyway.test'
 export const LIFETIMES: SessionLifetimes = {
@@ -34,8 +34,9 @@ export interface ServiceOverrides {
   verifyUrl?: string
   maxActiveKeys?: number
   log?: Log
+  mailHookSecret?: string
   /** Another node on the same database: its storage, and the test storage that it came from. */
-  on?: { node: Storage; of: TestStorage }
+  on?: { node: DatabaseStorage; of: TestStorage }
 }
 
 export interface MailedLink {
@@ -47,42 +48,25 @@ export interface MailedLink {
 
 export type Services = Awaited<ReturnType<typeof openServices>>
 
-/** Every noun on a fresh database, as the server composes them, with a clock that the test moves. */
+/**
+ * Every noun on a fresh database, composed as the server does, with a journal, and with a clock that the test moves.
+ */
 export async function openServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
   const opened = overrides.on?.of ?? (await openTestStorage(engine, t))
-  const storage: Storage = overrides.on?.node ?? opened.storage
   const { clock, secrets } = opened
   const log = overrides.log ?? opened.log
-  const publicUrl = PUBLIC_URL
-  const lifetimes = { ...LIFETIMES, ...overrides.lifetimes }
-
-  const signingKeys = createSigningKeys({
-    storage,
-    clock,
-    secrets,
-    log,
-    longestTokenSeconds: lifetimes.accessTokenSeconds,
+  const config = configOf(overrides)
+  const plain = overrides.on?.node ?? opened.storage
+  const instance = instanceOf(await openPepper(plain, secrets))
+  const journalDir = mkdtempSync(join(quickFolder(), 'keyway-journal-'))
+  const journal = await openJournal(journalDir, clock, instance)
+  t.after(async () => {
+    await journal.close()
+    rmSync(journalDir, { recursive: true })
   })
-  await signingKeys.load()
-  const jwt = createJwt({ signingKeys, clock, issuer: publicUrl })
-  const outbox = createOutbox({ secrets })
-  const maxActiveKeys = overrides.maxActiveKeys ?? 100
-  const apiKeys = createApiKeys({ storage, clock, log, outbox, maxActiveKeys })
-  const agentTokens = createAgentTokens({ storage, apiKeys, jwt, clock, publicUrl })
-  const sessions = createSessions({ storage, clock, secrets, jwt, outbox, publicUrl, lifetimes })
-  const magicLinks = createMagicLinks({
-    storage,
-    clock,
-    secrets,
-    outbox,
-    sessions,
-    verifyUrl: overrides.verifyUrl ?? `${publicUrl}/verify`,
-    limits: overrides.limits ?? [{ window: 'minute', limit: 1000 }],
-    networkLimits: overrides.networkLimits ?? null,
-  })
-  const users = createUsers({ storage, clock, secrets })
-  const accounts = createAccounts({ storage, clock })
-  const nouns = { apiKeys, agentTokens, sessions, magicLinks, users, accounts, outbox, signingKeys, jwt }
+  const nouns = compose(config, log, { storage: plain, clock, secrets, instance, journal })
+  await nouns.signingKeys.load()
+  const { storage, magicLinks } = nouns
 
   /** All mails of one kind to one address, newest first, opened. */
   async function mailsTo<Kind extends MessageContent['kind']>(email: string, kind: Kind) {
@@ -104,13 +88,9 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   return {
     ...nouns,
     opened,
-    storage,
     store: storage.store,
-    clock,
-    secrets,
-    log,
-    publicUrl,
-    lifetimes,
+    publicUrl: config.publicUrl,
+    lifetimes: { ...LIFETIMES, ...overrides.lifetimes },
     caller,
     mailsTo,
     /** Sends a link and reads it from the queued mail. */
@@ -127,6 +107,26 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
       const started = await magicLinks.verify({ token, email: address(email) }, 'api', caller())
       return { ...started, tokens: started.tokens! }
     },
+  }
+}
+
+function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
+  const settings = loadConfig({
+    KEYWAY_PUBLIC_URL: PUBLIC_URL,
+    KEYWAY_SECRET: Buffer.alloc(32, 7).toString('base64'),
+    KEYWAY_MAIL_URL: 'smtp://mail.keyway.test:587',
+    KEYWAY_MAIL_FROM: 'Keyway <no-reply@keyway.test>',
+    KEYWAY_SUPPORT_EMAIL: 'support@keyway.test',
+  })
+  return {
+    ...settings,
+    ...LIFETIMES,
+    ...lifetimes,
+    magicLinkLimits: overrides.limits ?? [{ window: 'minute', limit: 1000 }],
+    magicLinkNetworkLimits: overrides.networkLimits ?? null,
+    maxActiveKeys: overrides.maxActiveKeys ?? settings.maxActiveKeys,
+    verifyUrl: overrides.verifyUrl ?? settings.verifyUrl,
+    mailHookSecret: overrides.mailHookSecret ?? null,
   }
 }
 
