@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { describe, test } from 'node:test'
@@ -76,17 +75,4 @@ test('docs/contract.md names tests that exist', async () => {
     wrong.map(([whole]) => whole),
     [],
   )
-})
-
-test('docs/places.md names files that exist', async () => {
-  const places = await readFile(join(root, 'docs/places.md'), 'utf8')
-  const lines = places.split('\n').filter(line => line.startsWith('- '))
-  assert.ok(lines.length >= 300, `only ${lines.length} behaviours`)
-  for (const line of lines) {
-    const [, files = ''] = /: (`[^`]+`(?:, `[^`]+`)*)$/.exec(line) ?? []
-    const names = [...files.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
-    assert.ok(names.length > 0, line)
-    const gone = names.filter(name => !['packages', '.'].some(base => existsSync(join(root, base, name))))
-    assert.deepEqual(gone, [], line)
-  }
 })
