@@ -26,6 +26,8 @@ export type Purpose =
   | 'link-marker'
   | 'send-marker'
   | 'cursor'
+  | 'backup'
+  | 'journal'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

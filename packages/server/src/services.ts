@@ -1,7 +1,7 @@
 import { AGENT_TOKEN_SECONDS, createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
-import { type Journal, openJournal } from './backup/journal.ts'
+import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts'
 import { instanceOf } from './backup/journal-entry.ts'
 import { journaled } from './backup/journaled-storage.ts'
 import { createAccounts } from './billing/accounts.ts'
@@ -41,7 +41,7 @@ export async function openServices(config: Config, log: Log = createLog(config.l
     await clock.synchronize(() => storage.readClock())
     const secrets = createSecrets(config.secrets)
     const instance = instanceOf(await openPepper(storage, secrets))
-    const journal = await journalOf(config, clock, instance)
+    const journal = await journalOf(config, { clock, secrets, instance })
     const services = compose(config, log, { storage, clock, secrets, instance, journal })
     await services.signingKeys.load()
     return services
@@ -63,10 +63,10 @@ function explain(error: unknown): never {
   throw error
 }
 
-async function journalOf(config: Config, clock: Clock, instance: string): Promise<Journal | null> {
+async function journalOf(config: Config, deps: JournalDeps): Promise<Journal | null> {
   const folder = config.journalDir
   if (folder === null) return null
-  return openJournal(folder, clock, instance).catch(error => toJournalMistake(folder, error))
+  return openJournal(folder, deps).catch(error => toJournalMistake(folder, error))
 }
 
 function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {

@@ -11,4 +11,6 @@ export interface AppStore {
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
   /** The SHA-256s that are accepted now, newest first. */
   secrets(appId: string): Promise<string[]>
+  /** The same with the instants at which they were added. */
+  datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
 }

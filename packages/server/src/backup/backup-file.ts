@@ -1,22 +1,34 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import type { Instant } from '../clock.ts'
-import { wholeLines } from './lines.ts'
+import { type Instant, toRfc3339 } from '../clock.ts'
+import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_MEANS, withMac } from './authentication.ts'
+import { LineTooLong, wholeLines } from './lines.ts'
 
-/** Raised when an older program could misread a newer file. */
-export const BACKUP_FORMAT = 1
+/**
+ * Raised when an older program could misread a newer file. Format 1 ended with a plain checksum, which anybody can
+ * compute; format 2 ends with a MAC under `KEYWAY_SECRET` over everything before it.
+ */
+export const BACKUP_FORMAT = 2
+const UNAUTHENTICATED_FORMAT = 1
+/** The longest row is a queued mail or metadata, sealed and escaped: far below this. In UTF-16 code units. */
+const MAX_LINE_LENGTH = 4 * 1024 * 1024
 
-/** The first line. A file is gzip over lines of JSON: this one, one a row, and the last. */
+/** The first line. A file is gzip over lines of JSON: this one, one per row, and the last with the MAC. */
 export interface BackupHeader {
   keyway_backup: number
+  /** The name that it was written under, so that an old backup cannot pass for a newer one. Since format 2. */
+  file?: string
+  /** The service whose rows these are, as its journal names it; null before its first start. Since format 2. */
+  service?: string | null
   created_at: Instant
   version: string
-  /** What the rows look like: every migration that their database had. */
+  /** The schema of the rows: every migration that their database had. */
   migrations: string[]
-  /** Tells the secret without telling anything about it. */
+  /** Identifies the secret without revealing anything about it. */
   secret_fingerprint: string
 }
 
@@ -31,16 +43,25 @@ interface RowLine {
 interface LastLine {
   end: true
   counts: Record<string, number>
-  /** Of all lines before, line feeds included. */
-  sha256: string
+  /** Format 1: of all lines before, line feeds included. */
+  sha256?: string
 }
 
-/** It cannot be done so; the message is one sentence with what to do. */
+/** A file that was verified. */
+export interface CheckedBackup {
+  file: string
+  header: BackupHeader
+  counts: Record<string, number>
+  /** Of the whole file as it was verified, so that what is read afterwards is the same. */
+  digest: string
+}
+
+/** The request cannot be fulfilled as it stands; the message says what to do. */
 export class BackupRefused extends Error {
   override readonly name = 'BackupRefused'
 }
 
-/** The file is no backup, not whole, or not what was written; the message is one sentence. */
+/** The file is no backup, not whole, or not what was written; the message says which. */
 export class BackupDamaged extends Error {
   override readonly name = 'BackupDamaged'
 }
@@ -50,13 +71,14 @@ export async function writeBackup(
   file: string,
   header: BackupHeader,
   rows: AsyncIterable<RowLine>,
+  secrets: FileSecrets,
 ): Promise<Record<string, number>> {
   const partial = `${file}.partial`
   const handle = await open(partial, 'wx', 0o600)
   const counts: Record<string, number> = {}
   try {
     await pipeline(
-      lines(header, rows, counts),
+      lines(header, rows, counts, secrets),
       createGzip(),
       handle.createWriteStream({ flush: true, autoClose: true }),
     )
@@ -73,6 +95,7 @@ async function* lines(
   header: BackupHeader,
   rows: AsyncIterable<RowLine>,
   counts: Record<string, number>,
+  secrets: FileSecrets,
 ): AsyncGenerator<string> {
   const hash = createHash('sha256')
   const line = (value: unknown) => {
@@ -85,56 +108,108 @@ async function* lines(
     counts[table] = (counts[table] ?? 0) + 1
     yield line({ table, row })
   }
-  yield `${JSON.stringify({ end: true, counts, sha256: hash.digest('hex') } satisfies LastLine)}\n`
+  const last = JSON.stringify({ end: true, counts } satisfies LastLine)
+  yield `${withMac(last, secrets.mac('backup', authenticatedText(hash.digest('hex'), last)))}\n`
 }
 
-/** Reads the whole file once and believes it only when its last line agrees. @throws BackupDamaged */
-export async function checkBackup(
-  file: string,
-): Promise<{ header: BackupHeader; counts: Record<string, number> }> {
+function authenticatedText(hashOfLines: string, last: string): string {
+  return `${hashOfLines}\n${last}`
+}
+
+/**
+ * Reads the whole file once and believes nothing but its format until the MAC at its end is verified.
+ *
+ * @throws BackupDamaged, BackupRefused
+ */
+export async function checkBackup(file: string, trust: Trust): Promise<CheckedBackup> {
   let header: BackupHeader | null = null
-  let last: LastLine | null = null
-  const counts: Record<string, number> = {}
+  let last = ''
   const hash = createHash('sha256')
-  for await (const [text, value] of parsedLines(file)) {
-    if (last) throw new BackupDamaged('The backup goes on after its end.')
-    if ((value as LastLine).end === true) last = value as LastLine
-    else hash.update(`${text}\n`)
-    if (!header) header = toHeader(value)
-    else if (!last) {
-      const { table } = value as RowLine
-      counts[table] = (counts[table] ?? 0) + 1
-    }
+  for await (const text of textLines(file)) {
+    if (header) hash.update(`${last}\n`)
+    else header = toHeader(parse(text), file, trust)
+    last = text
   }
-  if (!header || !last) throw new BackupDamaged('The backup is not whole: its last line is missing.')
-  if (last.sha256 !== hash.digest('hex'))
-    throw new BackupDamaged('The backup was changed: its checksum differs.')
-  return { header, counts }
+  if (!header) throw new BackupDamaged('This is not a backup of Keyway.')
+  const hashOfLines = hash.digest('hex')
+  const { counts } = verifyLast(header, last, hashOfLines, trust)
+  return { file, header, counts, digest: authenticatedText(hashOfLines, last) }
 }
 
-/** The rows of a file that `checkBackup` has passed. */
-export async function* readRows(file: string): AsyncGenerator<RowLine> {
-  for await (const [, value] of parsedLines(file)) {
-    if (typeof (value as RowLine).table === 'string') yield value as RowLine
-  }
+function verifyLast(header: BackupHeader, line: string, hashOfLines: string, { secrets }: Trust): LastLine {
+  const { text, mac } = splitMac(line) ?? { text: line, mac: null }
+  const last = parse(text) as LastLine
+  if (last?.end !== true) throw new BackupDamaged('The backup is not whole: its last line is missing.')
+  const isGenuine =
+    header.keyway_backup === UNAUTHENTICATED_FORMAT
+      ? last.sha256 === hashOfLines
+      : mac !== null && secrets.verifyMac('backup', authenticatedText(hashOfLines, text), mac)
+  if (!isGenuine)
+    throw new BackupDamaged('The backup was changed: what it says is not what was written under this secret.')
+  return last
 }
 
-function toHeader(value: unknown): BackupHeader {
-  const header = value as BackupHeader
-  if (typeof header?.keyway_backup !== 'number') throw new BackupDamaged('This is not a backup of Keyway.')
+/**
+ * The rows of a verified file. Throws after the last one where the file is no longer the one that was verified, so
+ * only a transaction may take them.
+ *
+ * @throws BackupDamaged
+ */
+export async function* readRows({ file, digest }: CheckedBackup): AsyncGenerator<RowLine> {
+  const hash = createHash('sha256')
+  let number = 0
+  let last = ''
+  for await (const text of textLines(file)) {
+    if (number > 0) hash.update(`${last}\n`)
+    if (number > 1) yield parse(last) as RowLine
+    number++
+    last = text
+  }
+  if (authenticatedText(hash.digest('hex'), last) !== digest)
+    throw new BackupDamaged('The backup was changed while it was read.')
+}
+
+/** The header is not verified yet: what it says may refuse the file, and permits nothing. */
+function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Trust): BackupHeader {
+  if (!isHeader(value)) throw new BackupDamaged('This is not a backup of Keyway.')
+  const header = value
   if (header.keyway_backup > BACKUP_FORMAT)
     throw new BackupDamaged('The backup was written by a newer version. Restore it with that one.')
+  if (!secrets.ids.includes(header.secret_fingerprint))
+    throw new BackupRefused(
+      `The backup was made under the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Restore with the secret that the backup was made with; it may stand behind a new one.`,
+    )
+  if (header.keyway_backup !== BACKUP_FORMAT && !unauthenticated)
+    throw new BackupRefused(
+      `The backup is of an older version and not authenticated. ${UNAUTHENTICATED_MEANS}`,
+    )
+  if (header.file !== undefined && header.file !== basename(file))
+    throw new BackupRefused(
+      `${basename(file)} is the backup that was written as ${JSON.stringify(header.file)} at ${toRfc3339(header.created_at)}. If that is the one to restore, give the file its name back.`,
+    )
   return header
 }
 
-async function* parsedLines(file: string): AsyncGenerator<[string, unknown]> {
+function isHeader(value: unknown): value is BackupHeader {
+  const header = value as BackupHeader | null
+  return (
+    typeof header?.keyway_backup === 'number' &&
+    /^[0-9a-f]{8}$/.test(header.secret_fingerprint) &&
+    Number.isFinite(new Date(header.created_at).getTime()) &&
+    Array.isArray(header.migrations) &&
+    (header.keyway_backup === UNAUTHENTICATED_FORMAT || typeof header.file === 'string')
+  )
+}
+
+async function* textLines(file: string): AsyncGenerator<string> {
   const packed = createReadStream(file)
   const unpacked = packed.pipe(createGunzip())
   packed.on('error', error => unpacked.destroy(error))
   unpacked.setEncoding('utf8')
   try {
-    for await (const text of wholeLines(unpacked, refuseCut)) yield [text, parse(text)]
+    yield* wholeLines(unpacked, MAX_LINE_LENGTH, refuseCut)
   } catch (error) {
+    if (error instanceof LineTooLong) throw new BackupDamaged('The backup was changed: a line is too long.')
     // What zlib says of a file that is cut short or something else.
     if (!(error as { code?: string }).code?.startsWith('Z_')) throw error
     throw new BackupDamaged('The backup is cut short, or no backup at all.')
@@ -149,11 +224,11 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new BackupDamaged('The backup was changed: a line of it is no JSON.')
+    throw new BackupDamaged('The backup was changed: a line of it is not JSON.')
   }
 }
 
-/** The same rows, and word of every thousandth. */
+/** The same rows; calls `progress` after every thousandth. */
 export async function* counted<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
   let done = 0
   for await (const each of rows) {

@@ -5,6 +5,8 @@ import type { JournalEntry } from './journal-entry.ts'
 export interface BackupStore {
   /** The migrations that this database has. */
   migrations(): Promise<string[]>
+  /** What identifies the service; null before its first start. */
+  sealedPepper(): Promise<string | null>
   /**
    * Reads every table that belongs into a backup, as all of them stood at one moment. Signing keys, live
    * connections, nodes and the local inbox do not: what is signed or connected does not survive a restore.
@@ -23,13 +25,12 @@ export interface BackupStore {
 export interface RestoreTransaction {
   /** Takes out what a fresh database has by itself, signing keys included. */
   clear(): Promise<void>
-  insert(table: string, rows: readonly Row[]): Promise<void>
-  /** What tells whose backup this is; null in very old ones. */
-  sealedPepper(): Promise<string | null>
+  /** False, and nothing written, where no backup has rows of this table. */
+  insert(table: string, rows: readonly Row[]): Promise<boolean>
   /** Ends every session and link, and drops mail that carries a link. Returns how many of each. */
   endSignIns(now: Instant): Promise<{ sessions: number; links: number }>
   /** Returns how many keys were not revoked before. */
   revokeAllKeys(now: Instant): Promise<number>
-  /** Lets one entry stand. False where what it is about came to be after the backup. */
+  /** Re-applies one entry. False where its subject was created after the backup. */
   apply(entry: JournalEntry): Promise<boolean>
 }

@@ -1,7 +1,10 @@
 import { access } from 'node:fs/promises'
+import { basename } from 'node:path'
 import type { Instant } from '../clock.ts'
+import type { FileSecrets } from './authentication.ts'
 import { BACKUP_FORMAT, type BackupHeader, BackupRefused, counted, writeBackup } from './backup-file.ts'
 import type { BackupStore } from './backup-store.ts'
+import { instanceOf } from './journal-entry.ts'
 
 export interface BackupReport {
   file: string
@@ -12,29 +15,33 @@ export interface BackupReport {
 export interface BackupDeps {
   store: BackupStore
   version: string
-  /** Of the secret that seals. */
-  fingerprint: string
-  /** Told now and then how many rows are done. */
+  secrets: FileSecrets
+  /** Opens the pepper, which identifies the service. @throws SealError */
+  openPepper(sealed: string): Buffer
+  /** Called from time to time with the number of rows that are done. */
   progress?: (rows: number) => void
 }
 
 /** Writes one file, consistent while others write. @throws BackupRefused when the file is there already */
 export type Backup = (file: string) => Promise<BackupReport>
 
-export function createBackup({ store, version, fingerprint, progress }: BackupDeps): Backup {
+export function createBackup({ store, version, secrets, openPepper, progress }: BackupDeps): Backup {
   return async file => {
     await refuseExisting(file)
     await refuseExisting(`${file}.partial`)
     const migrations = await store.migrations()
+    const pepper = await store.sealedPepper()
     return store.read(async (rows, at) => {
       const header: BackupHeader = {
         keyway_backup: BACKUP_FORMAT,
+        file: basename(file),
+        service: pepper === null ? null : instanceOf(openPepper(pepper)),
         created_at: at,
         version,
         migrations,
-        secret_fingerprint: fingerprint,
+        secret_fingerprint: secrets.fingerprint,
       }
-      const counts = await writeBackup(file, header, counted(rows, progress))
+      const counts = await writeBackup(file, header, counted(rows, progress), secrets)
       return { file, createdAt: at, counts }
     })
   }

@@ -2,7 +2,7 @@ import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import { hmac } from '../secrets.ts'
 import type { SessionEnd } from '../sessions/session.ts'
-import type { UserStatus } from '../users/user.ts'
+import type { UserRole, UserStatus } from '../users/user.ts'
 
 /**
  * What neither a restored backup nor a database that lost its last moments may take back: ends, grants and
@@ -13,9 +13,15 @@ export type JournalEntry =
   | {
       type: 'opened'
       at: Instant
-      /** Whose journal it is; files of older versions do not say. */
+      /** The service whose journal it is; files of older versions do not say. */
       instance?: string
+      /** The name of the file that begins here, so that it cannot stand in another's place. */
+      file?: string
+      /** The newest files beside it at that moment, and how many bytes of whole lines each had. */
+      beside?: { file: string; bytes: number }[]
     }
+  /** The last line of a file whose process ended in order, or went on in the file of the next day. */
+  | { type: 'closed'; at: Instant }
   /** How a key stands after a change that made it stricter. */
   | {
       type: 'api_key'
@@ -25,7 +31,10 @@ export type JournalEntry =
       expires_at: Instant | null
       allowed_networks: string[]
     }
-  | { type: 'user'; at: Instant; id: string; status: UserStatus }
+  /** The state of an account after its status or role changed; older versions did not note the role. */
+  | { type: 'user'; at: Instant; id: string; status: UserStatus; role?: UserRole }
+  /** Every secret that an app had after one was added or removed, by hash. */
+  | { type: 'app_secrets'; at: Instant; id: string; secrets: { hash: string; created_at: Instant }[] }
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
   /** It was used, or ended with the one that was. */
   | { type: 'magic_link'; at: Instant; id: string }
@@ -54,8 +63,10 @@ export function instanceOf(addressPepper: Buffer): string {
 export function parseEntry(line: string): JournalEntry | { wrong: string } {
   const value = parsed(line)
   if (!isRecord(value) || typeof value.type !== 'string') return { wrong: 'is no entry of a journal' }
-  const shape = SHAPES[value.type as JournalEntry['type']] as Shape | undefined
-  if (!shape) return { wrong: `has an entry "${value.type}", which this version does not know` }
+  const shape = Object.hasOwn(SHAPES, value.type)
+    ? (SHAPES[value.type as JournalEntry['type']] as Shape)
+    : undefined
+  if (!shape) return { wrong: `has an entry ${JSON.stringify(value.type)}, which this version does not know` }
   const missing = Object.entries({ at: instant, ...shape }).find(([name, fits]) => !fits(value[name]))
   if (missing) return { wrong: `has an entry "${value.type}" without a proper "${missing[0]}"` }
   return value as unknown as JournalEntry
@@ -66,7 +77,8 @@ type Shape = Record<string, Check>
 
 const text: Check = value => typeof value === 'string' && value !== ''
 const whole: Check = value => Number.isSafeInteger(value)
-const instant: Check = value => whole(value) && (value as number) >= 0
+/** Also what a Date can hold. */
+const instant: Check = value => whole(value) && (value as number) >= 0 && (value as number) <= 8.64e15
 const orNull =
   (check: Check): Check =>
   value =>
@@ -79,7 +91,11 @@ const oneOf =
   (...values: string[]): Check =>
   value =>
     values.includes(value as string)
-const list: Check = value => Array.isArray(value) && value.every(each => typeof each === 'string')
+const listOf =
+  (check: Check): Check =>
+  value =>
+    Array.isArray(value) && value.every(check)
+const list = listOf(value => typeof value === 'string')
 const record =
   (shape: Shape): Check =>
   value =>
@@ -98,9 +114,15 @@ const LEDGER_ENTRY: Shape = {
 }
 
 const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
-  opened: { instance: optional(text) },
+  opened: {
+    instance: optional(text),
+    file: optional(text),
+    beside: optional(listOf(record({ file: text, bytes: instant }))),
+  },
+  closed: {},
   api_key: { id: text, revoked_at: orNull(instant), expires_at: orNull(instant), allowed_networks: list },
-  user: { id: text, status: oneOf('active', 'suspended', 'deleted') },
+  user: { id: text, status: oneOf('active', 'suspended', 'deleted'), role: optional(oneOf('user', 'admin')) },
+  app_secrets: { id: text, secrets: listOf(record({ hash: text, created_at: instant })) },
   session: { id: text, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
   magic_link: { id: text },
   ledger: { entry: record(LEDGER_ENTRY) },

@@ -13,6 +13,7 @@ import type { JournalEntry } from './journal-entry.ts'
 interface Noted {
   keyIds: Set<string>
   userIds: Set<string>
+  appIds: Set<string>
   entries: JournalEntry[]
 }
 
@@ -47,12 +48,19 @@ export function journaled<Base extends Storage>(
   }
 
   function nothing(): Noted {
-    return { keyIds: new Set(), userIds: new Set(), entries: [] }
+    return { keyIds: new Set(), userIds: new Set(), appIds: new Set(), entries: [] }
   }
 
   function noting(tx: Transaction, noted: Noted): Transaction {
     return {
       ...tx,
+      apps: {
+        ...tx.apps,
+        async addSecret(appId, secretHash, at) {
+          await tx.apps.addSecret(appId, secretHash, at)
+          noted.appIds.add(appId)
+        },
+      },
       billing: notingBilling(tx.billing, noted),
       sessions: notingSessions(tx.sessions, noted),
       magicLinks: notingLinks(tx.magicLinks, noted),
@@ -137,7 +145,7 @@ export function journaled<Base extends Storage>(
 
   /** The commit stands whatever becomes of this, so a journal that cannot be written is the operator's to hear of. */
   async function write(noted: Noted): Promise<void> {
-    if (noted.keyIds.size + noted.userIds.size + noted.entries.length === 0) return
+    if (noted.keyIds.size + noted.userIds.size + noted.appIds.size + noted.entries.length === 0) return
     try {
       await journal.append([...noted.entries, ...(await standingsOf(noted))])
     } catch (error) {
@@ -146,10 +154,16 @@ export function journaled<Base extends Storage>(
   }
 
   /** As they are after the commit: a later change that is in there already harms nothing. */
-  async function standingsOf({ keyIds, userIds }: Noted): Promise<JournalEntry[]> {
+  async function standingsOf({ keyIds, userIds, appIds }: Noted): Promise<JournalEntry[]> {
     const at = clock.now()
     const keys = keyIds.size > 0 ? await storage.store.apiKeys.findMany([...keyIds]) : []
     const users = await Promise.all([...userIds].map(id => storage.store.users.find(id)))
+    const apps = await Promise.all(
+      [...appIds].map(async (id): Promise<JournalEntry> => {
+        const secrets = await storage.store.apps.datedSecrets(id)
+        return { type: 'app_secrets', at, id, secrets: secrets.map(toDated) }
+      }),
+    )
     return [
       ...keys.map(
         ({ id, revokedAt, expiresAt, allowedNetworks }): JournalEntry => ({
@@ -162,8 +176,13 @@ export function journaled<Base extends Storage>(
         }),
       ),
       ...users.flatMap((user): JournalEntry[] =>
-        user ? [{ type: 'user', at, id: user.id, status: user.status }] : [],
+        user ? [{ type: 'user', at, id: user.id, status: user.status, role: user.role }] : [],
       ),
+      ...apps,
     ]
   }
+}
+
+function toDated({ hash, createdAt }: { hash: string; createdAt: Instant }) {
+  return { hash, created_at: createdAt }
 }

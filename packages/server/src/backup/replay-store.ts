@@ -18,6 +18,10 @@ export interface ReplayStore {
   endKeyBy(keyId: string, expiresAt: Instant): Promise<boolean>
   /** False, and nothing written, where the key's networks are not `from` any more. */
   replaceNetworks(keyId: string, from: readonly string[], to: readonly string[]): Promise<boolean>
+  /** How many secrets the app has that were added before `before` and are not among these. */
+  appSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
+  /** Removes those. Returns how many there were. */
+  removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
   /** Withdraws as of `at`. False, and nothing written, where that was so already or was granted anew after it. */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<boolean>
 }

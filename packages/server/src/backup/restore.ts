@@ -1,8 +1,19 @@
 import { type Clock, type Instant, MINUTE, toRfc3339 } from '../clock.ts'
-import { type BackupHeader, BackupRefused, checkBackup, counted, type Row, readRows } from './backup-file.ts'
+import type { FileSecrets, Trust } from './authentication.ts'
+import {
+  BackupDamaged,
+  type BackupHeader,
+  BackupRefused,
+  type CheckedBackup,
+  checkBackup,
+  counted,
+  type Row,
+  readRows,
+} from './backup-file.ts'
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
-import { instanceOf, type JournalEntry } from './journal-entry.ts'
-import { JournalDamaged, readJournal } from './journal-reader.ts'
+import { digestJournal, filesNeeded, type JournalDigest } from './journal-digest.ts'
+import type { JournalEntry } from './journal-entry.ts'
+import { JournalDamaged, journalFiles, readJournalLines } from './journal-reader.ts'
 
 export interface RestoreReport {
   backupFrom: Instant
@@ -11,83 +22,82 @@ export interface RestoreReport {
   linksEnded: number
   keysRevoked: number
   /** Null without a journal. */
-  journal: { applied: number; unknown: number } | null
+  journal: JournalReport | null
+}
+
+export interface JournalReport {
+  applied: number
+  unknown: number
+  /** Files that do not say that they ended, so that later entries may have been cut off; see `JournalDigest`. */
+  openEnds: JournalDigest['openEnds']
+  /** What is missing, where the operator chose to go on without it. */
+  missing: string | null
 }
 
 export interface RestoreOptions {
   journalDir: string | null
   keepKeys: boolean
+  /** See `Trust`. */
+  unauthenticated: boolean
 }
 
-/** Transactions land late: what the journal noted this long before the backup may be missing in it. */
-const LATE_COMMITS = MINUTE
+/** Transactions commit late: what the journal noted this long before the backup may be missing in it. */
+export const LATE_COMMITS = MINUTE
 const INSERT_BATCH = 500
 
 export interface RestoreDeps {
   store: BackupStore
   clock: Clock
-  /** Of every secret that is given. */
-  fingerprints: readonly string[]
-  /** Opens what tells whose a journal is. @throws SealError */
-  openPepper(sealed: string): Buffer
-  /** Told now and then how many rows are done. */
+  secrets: FileSecrets
+  /** Called from time to time with the number of rows that are done. */
   progress?: (rows: number) => void
 }
 
 /**
- * Fills an empty database from a file, ends what must not live on, and replays what the journal has since.
+ * Fills an empty database from a file, ends what must not live on, and re-applies what the journal has since. File and
+ * journal are verified to their ends before the database is touched, and again as they are read into its transaction.
  *
  * @throws BackupRefused, BackupDamaged
  */
 export type Restore = (file: string, options: RestoreOptions) => Promise<RestoreReport>
 
-export function createRestore({ store, clock, fingerprints, openPepper, progress }: RestoreDeps): Restore {
+export function createRestore({ store, clock, secrets, progress }: RestoreDeps): Restore {
   return async (file, options) => {
-    const { header, counts } = await checkBackup(file)
-    refuseForeign(header, await store.migrations())
+    const trust: Trust = { secrets, unauthenticated: options.unauthenticated }
+    const backup = await checkBackup(file, trust)
+    const { header, counts } = backup
+    refuseNewer(header, await store.migrations())
     if (!(await store.isEmpty())) throw new BackupRefused(NOT_EMPTY)
     if (await store.isServed(clock.now())) throw new BackupRefused(SERVED)
-    const journal = options.journalDir === null ? null : await journalSince(options.journalDir, header)
-    return store.write(async tx => {
-      const now = clock.now()
-      await tx.clear()
-      await insertAll(tx, counted(readRows(file), progress))
-      if (journal) refuseOthers(journal, await tx.sealedPepper())
-      const ended = await tx.endSignIns(now)
-      const applied = journal && (await applyAll(tx, journal.since))
-      const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
-      return {
-        backupFrom: header.created_at,
-        counts,
-        sessionsEnded: ended.sessions,
-        linksEnded: ended.links,
-        keysRevoked,
-        journal: applied,
-      }
+    return refusingDamage(async () => {
+      const journal =
+        options.journalDir === null ? null : await openJournal(options.journalDir, header, trust)
+      return store.write(async tx => {
+        const now = clock.now()
+        await tx.clear()
+        await insertAll(tx, backup, progress)
+        const ended = await tx.endSignIns(now)
+        const applied = journal && (await applyJournal(tx, journal, trust))
+        const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
+        return {
+          backupFrom: header.created_at,
+          counts,
+          sessionsEnded: ended.sessions,
+          linksEnded: ended.links,
+          keysRevoked,
+          journal: applied,
+        }
+      })
     })
   }
+}
 
-  /** Another service's journal knows nothing of these keys, so that they would all be taken as unrevoked. */
-  function refuseOthers({ folder, instances }: Journal, sealedPepper: string | null): void {
-    const own = sealedPepper === null ? null : instanceOf(openPepper(sealedPepper))
-    const other = instances.find(instance => instance !== own)
-    if (own === null || other === undefined) return
+function refuseNewer(header: BackupHeader, known: readonly string[]): void {
+  const newer = header.migrations.filter(name => !known.includes(name))
+  if (newer.length > 0)
     throw new BackupRefused(
-      `The journal in ${folder} is of another service (${other}; the backup is of ${own}). Give the journal of the service that was backed up, or take the files of others out of it.`,
+      `The backup is of version ${header.version}, which is newer (${newer.join(', ')}). Restore it with that version.`,
     )
-  }
-
-  function refuseForeign(header: BackupHeader, known: readonly string[]): void {
-    if (!fingerprints.includes(header.secret_fingerprint))
-      throw new BackupRefused(
-        `The backup was sealed by the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${fingerprints.join(', ')}. Restore with the secret that the backup was made with; it may stand behind a new one.`,
-      )
-    const newer = header.migrations.filter(name => !known.includes(name))
-    if (newer.length > 0)
-      throw new BackupRefused(
-        `The backup is of version ${header.version}, which is newer (${newer.join(', ')}). Restore it with that version.`,
-      )
-  }
 }
 
 const NOT_EMPTY =
@@ -96,15 +106,17 @@ const SERVED = 'A server runs on this database. Stop it first.'
 
 async function insertAll(
   tx: RestoreTransaction,
-  rows: AsyncIterable<{ table: string; row: Row }>,
+  backup: CheckedBackup,
+  progress?: (rows: number) => void,
 ): Promise<void> {
   let table = ''
   let batch: Row[] = []
   const flush = async () => {
-    if (batch.length > 0) await tx.insert(table, batch)
+    if (batch.length > 0 && !(await tx.insert(table, batch)))
+      throw new BackupDamaged(`The backup has rows of ${JSON.stringify(table)}, which no backup has.`)
     batch = []
   }
-  for await (const each of rows) {
+  for await (const each of counted(readRows(backup), progress)) {
     if (each.table !== table || batch.length === INSERT_BATCH) await flush()
     table = each.table
     batch.push(each.row)
@@ -112,44 +124,71 @@ async function insertAll(
   await flush()
 }
 
-interface Journal {
-  folder: string
-  since: JournalEntry[]
-  /** Whose it is, as far as its files say. */
-  instances: string[]
+interface VerifiedJournal {
+  files: string[]
+  since: Instant
+  digest: JournalDigest
 }
 
-/** @throws BackupRefused where the journal cannot know everything since the backup */
-async function journalSince(folder: string, header: BackupHeader): Promise<Journal> {
-  const entries = await readJournal(folder).catch(error => {
+/** @throws BackupRefused where the journal cannot know everything since the backup; JournalDamaged */
+async function openJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
+  const since = header.created_at - LATE_COMMITS
+  const files = filesNeeded(await journalFiles(folder), since, trust)
+  const digest = await digestJournal(files, { trust, instance: header.service ?? null, since })
+  const { begins } = digest
+  if (begins === null || begins > header.created_at)
+    throw new BackupRefused(
+      `The journal in ${folder} begins ${begins === null ? 'nowhere' : `at ${toRfc3339(begins)}`}, after the backup of ${toRfc3339(header.created_at)}, so it cannot say what ended in between. Leave --journal out: then all keys are revoked.`,
+    )
+  return { files, since, digest }
+}
+
+async function refusingDamage<Outcome>(work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work()
+  } catch (error) {
     if (error instanceof JournalDamaged) throw new BackupRefused(error.message)
     throw error
-  })
-  const first = entries[0]
-  if (!first || first.at > header.created_at)
-    throw new BackupRefused(
-      `The journal in ${folder} begins ${first ? `at ${toRfc3339(first.at)}` : 'nowhere'}, after the backup of ${toRfc3339(header.created_at)}, so it cannot say what ended in between. Leave --journal out: then all keys are revoked.`,
-    )
-  return {
-    folder,
-    since: entries.filter(entry => entry.at >= header.created_at - LATE_COMMITS),
-    instances: entries.flatMap(entry => (entry.type === 'opened' ? (entry.instance ?? []) : [])),
   }
 }
 
-/** A restore ends every session and link, so what the journal knows of them is not even counted. */
-const ENDED_ANYWAY = new Set<JournalEntry['type']>(['opened', 'session', 'magic_link'])
+/** Facts that stand by themselves. A restore ends every session and link, so those are not among them. */
+const FACTS = new Set<JournalEntry['type']>(['ledger', 'trial_credit'])
 
-async function applyAll(
+async function applyJournal(
   tx: RestoreTransaction,
-  entries: readonly JournalEntry[],
-): Promise<{ applied: number; unknown: number }> {
-  let applied = 0
-  let unknown = 0
-  for (const entry of entries) {
-    if (ENDED_ANYWAY.has(entry.type)) continue
-    if (await tx.apply(entry)) applied++
-    else unknown++
+  { files, since, digest }: VerifiedJournal,
+  trust: Trust,
+): Promise<JournalReport> {
+  const report = { applied: 0, unknown: 0, openEnds: digest.openEnds, missing: digest.missing }
+  const apply = async (entry: JournalEntry) => {
+    if (await tx.apply(entry)) report.applied++
+    else report.unknown++
   }
-  return { applied, unknown }
+  for (const entry of finalStates(digest)) await apply(entry)
+  let entries = 0
+  for await (const { entry } of readJournalLines(files, trust)) {
+    if (entry.type === 'opened' || entry.type === 'closed' || entry.at < since) continue
+    entries++
+    if (FACTS.has(entry.type)) await apply(entry)
+  }
+  if (entries < digest.entries) throw new JournalDamaged('The journal was cut short while it was read.')
+  return report
+}
+
+function* finalStates({ keys, users, appSecrets, authorizations }: JournalDigest): Generator<JournalEntry> {
+  for (const [id, { revokedAt, expiresAt, allowedNetworks, at }] of keys) {
+    yield {
+      type: 'api_key',
+      at,
+      id,
+      revoked_at: revokedAt,
+      expires_at: expiresAt,
+      allowed_networks: allowedNetworks,
+    }
+  }
+  for (const [id, { status, at, role }] of users)
+    yield { type: 'user', at, id, status, ...(role && { role: role.role }) }
+  yield* appSecrets.values()
+  yield* authorizations.values()
 }

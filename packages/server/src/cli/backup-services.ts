@@ -12,7 +12,7 @@ import { CommandFailed } from './command.ts'
 
 const PROGRESS_EVERY_MS = 2000
 
-/** Runs `work` with the verbs of backups on the configured database, and turns refusals into one sentence. */
+/** Runs `work` with the verbs of backups on the configured database, and reports refusals as command failures. */
 export async function withBackups<Outcome>(
   config: Config,
   file: string,
@@ -22,13 +22,12 @@ export async function withBackups<Outcome>(
   const clock = createClock()
   try {
     await clock.synchronize(() => storage.readClock())
-    const fingerprints = config.secrets.map(secret => createSecrets([secret]).fingerprint)
     const store = createBackupStore(storage.engine)
-    const { open } = createSecrets(config.secrets)
-    const openPepper = (sealed: string) => open('address-pepper', sealed, 'address-pepper')
+    const secrets = createSecrets(config.secrets)
+    const openPepper = (sealed: string) => secrets.open('address-pepper', sealed, 'address-pepper')
     const progress = tellNowAndThen()
-    const backup = createBackup({ store, version: VERSION, fingerprint: fingerprints[0]!, progress })
-    const restore = createRestore({ store, clock, fingerprints, openPepper, progress })
+    const backup = createBackup({ store, version: VERSION, secrets, openPepper, progress })
+    const restore = createRestore({ store, clock, secrets, progress })
     return await work({ backup, restore })
   } catch (error) {
     if (error instanceof BackupRefused || error instanceof BackupDamaged)

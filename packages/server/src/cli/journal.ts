@@ -1,4 +1,5 @@
 import { JournalDamaged, journalFiles } from '../backup/journal-reader.ts'
+import { toRfc3339 } from '../clock.ts'
 import {
   type LeftOut,
   REPLAY_KINDS,
@@ -8,6 +9,7 @@ import {
 import { tellNowAndThen } from './backup-services.ts'
 import { type Command, type CommandContext, CommandFailed, table } from './command.ts'
 import { EXIT_FAILED } from './exit-status.ts'
+import { openEndSentences } from './restore.ts'
 
 export const commands: Command[] = [
   {
@@ -15,13 +17,17 @@ export const commands: Command[] = [
     args: [],
     options: {
       journal: { value: 'DIR', meaning: 'the journal to read; without it KEYWAY_JOURNAL_DIR' },
+      unauthenticated: {
+        meaning:
+          'accept files of older versions without MACs, and a journal that lacks files: anybody may have changed them',
+      },
       'dry-run': { meaning: 'change nothing, and say what would be changed' },
     },
     summary: 'After a failover that lost the last moments, end again what had ended in them.',
     help: `For a database that was put back to an earlier moment while nodes go on serving: an asynchronous standby that was
 promoted, a snapshot of a disk. What the journal has and the database lacks stands again: revoked and shortened keys,
-suspended and deleted accounts, ended sessions, used links, withdrawn authorisations, charges and credits. Every node
-hears of it, so that connections of revoked keys close with 4410.
+suspended and deleted accounts, roles that were taken away, replaced secrets of apps, ended sessions, used links,
+withdrawn authorisations, charges and credits. Every node is notified, so that connections of revoked keys close with 4410.
 
 It only ends, charges and remembers. Nothing is given back (an activation, a grant), and what is newer stays as it is.
 Keys, accounts and sessions that were made in the lost moments are gone; they are counted under GONE, as are old
@@ -30,13 +36,19 @@ sessions and links that were cleared away. Harmless to repeat, and to break off.
 Each node writes its own files: put those of all nodes into one folder. A look first, then the replay:
   keyway journal replay --journal DIR --dry-run
   keyway journal replay --journal DIR
+Lines carry MACs under KEYWAY_SECRET and are verified before anything is changed. --unauthenticated also reads files of
+versions that wrote none, and goes on where a file is missing: whoever could write to them decides what is charged and ended.
 The exit status is 1 where the journal cannot be used (then nothing was changed), and where something is left for a
 person: a charge that the balance no longer covers, or networks of a key that were changed more than an hour ago.`,
     async run(context) {
       const folder = folderOf(context)
       const dryRun = context.options['dry-run'] === true
-      const report = await replay(context, folder, dryRun)
-      context.print({ journal: folder, dry_run: dryRun, ...report }, explain(report, folder, dryRun))
+      const { openEnds, ...report } = await replay(context, folder, dryRun)
+      const ends = openEnds.map(({ file, at }) => ({ file, last_entry_at: toRfc3339(at) }))
+      context.print(
+        { journal: folder, dry_run: dryRun, ...report, open_ends: ends },
+        explain({ ...report, openEnds }, folder, dryRun),
+      )
       return report.left.length > 0 ? EXIT_FAILED : 0
     },
   },
@@ -55,14 +67,19 @@ async function replay(context: CommandContext, folder: string, dryRun: boolean):
     // Before the services are opened: they begin a journal where there is none.
     const files = await journalFiles(folder)
     const services = await context.services()
-    return await replayJournal(files, dryRun, { ...services, progress: tellNowAndThen('entries') })
+    const trust = { secrets: services.secrets, unauthenticated: context.options.unauthenticated === true }
+    return await replayJournal(files, dryRun, { ...services, trust, progress: tellNowAndThen('entries') })
   } catch (error) {
     if (error instanceof JournalDamaged) throw new CommandFailed(error.message)
     throw error
   }
 }
 
-function explain({ entries, counts, left }: ReplayReport, folder: string, dryRun: boolean): string {
+function explain(
+  { entries, counts, left, missing, openEnds }: ReplayReport,
+  folder: string,
+  dryRun: boolean,
+): string {
   const rows = REPLAY_KINDS.map(kind => {
     const { found, replayed, standing, gone, left: remaining } = counts[kind]
     return [kind.replaceAll('_', ' '), ...[found, replayed, standing, gone, remaining].map(String)]
@@ -73,6 +90,8 @@ function explain({ entries, counts, left }: ReplayReport, folder: string, dryRun
     '',
     `${entries} entries in ${folder}. ${conclusion(replayed, dryRun)}`,
     ...left.map(sentence),
+    ...(missing ? [`The journal is incomplete: ${missing}. What that had is not replayed.`] : []),
+    ...openEndSentences(openEnds),
   ].join('\n')
 }
 

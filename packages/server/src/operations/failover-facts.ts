@@ -1,3 +1,4 @@
+import type { Trust } from '../backup/authentication.ts'
 import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
 import { readJournalLines } from '../backup/journal-reader.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
@@ -8,6 +9,7 @@ import type { LeftOut, ReplayKind, Verdict } from './failover-replay.ts'
 
 export interface FactReplay {
   storage: Storage
+  trust: Trust
   dryRun: boolean
   act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict>
   count(kind: ReplayKind, verdict: Verdict): void
@@ -32,7 +34,7 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
 
   let read = 0
   let batch: JournalEntry[] = []
-  for await (const { entry } of readJournalLines(files)) {
+  for await (const { entry } of readJournalLines(files, replay.trust)) {
     batch.push(entry)
     if (batch.length < BATCH) continue
     await replayBatch(batch)

@@ -1,10 +1,18 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
 import { recordRevocation, tellChanged } from '../api-keys/revocation.ts'
 import { tellEnd } from '../api-keys/rotation.ts'
-import { digestJournal, earlier, type JournalDigest, type KeyDigest } from '../backup/journal-digest.ts'
+import type { Trust } from '../backup/authentication.ts'
+import {
+  digestJournal,
+  earlier,
+  type JournalDigest,
+  type KeyDigest,
+  type UserDigest,
+} from '../backup/journal-digest.ts'
 import type { EntryOf } from '../backup/journal-entry.ts'
 import type { Clock, Instant } from '../clock.ts'
 import type { Storage, Transaction } from '../store.ts'
+import { ROLE_RANK, type User, type UserRole } from '../users/user.ts'
 import { suspendWithin, type Users } from '../users/users.ts'
 import { type FactReplay, replayFacts } from './failover-facts.ts'
 import { KEPT_FOR } from './housekeeping.ts'
@@ -27,6 +35,8 @@ export type Verdict = Exclude<keyof ReplayCount, 'found'>
 export const REPLAY_KINDS = [
   'api_keys',
   'users',
+  'roles',
+  'app_secrets',
   'sessions',
   'magic_links',
   'charge_authorizations',
@@ -44,6 +54,10 @@ export interface LeftOut {
 
 export interface ReplayReport {
   entries: number
+  /** What the journal lacks, where the operator chose to go on without it. */
+  missing: string | null
+  /** Files without a closing line; later entries may have been cut off. */
+  openEnds: JournalDigest['openEnds']
   counts: Record<ReplayKind, ReplayCount>
   left: LeftOut[]
 }
@@ -52,9 +66,11 @@ export interface ReplayDeps {
   storage: Storage
   clock: Clock
   users: Users
-  /** Whose journal it must be. */
+  /** The service whose journal it must be. */
   instance: string
-  /** Told now and then how many entries are done. */
+  /** How far the files may be believed. */
+  trust: Trust
+  /** Called from time to time with the number of entries that are done. */
   progress?: (entries: number) => void
 }
 
@@ -70,19 +86,20 @@ export interface ReplayDeps {
 export async function replayJournal(
   files: readonly string[],
   dryRun: boolean,
-  { storage, clock, users, instance, progress = () => {} }: ReplayDeps,
+  { storage, clock, users, instance, trust, progress = () => {} }: ReplayDeps,
 ): Promise<ReplayReport> {
   const { store } = storage
   const report = emptyReport()
-  const facts: FactReplay = { storage, dryRun, act, count, progress, leaveOut, now: () => clock.now() }
+  const facts: FactReplay = { storage, dryRun, trust, act, count, progress, leaveOut, now: () => clock.now() }
 
-  const digest = await digestJournal(files, instance, progress)
-  report.entries = digest.entries
+  const digest = await digestJournal(files, { trust, instance, progress })
+  Object.assign(report, { entries: digest.entries, missing: digest.missing, openEnds: digest.openEnds })
   await replayKeys(digest)
   // Before the accounts, whose end would end their sessions under another name than the journal has.
   await replayFacts(files, facts)
   for (const [id, wanted] of digest.users) await replayUser(id, wanted)
   for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
+  for (const entry of digest.appSecrets.values()) await replayAppSecrets(entry)
   return report
 
   /** One change, unless nothing is to be changed. It returns false where another came first. */
@@ -155,12 +172,24 @@ export async function replayJournal(
     return ends || narrows
   }
 
-  async function replayUser(id: string, wanted: { status: string; at: Instant }): Promise<void> {
-    if (wanted.status === 'active') return
+  async function replayUser(id: string, wanted: UserDigest): Promise<void> {
     const user = await store.users.find(id)
+    if (wanted.role) count('roles', await replayRole(user, wanted.role.role))
+    if (wanted.status === 'active') return
     if (!user) count('users', 'gone')
     else if (user.status === 'deleted' || user.status === wanted.status) count('users', 'standing')
     else count('users', wanted.status === 'deleted' ? await deleteUser(id) : await suspend(id, wanted.at))
+  }
+
+  /** Rights are taken away again, never given: a promotion of the lost moments is for the operator to repeat. */
+  async function replayRole(user: User | null, role: UserRole): Promise<Verdict> {
+    if (!user || user.status === 'deleted') return 'gone'
+    if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
+    return act(async tx => {
+      const demoted = await tx.users.setRole(user.id, role)
+      if (demoted) tx.publish({ type: 'user.changed', userId: user.id })
+      return demoted !== null
+    })
   }
 
   async function deleteUser(id: string): Promise<Verdict> {
@@ -178,6 +207,19 @@ export async function replayJournal(
     })
   }
 
+  /** Secrets that are older than the journal's last word and not in it were replaced. Newer ones stay. */
+  async function replayAppSecrets({ id, secrets, at }: EntryOf<'app_secrets'>): Promise<void> {
+    const hashes = secrets.map(({ hash }) => hash)
+    if (!(await store.apps.find(id))) return count('app_secrets', 'gone')
+    const replaced = await store.replay.appSecretsBesides(id, hashes, at)
+    if (replaced === 0) count('app_secrets', 'standing')
+    else
+      count(
+        'app_secrets',
+        await act(async tx => (await tx.replay.removeAppSecretsBesides(id, hashes, at)) > 0),
+      )
+  }
+
   async function replayWithdrawal(entry: EntryOf<'charge_authorization'>): Promise<void> {
     const { user_id: userId, app_id: appId, revoked_at: revokedAt } = entry
     if (revokedAt === null) return
@@ -193,5 +235,5 @@ const BATCH = 500
 
 function emptyReport(): ReplayReport {
   const counts = REPLAY_KINDS.map(kind => [kind, { found: 0, replayed: 0, standing: 0, gone: 0, left: 0 }])
-  return { entries: 0, counts: Object.fromEntries(counts), left: [] }
+  return { entries: 0, missing: null, openEnds: [], counts: Object.fromEntries(counts), left: [] }
 }

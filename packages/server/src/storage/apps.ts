@@ -71,6 +71,16 @@ export function createAppStore({ db, atomically }: Statements): AppStore {
         .execute()
       return rows.map(row => row.secret_hash)
     },
+    async datedSecrets(appId) {
+      const rows = await db
+        .selectFrom('app_secrets')
+        .select(['secret_hash', 'created_at'])
+        .where('app_id', '=', appId)
+        .orderBy('created_at', 'desc')
+        .orderBy('secret_hash')
+        .execute()
+      return rows.map(row => ({ hash: row.secret_hash, createdAt: row.created_at }))
+    },
   }
 }
 

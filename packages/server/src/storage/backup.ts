@@ -27,6 +27,10 @@ export function createBackupStore(engine: Engine): BackupStore {
       const rows = await db.selectFrom('schema_migrations').select('name').orderBy('name').execute()
       return rows.map(row => row.name)
     },
+    async sealedPepper() {
+      const kept = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
+      return (await kept.executeTakeFirst())?.value ?? null
+    },
     async read(work) {
       const tables = await tablesOf(db)
       const at = await engine.readClock()
@@ -62,6 +66,7 @@ async function* rowsOf(
 }
 
 function createRestoreTransaction(db: Db): RestoreTransaction {
+  let tables: string[] | undefined
   return {
     async clear() {
       for (const table of [
@@ -75,15 +80,14 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         await db.deleteFrom(table).execute()
     },
     async insert(table, rows) {
+      tables ??= await tablesOf(db)
+      if (!tables.includes(table)) return false
       const columns = Object.keys(rows[0] ?? {})
       const size = Math.max(1, Math.floor(MAX_VARIABLES / Math.max(1, columns.length)))
       for (let start = 0; start < rows.length; start += size) {
         await db.executeQuery(insertion(db, table, columns, rows.slice(start, start + size)))
       }
-    },
-    async sealedPepper() {
-      const kept = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
-      return (await kept.executeTakeFirst())?.value ?? null
+      return true
     },
     async endSignIns(now) {
       const sessions = await db

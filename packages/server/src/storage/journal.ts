@@ -5,7 +5,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
 import { forgetSends } from './send-limits.ts'
 
-/** Lets one entry of the journal stand in a restored database. False where its subject is younger than the backup. */
+/** Re-applies one entry of the journal to a restored database. False where its subject is newer than the backup. */
 export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {
   switch (entry.type) {
     case 'api_key':
@@ -18,7 +18,10 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
       return applyTrialCredit(db, entry)
     case 'charge_authorization':
       return applyAuthorization(db, entry)
+    case 'app_secrets':
+      return applyAppSecrets(db, entry)
     case 'opened':
+    case 'closed':
     case 'session':
     case 'magic_link':
       return true // a restore has ended them all
@@ -41,13 +44,13 @@ async function applyKey(db: Db, entry: EntryOf<'api_key'>): Promise<boolean> {
   return true
 }
 
-async function applyUser(db: Db, { id, status, at }: EntryOf<'user'>): Promise<boolean> {
+async function applyUser(db: Db, { id, status, role, at }: EntryOf<'user'>): Promise<boolean> {
   const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
   if (!user || user.status === 'deleted') return user !== undefined
   if (status !== 'deleted') {
     await db
       .updateTable('users')
-      .set({ status: status === 'suspended' ? 'suspended' : 'active' })
+      .set({ status: status === 'suspended' ? 'suspended' : 'active', ...(role && { role }) })
       .where('id', '=', id)
       .execute()
     return true
@@ -64,6 +67,16 @@ async function applyUser(db: Db, { id, status, at }: EntryOf<'user'>): Promise<b
     .where('user_id', '=', id)
     .where('revoked_at', 'is', null)
     .execute()
+  return true
+}
+
+/** The app has exactly these again: what was replaced stays replaced, and what is in use goes on working. */
+async function applyAppSecrets(db: Db, { id, secrets }: EntryOf<'app_secrets'>): Promise<boolean> {
+  const app = await db.selectFrom('apps').select('id').where('id', '=', id).executeTakeFirst()
+  if (!app) return false
+  await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
+  for (const { hash, created_at } of secrets)
+    await db.insertInto('app_secrets').values({ app_id: id, secret_hash: hash, created_at }).execute()
   return true
 }
 

@@ -1,5 +1,5 @@
 import type { ReplayStore } from '../backup/replay-store.ts'
-import type { Statements } from './statements.ts'
+import { countOf, type Statements } from './statements.ts'
 
 export function createReplayStore({ db }: Statements): ReplayStore {
   return {
@@ -80,6 +80,25 @@ export function createReplayStore({ db }: Statements): ReplayStore {
         .returning('id')
         .executeTakeFirst()
       return row !== undefined
+    },
+    async appSecretsBesides(appId, hashes, before) {
+      const { count } = await db
+        .selectFrom('app_secrets')
+        .select(eb => eb.fn.countAll<number>().as('count'))
+        .where('app_id', '=', appId)
+        .where('created_at', '<', before)
+        .$if(hashes.length > 0, query => query.where('secret_hash', 'not in', [...hashes]))
+        .executeTakeFirstOrThrow()
+      return count
+    },
+    async removeAppSecretsBesides(appId, hashes, before) {
+      const removed = await db
+        .deleteFrom('app_secrets')
+        .where('app_id', '=', appId)
+        .where('created_at', '<', before)
+        .$if(hashes.length > 0, query => query.where('secret_hash', 'not in', [...hashes]))
+        .executeTakeFirst()
+      return countOf(removed)
     },
     async withdrawAsOf(userId, appId, at) {
       const row = await db

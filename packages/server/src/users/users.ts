@@ -52,7 +52,12 @@ export function createUsers({
     },
 
     async setRole(id, role) {
-      return required(await store.users.setRole(id, role))
+      const user = await storage.transaction(async tx => {
+        const changed = await tx.users.setRole(id, role)
+        if (changed) tx.publish({ type: 'user.changed', userId: id })
+        return changed
+      })
+      return required(user)
     },
 
     async suspend(id) {

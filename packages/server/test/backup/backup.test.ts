@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
@@ -18,6 +18,7 @@ import {
   verifyLink,
 } from '../support/nodes.ts'
 import { charge, freshSettings, registerShop } from './commands.ts'
+import { writeJournal } from './files.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
 
@@ -139,11 +140,12 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     await shop.node.close()
     await refused(shop.settings, /accounts in this database/, 'restore', shop.file)
     const target = await freshSettings('sqlite', t)
-    await refused({ ...target, KEYWAY_SECRET: OTHER_SECRET }, /sealed by the secret/, 'restore', shop.file)
+    await refused({ ...target, KEYWAY_SECRET: OTHER_SECRET }, /made under the secret/, 'restore', shop.file)
     await refused(target, /cannot be read/, 'restore', shop.file, '--journal', join(shop.file, 'nowhere'))
 
     const whole = readFileSync(shop.file)
-    const cut = `${shop.file}.cut`
+    const cut = join(shop.file, '..', 'cut', 'backup.keyway')
+    mkdirSync(dirname(cut))
     writeFileSync(cut, whole)
     truncateSync(cut, whole.length - 30)
     await refused(target, /cut short|not whole/, 'restore', cut)
@@ -155,25 +157,20 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
   test('a journal that began after the backup, or is of another service, since it cannot know everything', async t => {
     const shop = await openShop('sqlite', t)
     await done(keyway(shop.settings, 'backup', shop.file))
-    const younger = await freshSettings('sqlite', t)
-    const node = await startNode(t, younger, shop.links)
-    await signIn(node.origin, shop.links, 'late@example.com')
-    await node.close()
     const target = await freshSettings('sqlite', t)
-    const journal = join(younger.KEYWAY_DATA_DIR!, 'journal')
+    const journal = join(target.KEYWAY_DATA_DIR!, 'younger')
+    mkdirSync(journal)
+    await writeJournal(journal, shop.node.services.instance, [])
     const { status, err } = await keyway(target, 'restore', shop.file, '--journal', journal)
     assert.equal(status, 1)
     assert.match(err, /begins at .* after the backup/)
 
-    const foreign = journal.replace(/journal$/, 'foreign')
+    const foreign = join(journal, '..', 'foreign')
     mkdirSync(foreign)
-    writeFileSync(
-      join(foreign, '2020-01-01-0.ndjson'),
-      '{"type":"opened","at":1,"instance":"0123456789abcdef"}\n',
-    )
+    await writeJournal(foreign, '0123456789abcdef', [])
     const other = await keyway(target, 'restore', shop.file, '--journal', foreign)
     assert.equal(other.status, 1)
-    assert.match(other.err, /of another service \(0123456789abcdef; the backup is of \w{16}\)/)
+    assert.match(other.err, /of another service \(0123456789abcdef; this one is \w{16}\)/)
     await done(keyway(target, 'restore', shop.file))
   })
 })

@@ -55,4 +55,8 @@ export async function replayHere(services: Services, journal: string, dryRun = f
   return { status, text: answer.text, data: answer.data! }
 }
 
-export type ReplayAnswer = ReplayReport & { journal: string; dry_run: boolean }
+export type ReplayAnswer = Omit<ReplayReport, 'openEnds'> & {
+  open_ends: { file: string; last_entry_at: string }[]
+  journal: string
+  dry_run: boolean
+}

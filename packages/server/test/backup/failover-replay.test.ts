@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import type { JournalEntry } from '../../src/backup/journal-entry.ts'
 import { CommandFailed } from '../../src/cli/command.ts'
 import { REPLAY_KINDS } from '../../src/operations/failover-replay.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
 import { charge, type ReplayAnswer, replayHere, settingsOfFolder } from './commands.ts'
+import { namesIn, writeJournal } from './files.ts'
 import { connect, loseLastMoments, me, rowsOf } from './lost-moments.ts'
 import type { Loss } from './rewind.ts'
 
@@ -17,10 +19,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
   describe(`after ${loss}`, { skip, timeout: 120_000 }, () => {
     test('the replay ends again what had ended, closes its connections on every node, and twice is once', async t => {
-      const { settings, ann, keys, bob, cat, dan, unused, links, secret, lost } = await loseLastMoments(
-        loss,
-        t,
-      )
+      const lostMoments = await loseLastMoments(loss, t)
+      const { settings, ann, keys, bob, cat, dan, unused, links, secret, leaked, lost } = lostMoments
       const journal = settings.KEYWAY_JOURNAL_DIR!
       const nodes = [await startNode(t, settings, links)]
       if (loss !== SQLITE) nodes.push(await startNode(t, settings, links))
@@ -32,6 +32,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const dying = await Promise.all(nodes.flatMap(node => revived.map(key => connect(node, key))))
       const living = await Promise.all(nodes.map(node => connect(node, keys.untouched)))
       assert.equal((await me(origin, dan.access_token)).status, 200)
+      assert.equal((await services.apps.authenticate('press', leaked))?.id, 'press')
+      assert.equal((await services.users.get(dan.user.id))!.role, 'admin')
 
       const stood = await rowsOf(settings)
       const { data: planned } = await replayHere(services, journal, true)
@@ -40,6 +42,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.deepEqual({ ...planned, dry_run: false }, replayed, 'and tells what the run then does')
       assert.deepEqual(replayed.left, [])
       assert.deepEqual(replayedOf(replayed), {
+        roles: 1,
+        app_secrets: 1,
         api_keys: 4, // revoked, rotated, from elsewhere, and of the account that was deleted
         users: 2,
         sessions: 3, // that one, and those of the accounts
@@ -69,6 +73,9 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       ])
       assert.equal((await me(origin, dan.access_token)).status, 401)
       assert.equal((await verifyLink(origin, 'dan@example.com', unused)).body.code, 'magic_link_used')
+
+      assert.equal(await services.apps.authenticate('press', leaked), null)
+      assert.equal((await services.users.get(dan.user.id))!.role, 'user')
 
       // As each was acknowledged, to its instant.
       const account = (await me(origin, token)).body
@@ -114,14 +121,14 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
       await call(origin, 'PATCH', `/v1/api-keys/${keys.elsewhere.id}`, { token, body: networks })
       assert.equal((await charge(origin, secret, ann.user.id, 'newer-charge', '1.85')).status, 201)
       const longAgo = {
-        type: 'api_key',
+        type: 'api_key' as const,
         at: Date.parse('2020-01-01T00:00:00Z'),
         id: keys.untouched.id,
         revoked_at: null,
         expires_at: null,
         allowed_networks: ['192.0.2.0/24'],
       }
-      appendFileSync(join(journal, '2020-01-01-00000000.ndjson'), `${JSON.stringify(longAgo)}\n`)
+      await writeJournal(journal, services.instance, [longAgo])
 
       const both = await Promise.all([replayHere(services, journal), replayHere(services, journal)])
       for (const { status, data, text } of both) {
@@ -174,17 +181,17 @@ describe('a replay refuses, and changes nothing', { timeout: 60_000 }, () => {
     const said = await keyway(settings, 'journal', 'replay', '--journal', folder)
     assert.deepEqual([said.status, said.err.trim().split('\n').length], [1, 1])
 
-    const [name = ''] = readdirSync(journal).filter(each => each.endsWith('.ndjson'))
-    const head = readFileSync(join(journal, name), 'utf8')
-    const write = (text: string) => writeFileSync(join(folder, name), text)
-    const gone = '{"type":"user","at":1,"id":"0","status":"suspended"}\n'
-    write(`${head}${gone}something else\n${gone}`)
-    await refused(/^Line 3 of .*no entry of a journal.*Nothing was changed/)
-    write(`${head}{"type":"user","at":1,"id":"0"}\n`)
+    const write = async (entry: object, instance = services.instance) => {
+      for (const name of namesIn(folder)) rmSync(join(folder, name))
+      await writeJournal(folder, instance, [entry as JournalEntry])
+    }
+    await write([])
+    await refused(/^Line 2 of .*no entry of a journal.*Nothing was changed/)
+    await write({ type: 'user', at: 1, id: '0' })
     await refused(/^Line 2 of .*"user" without a proper "status"/)
-    write(`${head}{"type":"robot","at":1}\n`)
+    await write({ type: 'robot', at: 1 })
     await refused(/"robot", which this version does not know/)
-    write(head.replace(/"instance":"\w+"/, '"instance":"0123456789abcdef"'))
+    await write({ type: 'user', at: 1, id: '0', status: 'active' }, '0123456789abcdef')
     await refused(/of another service \(0123456789abcdef; this one is \w{16}\)/)
   })
 
@@ -192,15 +199,14 @@ describe('a replay refuses, and changes nothing', { timeout: 60_000 }, () => {
     const settings = settingsOfFolder(t)
     const { services } = await startNode(t, settings)
     const journal = settings.KEYWAY_JOURNAL_DIR!
-    const [name = ''] = readdirSync(journal)
-    const entries = [
+    const entries: JournalEntry[] = [
       { type: 'api_key', at: 1, id: '0', revoked_at: 1, expires_at: null, allowed_networks: [] },
       { type: 'user', at: 1, id: '0', status: 'suspended' },
       { type: 'session', at: 1, id: '0', ended_by: 'logout' },
       { type: 'magic_link', at: 1, id: '0' },
     ]
-    const text = entries.map(entry => JSON.stringify(entry)).join('\n')
-    appendFileSync(join(journal, name), `${text}\n{"type":"us`)
+    const name = await writeJournal(journal, services.instance, entries)
+    appendFileSync(join(journal, name), '{"type":"us')
     const { status, data } = await replayHere(services, journal)
     assert.equal(status, 0)
     const gone = REPLAY_KINDS.filter(kind => data.counts[kind].gone === 1)

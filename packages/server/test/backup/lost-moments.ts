@@ -25,17 +25,24 @@ export async function loseLastMoments(loss: Loss, t: TestContext) {
   const links = createPrintedLinks()
   const first = await startNode(t, database.settings, links)
   const secret = await registerShop(first)
+  const leaked = await registerPress(first)
   const people = await openAccounts(first, links)
   await first.close()
   const remembered = await database.remember()
   const before = await startNode(t, database.settings, links)
   const lost = await endEverything(before, links, people, secret)
   await before.close()
-  return { ...people, links, secret, lost, settings: await remembered.rewind() }
+  return { ...people, links, secret, leaked, lost, settings: await remembered.rewind() }
+}
+
+/** An app whose secret is replaced in the last moments. */
+async function registerPress({ services }: TestNode): Promise<string> {
+  await services.apps.register({ id: 'press', name: 'Press', audience: null, verifyUrl: null })
+  return services.apps.newSecret('press')
 }
 
 /** Four people with keys, a session that is to end and a link that is to be used. */
-async function openAccounts({ origin }: TestNode, links: PrintedLinks) {
+async function openAccounts({ origin, services }: TestNode, links: PrintedLinks) {
   const keyOf = async (token: string): Promise<{ id: string; key: string }> =>
     (await createKey(origin, token)).body
   const person = async (name: string) => {
@@ -45,6 +52,7 @@ async function openAccounts({ origin }: TestNode, links: PrintedLinks) {
   const ann = await person('ann')
   const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
   const token = ann.access_token
+  await services.users.setRole(dan.user.id, 'admin')
   const keys = {
     revoked: ann.key,
     rotated: await keyOf(token),
@@ -59,7 +67,7 @@ async function openAccounts({ origin }: TestNode, links: PrintedLinks) {
 
 /** The last moments, each acknowledged. */
 async function endEverything(
-  { origin, services: { users } }: TestNode,
+  { origin, services: { users, apps } }: TestNode,
   links: PrintedLinks,
   { ann, keys, bob, cat, dan, unused }: Awaited<ReturnType<typeof openAccounts>>,
   secret: string,
@@ -75,6 +83,9 @@ async function endEverything(
   assert.equal((await exchange(origin, keys.elsewhere.key)).body.code, 'network_not_allowed')
   await users.suspend(bob.user.id)
   await users.delete(cat.user.id)
+  await users.setRole(dan.user.id, 'user')
+  await apps.newSecret('press')
+  await apps.newSecret('press')
   assert.equal((await verifyLink(origin, 'dan@example.com', unused)).status, 200)
   const out = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
   assert.equal(out.status, 204)
@@ -110,6 +121,7 @@ const TABLES = [
   'ledger_entries',
   'balances',
   'trial_credits',
+  'app_secrets',
   'charge_authorizations',
   'endings',
   'security_events',

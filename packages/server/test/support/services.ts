@@ -59,7 +59,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   const plain = overrides.on?.node ?? opened.storage
   const instance = instanceOf(await openPepper(plain, secrets))
   const journalDir = mkdtempSync(join(quickFolder(), 'keyway-journal-'))
-  const journal = await openJournal(journalDir, clock, instance)
+  const journal = await openJournal(journalDir, { clock, secrets, instance })
   t.after(async () => {
     await journal.close()
     rmSync(journalDir, { recursive: true })

@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { openJournal } from '../../src/backup/journal.ts'
+import type { JournalEntry } from '../../src/backup/journal-entry.ts'
+import { createClock } from '../../src/clock.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import { NODE_SECRET } from '../support/nodes.ts'
+
+const SECRETS = createSecrets([Buffer.from(NODE_SECRET, 'base64')])
+
+/** Writes a file of its own into a journal, as a process of the service `instance` with the tests' secret does. */
+export async function writeJournal(
+  folder: string,
+  instance: string,
+  entries: readonly JournalEntry[],
+  secrets = SECRETS,
+): Promise<string> {
+  const before = new Set(namesIn(folder))
+  const journal = await openJournal(folder, { clock: createClock(), secrets, instance })
+  await journal.append(entries)
+  await journal.close()
+  return namesIn(folder).find(name => !before.has(name))!
+}
+
+export function namesIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(each => each.isFile())
+    .map(({ name }) => name)
+    .sort()
+}
+
+/** The lines of a file, each with its line feed. */
+export function linesOf(path: string): string[] {
+  return readFileSync(path, 'utf8').split(/(?<=\n)/)
+}
+
+/** Does to the lines of a backup whatever somebody who can write to it may do; the plain checksum, if there is one, is made to fit. */
+export function changeBackup(file: string, target: string, change: (lines: string[]) => string[]): void {
+  const changed = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
+  const last = changed.pop()!
+  const sum = createHash('sha256')
+    .update(changed.map(line => `${line}\n`).join(''))
+    .digest('hex')
+  const text = [...changed, last.replace(/"sha256":"\w+"/, `"sha256":"${sum}"`)].join('\n')
+  writeFileSync(target, gzipSync(`${text}\n`))
+}
+
+/** The same rows as a version without MACs wrote them. */
+export function toOldBackup(file: string, target: string): void {
+  changeBackup(file, target, ([header, ...rows]) => {
+    const { file: _, service: __, ...old } = JSON.parse(header!)
+    const [last = ''] = rows.splice(-1)
+    const { counts } = JSON.parse(last.split('\t')[0]!)
+    return [
+      JSON.stringify({ ...old, keyway_backup: 1 }),
+      ...rows,
+      JSON.stringify({ end: true, counts, sha256: '0' }),
+    ]
+  })
+}
+
+/** A journal as a version without MACs wrote it, in one file of that day. */
+export function writeOldJournal(folder: string, day: string, entries: readonly object[]): string {
+  const file = join(folder, `${day}-000000000000.ndjson`)
+  writeFileSync(file, entries.map(entry => `${JSON.stringify(entry)}\n`).join(''))
+  return file
+}
