@@ -120,7 +120,7 @@ export function createApp(options: AppOptions): HttpApp {
   const cors = createCors(options.corsOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const authenticate = createAuthenticate(options.services)
-  const requestLog = createRequestLog({ log, clock })
+  const requestLog = createRequestLog(log)
   const routes = createRoutes({
     ...options,
     proxyMistake: () => callers.proxyMistake,

@@ -1,5 +1,4 @@
 import type { ErrorCode } from '@keyway/sdk/protocol'
-import { type Clock, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 
 /** Refusals that whoever watches for attacks wants to see. A malformed request is none of them. */
@@ -21,9 +20,6 @@ const OF_CONCERN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'refresh_token_reused',
   'session_required',
 ])
-/** Lines a second; a flood is counted instead, so that nobody outside can fill the disk. */
-const MAX_LINES_PER_SECOND = 20
-
 interface Refused {
   code: ErrorCode
   /** The operation, as documented. */
@@ -39,25 +35,12 @@ export interface RequestLog {
   refused(refused: Refused): void
 }
 
-/** What the operator reads of requests. */
-export function createRequestLog({ log, clock }: { log: Log; clock: Clock }): RequestLog {
-  let second = 0
-  let lines = 0
-  let untold = 0
-
+/** What the operator reads of requests. log.ts bounds the lines of each code. */
+export function createRequestLog(log: Log): RequestLog {
   return {
     answered: request => log.debug(request, 'request'),
     refused(refused) {
-      if (!OF_CONCERN.has(refused.code)) return
-      const now = Math.floor(clock.now() / SECOND)
-      if (now !== second) {
-        if (untold > 0) log.warn({ untold }, 'more refusals than are told one by one')
-        second = now
-        lines = 0
-        untold = 0
-      }
-      if (lines++ < MAX_LINES_PER_SECOND) log.info(refused, 'refused')
-      else untold++
+      if (OF_CONCERN.has(refused.code)) log.info(refused, 'refused')
     },
   }
 }

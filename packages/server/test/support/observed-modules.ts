@@ -148,8 +148,8 @@ function observers(journal: Journal) {
       return original(environment)
     }) satisfies Observer<typeof loadConfig>,
 
-    createLog: ((original: typeof createLog) => (level, destination) => {
-      const log = original(level, destination)
+    createLog: ((original: typeof createLog) => (level, destination, now) => {
+      const log = original(level, destination, now)
       const all = original('debug', { write: line => journal.output('log', line) })
       const both =
         (name: keyof Log): Log[typeof name] =>

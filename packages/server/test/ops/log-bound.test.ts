@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { createLog, MAX_LINES_A_MINUTE } from '../../src/log.ts'
+import { startKeyway } from './running.ts'
+
+const FORM_HEAD =
+  'POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n'
+
+test('forms, bodies and streams that their sender breaks off leave no line in the log', async t => {
+  const lines: string[] = []
+  const printed = t.mock.method(console, 'info', () => {})
+  const failed = t.mock.method(console, 'error', () => {})
+  const { port, url } = await startKeyway(
+    t,
+    {},
+    { log: createLog('info', { write: line => void lines.push(line) }) },
+  )
+  const before = lines.length
+  const json = 'POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+  for (const head of [FORM_HEAD, json]) {
+    for (const body of ['Content-Length: 100\r\n\r\nemail=', 'Transfer-Encoding: chunked\r\n\r\n5\r\nema'])
+      await breakOff(port, head + body)
+  }
+  for (const path of ['/inbox/events', '/docs', '/openapi.json', '/sign-in'])
+    await breakOff(
+      port,
+      `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n`.repeat(3),
+    )
+  assert.equal((await fetch(`${url}/livez`)).status, 200)
+  assert.deepEqual(lines.slice(before), [])
+  assert.deepEqual([printed.mock.callCount(), failed.mock.callCount()], [0, 0])
+})
+
+test('two hundred refusals from outside write no more than their bound', async t => {
+  const lines: string[] = []
+  const { url } = await startKeyway(
+    t,
+    { KEYWAY_FAILURE_LIMITS: '10000/minute' },
+    { log: createLog('info', { write: line => void lines.push(line) }) },
+  )
+  const before = lines.length
+  const body = JSON.stringify({ api_key: `svc_${'a'.repeat(32)}` })
+  for (let round = 0; round < 10; round++) {
+    const calls = Array.from({ length: 20 }, () =>
+      fetch(`${url}/auth/agent-token`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body,
+      }),
+    )
+    for (const answer of await Promise.all(calls)) assert.equal(answer.status, 401)
+  }
+  assert.equal(lines.length - before, MAX_LINES_A_MINUTE)
+})
+
+async function breakOff(port: number, bytes: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  await new Promise(resolve => socket.write(bytes, resolve))
+  await fetch(`http://127.0.0.1:${port}/livez`)
+  socket.resetAndDestroy()
+  if (!socket.closed) await once(socket, 'close')
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLog, MAX_LINES_A_MINUTE } from '../../src/log.ts'
+
+const MINUTE = 60_000
+
+function openLog() {
+  const lines: { level: string; msg: string; kind?: string; lines?: number }[] = []
+  let time = 0
+  const log = createLog('info', { write: line => void lines.push(JSON.parse(line)) }, () => time)
+  return { log, lines, pass: (milliseconds: number) => (time += milliseconds) }
+}
+
+test('of one kind 30 lines a minute are written, and then one that counts the rest', () => {
+  const { log, lines, pass } = openLog()
+  for (let n = 0; n < 10_000; n++) log.warn({ n }, 'unavailable')
+  assert.equal(lines.length, MAX_LINES_A_MINUTE)
+  pass(MINUTE - 1)
+  log.warn({}, 'unavailable')
+  assert.equal(lines.length, MAX_LINES_A_MINUTE)
+  pass(1)
+  log.warn({}, 'unavailable')
+  assert.equal(lines.length, MAX_LINES_A_MINUTE + 2)
+  const [told, next] = lines.slice(-2)
+  assert.deepEqual([told!.msg, told!.kind, told!.lines], ['log lines were withheld', 'unavailable', 9971])
+  assert.equal(next!.msg, 'unavailable')
+})
+
+test('the count is told within a minute, also when no further line of the kind comes', t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { log, lines } = openLog()
+  for (let n = 0; n < 100; n++) log.error({}, 'a page failed')
+  t.mock.timers.tick(MINUTE)
+  assert.equal(lines.at(-1)!.lines, 100 - MAX_LINES_A_MINUTE)
+})
+
+test('a flood of one message or code hides no line of another', () => {
+  const { log, lines } = openLog()
+  for (let n = 0; n < 1000; n++) log.info({ code: 'invalid_api_key' }, 'refused')
+  log.info({ code: 'refresh_token_reused' }, 'refused')
+  log.error({}, 'request failed')
+  assert.equal(lines.length, MAX_LINES_A_MINUTE + 2)
+})
