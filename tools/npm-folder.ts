@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -17,9 +17,25 @@ const FAILED = '.install.failed'
 const INSTALL_TIMEOUT_MS = 240_000
 const RETRY_LOCK_MS = 100
 
-/** Whether all packages are there: npm writes this file last, also when somebody runs `npm ci` there by hand. */
+/**
+ * Whether all packages are there, in the versions that package-lock.json names. npm writes its own list last, also when
+ * somebody runs `npm ci` there by hand.
+ */
 export function isInstalled(folder: string): boolean {
-  return existsSync(join(folder, 'node_modules/.package-lock.json'))
+  const list = join(folder, 'node_modules/.package-lock.json')
+  if (!existsSync(list)) return false
+  const wanted = packagesOf(join(folder, 'package-lock.json'))
+  const found = packagesOf(list)
+  return Object.keys(wanted['']?.dependencies ?? {}).every(name => {
+    const path = `node_modules/${name}`
+    return found[path] !== undefined && found[path].version === wanted[path]?.version
+  })
+}
+
+type Packages = Record<string, { version?: string; dependencies?: Record<string, string> }>
+
+function packagesOf(lockFile: string): Packages {
+  return JSON.parse(readFileSync(lockFile, 'utf8')).packages
 }
 
 /**

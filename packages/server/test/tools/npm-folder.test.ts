@@ -74,6 +74,15 @@ describe('packages that several processes need at once', { timeout: 120_000 }, (
     assert.equal(downloads(), tries * 2)
   })
 
+  test('are installed anew when the lock file names another version', async t => {
+    const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
+    assert.equal(await output(start(t, folder, CLIENT)), 'whole')
+    const list = join(folder, 'node_modules/.package-lock.json')
+    writeFileSync(list, readFileSync(list, 'utf8').replace('"1.0.0"', '"0.9.0"'))
+    writeFileSync(join(folder, 'node_modules/program/program'), '#!/bin/sh\necho old\n')
+    assert.equal(await output(start(t, folder, CLIENT)), 'whole')
+  })
+
   test('leave no staging folder behind', async t => {
     const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
     mkdirSync(join(folder, '.installing-killed'))
