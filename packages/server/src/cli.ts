@@ -13,10 +13,28 @@ const DEFAULT_COMMAND = 'serve'
 export async function main(argv: string[]): Promise<void> {
   // Whoever lets Node write diagnostic reports would find the environment in them, and so every secret setting.
   process.report.excludeEnv = true
+  const ended = failUnlessEnded()
   process.exitCode = await run(argv, processTerminal)
+  ended()
   // What a library left open (an idle pool, a timer) must not keep a finished command alive.
   await flushed(process.stdout)
   process.exit()
+}
+
+/**
+ * The last resort against an exit that nobody asked for: Node ends a process with status 0 when nothing keeps its event
+ * loop alive, also while a command still waits. Until the returned function is called such an exit is a failure.
+ */
+function failUnlessEnded(): () => void {
+  const fail = (status: number) => {
+    if (status !== 0) return
+    processTerminal.complain(
+      'Keyway ended before its command had finished: nothing was left to wait for. This is a bug; please report it with the last lines of the log.',
+    )
+    process.exitCode = EXIT_FAILED
+  }
+  process.on('exit', fail)
+  return () => process.off('exit', fail)
 }
 
 /** Runs one command line; resolves with the exit status. */

@@ -60,9 +60,10 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   if (config.database.engine === 'sqlite') stack.use(holdDataDir(config.dataDir))
   const services = await openServices(config, log)
   stack.defer(() => services.close())
-  // Whoever holds the data folder is alone on it: nodes that a crash left behind are no more.
+  // The holder of the data directory is the only node: all rows of nodes are of dead ones, also those that lie in the
+  // future because the system's clock was set back.
   if (config.database.engine === 'sqlite')
-    await services.storage.store.presence.prune(services.clock.now() + 1, MAX_DEAD_NODES)
+    await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
   const nodeId = newId(services.clock.now())
   const hub = composeHub(services, nodeId)
   stack.defer(() => hub.close())

@@ -7,6 +7,8 @@ import type { Command } from './command.ts'
 
 /** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
 const SHUTDOWN_DEADLINE_MS = 9_000
+/** The longest that a timer of Node can be set to. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 export const commands: Command[] = [
   {
@@ -27,6 +29,8 @@ async function serve(config: Config): Promise<number> {
   process.stdout.on('error', () => {})
   for (const warning of configWarnings(config)) console.warn(`Warning: ${warning}`)
   const stop = untilSignal()
+  // Until it listens, what a start waits for need not keep the process alive, and afterwards nothing may end it.
+  const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
   console.log(whereToGoNext(server.url, config))
@@ -34,6 +38,7 @@ async function serve(config: Config): Promise<number> {
   markOwnGarbage()
   await stop
   await Promise.race([server.close(), deadline()])
+  clearInterval(keepAlive)
   return 0
 }
 

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { HOUR } from '../../src/clock.ts'
+import { environment, serve, temporaryFolder } from '../support/serve.ts'
+
+test('a start whose clock lies behind the last heartbeat of a killed process serves', async t => {
+  const { settings, file } = place(t)
+  const killed = await serve(settings)
+  await killed.end('SIGKILL')
+  setHeartbeats(file, HOUR)
+  const server = await serve(settings)
+  t.after(() => server.end('SIGKILL'))
+  const { nodes } = readNodes(file)
+  assert.equal(nodes.length, 1, 'the dead node is not taken for a live one')
+  assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
+  assert.equal(await server.end('SIGTERM'), 0)
+})
+
+test('an exit that no command asked for says why, with a failing status', () => {
+  const main = new URL('../../src/cli.ts', import.meta.url)
+  // A command that waits for what never comes, with nothing that keeps the process alive for it.
+  const script = `
+    import { registerHooks } from 'node:module'
+    const source = 'export const overview = () => new Promise(() => {}), helpOf = overview'
+    registerHooks({
+      load: (url, context, next) =>
+        url.endsWith('/cli/help.ts') ? { format: 'module', source, shortCircuit: true } : next(url, context),
+    })
+    const { main } = await import(${JSON.stringify(main.href)})
+    void main(['--help'])`
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    env: environment({}),
+    encoding: 'utf8',
+    timeout: 20_000,
+  })
+  assert.equal(status, 1, stderr)
+  assert.match(stderr, /ended before its command had finished/)
+})
+
+function place(t: TestContext) {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const settings = { KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0' }
+  return { settings, file: join(folder.path, 'keyway.db') }
+}
+
+/** As a process would have left them whose clock was ahead by so much. */
+function setHeartbeats(file: string, ahead: number): void {
+  const database = new DatabaseSync(file)
+  database.exec(`update nodes set seen_at = seen_at + ${ahead}`)
+  database.close()
+}
+
+function readNodes(file: string) {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    return { nodes: database.prepare('select id from nodes').all() }
+  } finally {
+    database.close()
+  }
+}
