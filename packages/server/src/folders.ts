@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
@@ -17,6 +17,35 @@ export function makeFolder(path: string): void {
     throw error
   }
   chmodSync(path, 0o700) // the umask cuts what mkdir is told
+}
+
+const OWNER_ONLY = 0o600
+const GROUP_AND_OTHERS = 0o077
+
+/** Makes an empty file with mode 0600, whatever the umask; one that is there is withdrawn from everybody else. */
+export function makePrivateFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', OWNER_ONLY))
+    chmodSync(path, OWNER_ONLY)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    withdrawFromOthers(path)
+  }
+}
+
+/** Takes the rights of group and others from a file, where there is one and this user may. */
+export function withdrawFromOthers(path: string): void {
+  if (!isOpenToOthers(path)) return
+  try {
+    chmodSync(path, OWNER_ONLY)
+  } catch {
+    // Another user's file, or a disk that cannot be written: `doctor` names it.
+  }
+}
+
+/** Whether group or others have any right to it. */
+export function isOpenToOthers(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & GROUP_AND_OTHERS) !== 0
 }
 
 function isFolder(path: string): boolean {

@@ -1,8 +1,7 @@
 import { configWarnings } from '../config.ts'
 import type { Services } from '../services.ts'
 import type { Command, CommandContext } from './command.ts'
-import { type Finding, look } from './doctor-finding.ts'
-import { lookAtDataDir, lookAtProxies, lookAtPublicUrl } from './doctor-looks.ts'
+import { checkDataDir, checkProxies, checkPublicUrl, type Finding, findingOf } from './doctor-checks.ts'
 import { EXIT_FAILED } from './exit-status.ts'
 import { createMail } from './mail.ts'
 
@@ -34,25 +33,25 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   const services = await context.services()
   return [
     ...configWarnings(config).map(detail => ({ check: 'settings', ok: false, detail })),
-    ...(await lookAtDataDir(config)),
-    await look('database', () => lookAtDatabase(services)),
-    await look('standbys', () => lookAtStandbys(services)),
-    await look('clock', async () => lookAtClock(services)),
-    await look('secrets', () => lookAtSecrets(services)),
-    await look('signing keys', () => lookAtSigningKeys(services)),
-    await look('mail', () => lookAtMail(services)),
-    ...(await lookAtPublicUrl(services)),
-    ...lookAtProxies(config),
+    ...(await checkDataDir(config)),
+    await findingOf('database', () => checkDatabase(services)),
+    await findingOf('standbys', () => checkStandbys(services)),
+    await findingOf('clock', async () => checkClock(services)),
+    await findingOf('secrets', () => checkSecrets(services)),
+    await findingOf('signing keys', () => checkSigningKeys(services)),
+    await findingOf('mail', () => checkMail(services)),
+    ...(await checkPublicUrl(services)),
+    ...checkProxies(config),
   ]
 }
 
-async function lookAtDatabase({ storage, config }: Services): Promise<string> {
+async function checkDatabase({ storage, config }: Services): Promise<string> {
   const started = performance.now()
   await storage.readClock()
   return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
 }
 
-async function lookAtStandbys({ storage, config }: Services): Promise<string> {
+async function checkStandbys({ storage, config }: Services): Promise<string> {
   const { synchronous, asynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
   if (asynchronous > 0 && synchronous === 0)
     throw new Error(
@@ -61,7 +60,7 @@ async function lookAtStandbys({ storage, config }: Services): Promise<string> {
   return synchronous > 0 ? 'one follows synchronously' : 'none that this user can see'
 }
 
-function lookAtClock({ clock }: Services): string {
+function checkClock({ clock }: Services): string {
   const skew = Math.abs(clock.skew)
   if (skew > MAX_SKEW_MS)
     throw new Error(
@@ -70,7 +69,7 @@ function lookAtClock({ clock }: Services): string {
   return 'this machine agrees with the database'
 }
 
-async function lookAtSecrets({ storage, secrets }: Services): Promise<string> {
+async function checkSecrets({ storage, secrets }: Services): Promise<string> {
   const sealedBy = await storage.store.instance.sealedBy()
   const unknown = [...sealedBy].filter(([id]) => !secrets.ids.includes(id))
   if (unknown.length > 0) {
@@ -91,12 +90,12 @@ async function lookAtSecrets({ storage, secrets }: Services): Promise<string> {
     : 'everything stored opens'
 }
 
-async function lookAtSigningKeys({ signingKeys }: Services): Promise<string> {
+async function checkSigningKeys({ signingKeys }: Services): Promise<string> {
   await signingKeys.load()
   return `${signingKeys.jwks().keys.length} published`
 }
 
-async function lookAtMail(services: Services): Promise<string> {
+async function checkMail(services: Services): Promise<string> {
   const { config, storage, clock } = services
   const { mailer } = await createMail(services)
   await mailer.check().catch((error: Error) => {

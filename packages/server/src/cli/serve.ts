@@ -2,6 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, configWarnings } from '../config.ts'
+import { isOpenToOthers } from '../folders.ts'
 import { isLoopbackHost } from '../network.ts'
 import type { Command } from './command.ts'
 
@@ -27,12 +28,13 @@ drains it: agents are told, queued mail stays queued, and it exits with 0 within
 async function serve(config: Config): Promise<number> {
   // A terminal or a log reader that went away is no reason to end.
   process.stdout.on('error', () => {})
-  for (const warning of configWarnings(config)) console.warn(`Warning: ${warning}`)
+  warn(configWarnings(config))
   const stop = untilSignal()
   // Until it listens, what a start waits for need not keep the process alive, and afterwards nothing may end it.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
+  warn(dataDirWarnings(config))
   console.log(whereToGoNext(server.url, config))
   endLightStart()
   markOwnGarbage()
@@ -40,6 +42,16 @@ async function serve(config: Config): Promise<number> {
   await Promise.race([server.close(), deadline()])
   clearInterval(keepAlive)
   return 0
+}
+
+function warn(warnings: string[]): void {
+  for (const warning of warnings) console.warn(`Warning: ${warning}`)
+}
+
+/** The files in it are their owner's alone; who may write to the directory itself could still replace them. */
+function dataDirWarnings({ database, dataDir }: Config): string[] {
+  if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []
+  return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
 }
 
 /** Undoes what bin/light-start.js set for the start alone, and keeps compiled code also for those who are killed. */

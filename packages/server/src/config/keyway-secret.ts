@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import { makeFolder, whyNotWritable } from '../folders.ts'
+import { makeFolder, whyNotWritable, withdrawFromOthers } from '../folders.ts'
 import { ConfigError, Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
@@ -56,6 +56,7 @@ export function loadOrCreateSecret(config: Config): Config {
       ])
     createSecret(file)
   }
+  withdrawFromOthers(file)
   return { ...config, secrets: readSecret(file) }
 }
 

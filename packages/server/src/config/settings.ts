@@ -56,7 +56,7 @@ export const settings = {
   }),
   KEYWAY_DATA_DIR: required({
     default: './data',
-    meaning: 'The directory of the embedded state. It is made with mode 0700.',
+    meaning: 'The directory of the embedded state. It is made with mode 0700, and its files with 0600.',
     example: '/var/lib/keyway',
     parse: values.directory,
   }),

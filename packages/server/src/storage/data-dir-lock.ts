@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { makeFolder } from '../folders.ts'
+import { makeFolder, makePrivateFile } from '../folders.ts'
 import { CannotStart } from './cannot-start.ts'
 import { isBusy, toStartError } from './sqlite-errors.ts'
 
@@ -29,6 +29,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
   let lock: DatabaseSync | undefined
   try {
     makeFolder(dataDir)
+    makePrivateFile(file)
     lock = new DatabaseSync(file, { timeout: 0 })
     lock.exec('begin exclusive')
   } catch (error) {

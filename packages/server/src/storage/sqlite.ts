@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import { makeFolder } from '../folders.ts'
+import { makeFolder, makePrivateFile, withdrawFromOthers } from '../folders.ts'
 import type { Log } from '../log.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
 import { createListeners } from './listeners.ts'
@@ -93,8 +93,13 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
   }
 }
 
+const COMPANIONS = ['-wal', '-shm', '-journal']
+
 async function startWriterOn(file: string): Promise<Writer> {
   makeFolder(dirname(file))
+  // SQLite gives its companions the mode of the database; those that a killed process left may be older than that.
+  makePrivateFile(file)
+  for (const companion of COMPANIONS) withdrawFromOthers(file + companion)
   return startWriter(file)
 }
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { EXIT_CONFIGURATION } from '../../src/cli/exit-status.ts'
-import { environment, launcher } from '../support/serve.ts'
+import { createJourney } from '../support/journey.ts'
+import { environment, launcher, serve } from '../support/serve.ts'
 
 const EXAMPLE_SECRET = Buffer.alloc(32, 1).toString('base64')
 
@@ -59,6 +60,31 @@ test('folders are made with mode 0700, whatever the umask', t => {
   }
   for (const folder of [dataDir, join(dataDir, '..')]) assert.equal(statSync(folder).mode & 0o777, 0o700)
 })
+
+test('no file of a data directory that is there already is readable by others, new or old', async t => {
+  const folder = temporaryFolder(t)
+  chmodSync(folder, 0o755)
+  const before = process.umask(0o022)
+  t.after(() => process.umask(before))
+  const settings = { KEYWAY_DATA_DIR: folder, KEYWAY_PORT: '0' }
+  const first = await serve(settings)
+  t.after(() => first.end('SIGKILL'))
+  await createJourney(first.url).sendLink('ada@example.com')
+  assert.deepEqual(openFilesOf(folder), [])
+  await first.end('SIGKILL')
+  const left = readdirSync(folder).filter(name => statSync(join(folder, name)).isFile())
+  assert.ok(left.includes('keyway.db-wal') && left.includes('secret') && left.includes('serve.lock'))
+  for (const name of left) chmodSync(join(folder, name), 0o644)
+  const second = await serve(settings)
+  t.after(() => second.end('SIGKILL'))
+  assert.deepEqual(openFilesOf(folder), [])
+  assert.match(second.output(), /Warning: other users .*chmod 700/)
+})
+
+/** The names of what others have any right to. */
+function openFilesOf(folder: string): string[] {
+  return readdirSync(folder).filter(name => (statSync(join(folder, name)).mode & 0o077) !== 0)
+}
 
 test('a data directory that cannot be is one sentence at once, with the reason', t => {
   const file = join(temporaryFolder(t), 'file')

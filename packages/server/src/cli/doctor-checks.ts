@@ -1,29 +1,44 @@
-import { existsSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
+import { isOpenToOthers } from '../folders.ts'
 import { isLoopbackHost } from '../network.ts'
 import type { Services } from '../services.ts'
-import { type Finding, look } from './doctor-finding.ts'
 
 const ANSWER_WITHIN_MS = 5000
-const OTHERS = 0o077
 
-/** Only its owner may read the embedded state and the secret in it. */
-export async function lookAtDataDir(config: Config): Promise<Finding[]> {
+export interface Finding {
+  check: string
+  ok: boolean
+  /** What was found; where it is not ok, what to do. */
+  detail: string
+}
+
+/** What throws is a finding: its message says what to do. */
+export async function findingOf(check: string, ask: () => Promise<string>): Promise<Finding> {
+  try {
+    return { check, ok: true, detail: await ask() }
+  } catch (error) {
+    return { check, ok: false, detail: (error as Error).message }
+  }
+}
+
+/** Only its owner may read the embedded state, with the secret and the locks beside it. */
+export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
-  const files = [config.dataDir, join(config.dataDir, 'secret')].filter(file => existsSync(file))
-  const open = files.filter(file => (statSync(file).mode & OTHERS) !== 0)
+  const { dataDir } = config
+  const open = [dataDir, ...readdirSync(dataDir).map(name => join(dataDir, name))].filter(isOpenToOthers)
   const detail =
     open.length === 0
-      ? `${config.dataDir} is its owner's alone`
-      : `others on this machine can read ${open.join(' and ')}: run chmod -R go= ${config.dataDir}`
+      ? `${dataDir} is its owner's alone`
+      : `others on this machine can read ${open.join(' and ')}: run chmod -R go= ${dataDir}`
   return [{ check: 'data directory', ok: open.length === 0, detail }]
 }
 
 /** Asks from outside, as a client would, whether what answers there is this very installation and what it says of itself. */
-export async function lookAtPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
+export async function checkPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
   let readiness: { checks: { name: string; ok: boolean; detail?: string }[] } | null = null
-  const reached = await look('public URL', async () => {
+  const reached = await findingOf('public URL', async () => {
     const published = (await ask(`${config.publicUrl}/.well-known/jwks.json`)) as { keys?: { kid: string }[] }
     const own = new Set(signingKeys.jwks().keys.map(({ kid }) => kid))
     if (!published.keys?.some(({ kid }) => own.has(kid)))
@@ -67,7 +82,7 @@ async function ask(url: string): Promise<unknown> {
 }
 
 /** What the settings alone show; what requests have shown comes from /readyz. */
-export function lookAtProxies(config: Config): Finding[] {
+export function checkProxies(config: Config): Finding[] {
   const check = 'proxies'
   const { protocol, hostname } = new URL(config.publicUrl)
   const everyone = config.trustedProxies.filter(cidr => cidr.endsWith('/0'))
