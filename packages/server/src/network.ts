@@ -33,11 +33,32 @@ function mappedIpv4(address: string): string | null {
 
 /** The network that limits count by. IPv6 customers hold a whole /64, so one address there proves nothing. */
 export function networkOf(address: string): string {
-  if (isIPv4(address)) return address
-  const groups = expandIpv6(address)
-    .slice(0, 4)
-    .map(group => group.toString(16))
-  return `${canonicalAddress(`${groups.join(':')}::`) ?? address}/64`
+  return isIPv4(address) ? address : prefixOf(address, 64)
+}
+
+/** What one IPv6 customer may hold: 65,536 networks of 64 bits. */
+const SITE_BITS = 48
+/** Limits of a site are those of one of its networks, so many times. */
+export const NETWORKS_PER_SITE = 16
+
+/** The IPv6 /48 around an address, or null for IPv4, where nobody is given more than single addresses. */
+export function siteOf(address: string): string | null {
+  return isIPv4(address) ? null : prefixOf(address, SITE_BITS)
+}
+
+/** The network of so many bits around an address, as `192.0.2.0/24` or `2001:db8::/48`. */
+export function prefixOf(address: string, bits: number): string {
+  if (isIPv4(address)) return `${masked(address.split('.').map(Number), 8, bits).join('.')}/${bits}`
+  const groups = masked(expandIpv6(address), 16, bits).map(group => group.toString(16))
+  return `${canonicalAddress(groups.join(':')) ?? address}/${bits}`
+}
+
+/** The leading `bits` of numbers of `width` bits each, zeros behind them. */
+function masked(numbers: readonly number[], width: number, bits: number): number[] {
+  return numbers.map((number, index) => {
+    const dropped = width - Math.max(0, Math.min(width, bits - index * width))
+    return (number >> dropped) << dropped
+  })
 }
 
 function expandIpv6(address: string): number[] {

@@ -59,6 +59,13 @@ export interface Storage {
     work: (tx: Transaction) => Promise<Outcome>,
     landed?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome>
+  /**
+   * Runs `work`, which is going to lock the named rows, when no other caller of this process is at work under one of
+   * the names: of those who want the same row one has a database connection, and the others wait in memory.
+   *
+   * @throws KeywayError `rate_limited`, at once, where 250 wait under one of the names
+   */
+  inTurn<Outcome>(rows: readonly string[], work: () => Promise<Outcome>): Promise<Outcome>
   /** The database's clock. */
   readClock(): Promise<Instant>
   close(): Promise<void>

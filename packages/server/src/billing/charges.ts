@@ -24,7 +24,7 @@ export interface Charges {
    * same entry. A refused charge leaves no trace and may be tried again under its key.
    *
    * @throws KeywayError `charge_not_authorized` (no authorisation, or no such active user), `insufficient_balance`,
-   *   `idempotency_conflict`
+   *   `idempotency_conflict`; `rate_limited` where hundreds of charges of this user are under way
    */
   charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
 }
@@ -48,12 +48,14 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
     async charge(app, wanted, idempotencyKey) {
       const id = newId(clock.now())
       const origin = `charge:${app.id}:${sha256(idempotencyKey)}`
-      const outcome = await storage.transaction<Outcome>(
-        tx => post(tx, { id, appId: app.id, origin }, wanted),
-        async store => {
-          const entry = await store.billing.findEntry(id)
-          return entry ? { entry } : undefined
-        },
+      const outcome = await storage.inTurn([`balance:${wanted.userId}`], () =>
+        storage.transaction<Outcome>(
+          tx => post(tx, { id, appId: app.id, origin }, wanted),
+          async store => {
+            const entry = await store.billing.findEntry(id)
+            return entry ? { entry } : undefined
+          },
+        ),
       )
       if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
       return outcome.entry

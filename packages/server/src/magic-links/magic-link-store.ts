@@ -22,6 +22,8 @@ export interface MagicLinkStore {
   consumeAllOf(email: EmailAddress, at: Instant): Promise<string[]>
   /** Counts one try of the code where fewer than `maxTries` were made; null when none was left. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
+  /** How far back the `limits`-th last sends of a bucket lie, without a lock. */
+  sendHistory(bucket: string, limits: readonly number[]): Promise<SendHistory>
   /**
    * Locks the buckets' rows in the order of their names until the transaction ends. Returns how many sends each has
    * accepted so far, by its name; the next has this number plus one.
@@ -36,9 +38,12 @@ export interface MagicLinkStore {
   ): Promise<SendHistory[]>
   /** Records one accepted send in each bucket. Only after `lockSendBuckets` in the same transaction. */
   recordSend(buckets: readonly string[], at: Instant): Promise<void>
-  /** Until the transaction ends nobody signs in to the address and no link is sent to it. Before its account is locked. */
+  /** Until the transaction ends no one signs in to the address and no link is sent to it. Before its account is locked. */
   lockAddress(email: EmailAddress): Promise<void>
-  /** Takes the address out of its links, which carry `mark` instead, and forgets its sends. After `lockAddress`. */
+  /**
+   * Takes the address out of its links, which carry `mark` instead, and forgets its sends where no other address
+   * shares them. After `lockAddress`.
+   */
   forgetAddress(email: EmailAddress, mark: ErasedAddress): Promise<void>
   /** When the sends of a bucket after `since` were accepted, newest first, at most `limit`. Locks nothing. */
   sendTimes(bucket: string, since: Instant, limit: number): Promise<Instant[]>

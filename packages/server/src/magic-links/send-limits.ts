@@ -1,6 +1,7 @@
 import { DAY, HOUR, type Instant, MINUTE } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import type { EmailAddress } from '../users/email-address.ts'
+import { type Caller, NETWORKS_PER_SITE, siteOf } from '../network.ts'
+import { type EmailAddress, withoutTag } from '../users/email-address.ts'
 import type { MagicLinkStore, SendHistory } from './magic-link-store.ts'
 
 export type WindowName = 'minute' | 'hour' | 'day'
@@ -20,7 +21,7 @@ export interface SendLimits {
   networkLimits: readonly SendWindow[] | null
 }
 
-/** A counter of its own: one address, one client network, one returning browser. */
+/** A counter of its own: one mailbox, one client network, one mailbox as seen from its owner's browsers. */
 export interface SendBucket {
   /** `address:…`, `returning:…` or `network:…` */
   name: string
@@ -38,22 +39,46 @@ export interface Refusal {
 }
 
 /**
+ * The refusal that the buckets as they are would give, from a read that locks and writes nothing. Null: a send may be
+ * accepted, which `countSend` decides.
+ */
+export async function refusalByRead(
+  store: Pick<MagicLinkStore, 'sendHistory'>,
+  buckets: readonly SendBucket[],
+  now: Instant,
+): Promise<Refusal | null> {
+  const histories = await Promise.all(
+    buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
+  )
+  // The clock stepped back: only `countSend` may move those sends to now, so that nobody waits longer than a window.
+  if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
+  return refusal(buckets, histories, now)
+}
+
+/**
  * Sends and counts the send in every bucket, or refuses because one of their windows is full. Only what was accepted
  * counts: who is refused, however often, waits no longer for it.
  *
  * Of any number at once exactly as many pass as there is room for: the buckets stay locked until the transaction ends.
+ * Whoever finds a window full before asking for the lock is refused without it.
  * A clock that steps back neither opens nor locks a limit: a send that now lies in the future counts as made now.
  */
 export async function countSend(
-  store: Pick<MagicLinkStore, 'lockSendBuckets' | 'pullBackSends' | 'sendHistories' | 'recordSend'>,
+  store: Pick<
+    MagicLinkStore,
+    'sendHistory' | 'lockSendBuckets' | 'pullBackSends' | 'sendHistories' | 'recordSend'
+  >,
   buckets: readonly SendBucket[],
   now: Instant,
   send: () => Promise<unknown>,
 ): Promise<Refusal | null> {
-  const names = buckets.map(({ name }) => name)
+  const full = await refusalByRead(store, buckets, now)
+  if (full) return full
+  const names = namesOf(buckets)
   const locked = await store.lockSendBuckets(names)
   await store.pullBackSends(names, now)
-  const refused = refusal(buckets, await store.sendHistories(locked, limitsOf(buckets)), now)
+  const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
+  const refused = refusal(buckets, await store.sendHistories(locked, limits), now)
   if (refused) return refused
   // Independent of each other, so they are under way together.
   await Promise.all([store.recordSend(names, now), send()])
@@ -84,8 +109,12 @@ function refusal(
   return { retryAfter: Math.ceil(longest.wait / 1000), window: longest.window, setting: longest.setting }
 }
 
-function limitsOf(buckets: readonly SendBucket[]): Map<string, number[]> {
-  return new Map(buckets.map(({ name, windows }) => [name, windows.map(({ limit }) => limit)]))
+function limitsOf(windows: readonly SendWindow[]): number[] {
+  return windows.map(({ limit }) => limit)
+}
+
+export function namesOf(buckets: readonly SendBucket[]): string[] {
+  return buckets.map(({ name }) => name)
 }
 
 export function rateLimited({ retryAfter, window, setting }: Refusal): KeywayError {
@@ -97,36 +126,51 @@ export function rateLimited({ retryAfter, window, setting }: Refusal): KeywayErr
 }
 
 /**
- * Where a send counts: for its address and, where that is limited, for its client's network.
- *
- * @param network what `networkOf` made of the client's address
+ * Where a send counts: for its mailbox and, where networks are limited, for the client's network and, with IPv6, for
+ * the /48 around it.
  */
 export function bucketsOf(
   { email, isReturning }: { email: EmailAddress; isReturning?: boolean },
-  network: string,
+  { address, network }: Pick<Caller, 'address' | 'network'>,
   { limits, networkLimits }: SendLimits,
 ): SendBucket[] {
   const own = isReturning ? returningBucketName(email) : addressBucketName(email)
   const buckets = [{ name: own, windows: limits, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }]
   if (!networkLimits) return buckets
   const setting = 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS'
-  return [...buckets, { name: `network:${network}`, windows: networkLimits, setting }]
+  buckets.push({ name: `network:${network}`, windows: networkLimits, setting })
+  const site = siteOf(address)
+  if (site) buckets.push({ name: `network:${site}`, windows: forSite(networkLimits), setting })
+  return buckets
 }
 
-/** The row that counts an address's sends. It is there before the address has an account. */
+/** The same windows for the /48 around a network: sixteen times as much. */
+export function forSite(windows: readonly SendWindow[]): SendWindow[] {
+  return windows.map(({ window, limit }) => ({ window, limit: limit * NETWORKS_PER_SITE }))
+}
+
+/** The row that counts the sends to a mailbox, whatever its `+tag`. It is there before there is an account. */
 export function addressBucketName(email: EmailAddress): string {
-  return `address:${email}`
+  return `address:${withoutTag(email)}`
 }
 
 /**
  * What counts instead for browsers in which someone signed in to this address before: as large, and out of a
- * stranger's reach, who could otherwise lock a person out by using up the address's own sends.
+ * stranger's reach, who could otherwise lock a person out by using up the mailbox's own sends.
  */
 export function returningBucketName(email: EmailAddress): string {
-  return `returning:${email}`
+  return `returning:${withoutTag(email)}`
 }
 
 /** Every row that counts sends to an address. */
 export function bucketNamesOf(email: EmailAddress): string[] {
   return [addressBucketName(email), returningBucketName(email)]
+}
+
+/**
+ * The rows that go with an account. Those that a tagged address shares stay, until they are pruned: `a+x@` may belong
+ * to somebody else than `a@`, whose limits no stranger shall clear.
+ */
+export function ownBucketNamesOf(email: EmailAddress): string[] {
+  return withoutTag(email) === email ? bucketNamesOf(email) : []
 }

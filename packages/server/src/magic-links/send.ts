@@ -8,7 +8,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import { codeHash, generateCode } from './login-code.ts'
 import { MAGIC_LINK_LIFETIME, MAGIC_LINK_LIFETIME_SECONDS, MAGIC_LINK_TOKEN_BYTES } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-links.ts'
-import { bucketsOf, countSend, rateLimited } from './send-limits.ts'
+import { bucketsOf, countSend, namesOf, rateLimited, refusalByRead } from './send-limits.ts'
 import { mailedLink } from './verify-url.ts'
 
 interface Wanted {
@@ -27,24 +27,29 @@ interface Proof {
 }
 
 /**
- * Queues one mail with a link and a code. Nothing here looks whether the address has an account, so the work
- * cannot tell: the mail's template is chosen when the mail is written.
+ * Queues one mail with a link and a code. Nothing here asks whether the address has an account, so the work
+ * cannot tell: the mail's template is chosen when the mail is written. What is over a limit is refused from a read;
+ * only what may be accepted waits for its turn, opens a transaction and locks.
  */
 export function createSend(deps: MagicLinkDeps) {
   const { storage, clock, secrets, outbox } = deps
 
   return async function send(wanted: Wanted, caller: Caller) {
+    const buckets = bucketsOf(wanted, caller, deps)
+    const full = await refusalByRead(storage.store.magicLinks, buckets, clock.now())
+    if (full) throw rateLimited(full)
+
     const proof = prepareProof()
     const app = await storage.store.apps.find(wanted.appId)
     const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: proof.token })
-    const buckets = bucketsOf(wanted, caller.network, deps)
-
-    const refused = await storage.transaction(
-      tx => {
-        const now = clock.now()
-        return countSend(tx.magicLinks, buckets, now, () => queue(tx, wanted, { ...proof, link }, now))
-      },
-      async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),
+    const refused = await storage.inTurn(namesOf(buckets), () =>
+      storage.transaction(
+        tx => {
+          const now = clock.now()
+          return countSend(tx.magicLinks, buckets, now, () => queue(tx, wanted, { ...proof, link }, now))
+        },
+        async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),
+      ),
     )
     if (refused) throw rateLimited(refused)
     return { loginId: proof.loginId, expiresIn: MAGIC_LINK_LIFETIME_SECONDS }

@@ -61,33 +61,43 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
   }
 
   function rotate(session: Session, retry: string | null): Promise<Session | null> {
-    const now = clock.now()
-    return sessions.rotate(session.id, session.counter, {
-      at: now,
-      idleSince: now - lifetimes.refreshIdleSeconds * 1000,
-      retryKeys: [retry ?? '', ...session.retryKeys].slice(0, REMEMBERED_RETRY_KEYS),
+    return storage.inTurn([`session:${session.id}`], () => {
+      const now = clock.now()
+      return sessions.rotate(session.id, session.counter, {
+        at: now,
+        idleSince: now - lifetimes.refreshIdleSeconds * 1000,
+        retryKeys: [retry ?? '', ...session.retryKeys].slice(0, REMEMBERED_RETRY_KEYS),
+      })
     })
   }
 
   /** Once, however often the token comes back: the event, the feed and the owner's mail are the first's. */
   async function endFamily({ session, user }: Family, caller: Caller): Promise<void> {
+    if (session.endedAt !== null) return
     const mailId = newId(clock.now())
-    await storage.transaction(
-      async tx => {
-        const now = clock.now()
-        if (!(await tx.sessions.end(session.id, 'reuse', now))) return true
-        await recordEnd(tx, 'refresh_token_reused', session, caller, now)
-        if (user.email === null) return true
-        await outbox.enqueue(tx, {
-          id: mailId,
-          recipient: user.email,
-          userId: user.id,
-          content: { kind: 'refresh_token_reused', at: now, network: caller.network, client: caller.client },
-          now,
-        })
-        return true
-      },
-      async () => (await sessions.find(session.id))?.endedAt !== null || undefined,
+    await storage.inTurn([`session:${session.id}`], () =>
+      storage.transaction(
+        async tx => {
+          const now = clock.now()
+          if (!(await tx.sessions.end(session.id, 'reuse', now))) return true
+          await recordEnd(tx, 'refresh_token_reused', session, caller, now)
+          if (user.email === null) return true
+          await outbox.enqueue(tx, {
+            id: mailId,
+            recipient: user.email,
+            userId: user.id,
+            content: {
+              kind: 'refresh_token_reused',
+              at: now,
+              network: caller.network,
+              client: caller.client,
+            },
+            now,
+          })
+          return true
+        },
+        async () => (await sessions.find(session.id))?.endedAt !== null || undefined,
+      ),
     )
   }
 }

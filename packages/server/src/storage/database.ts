@@ -24,7 +24,10 @@ import { createUserStore } from './users.ts'
 export { CannotStart } from './cannot-start.ts'
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
 
-export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'>
+export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'> & {
+  /** Connections to PostgreSQL at most; tests take few. */
+  poolSize?: number
+}
 
 export interface DatabaseStorage extends Storage {
   /** Whether this node hears the events of others just now. */
@@ -59,6 +62,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     eventsHealth: () => engine.events.health(),
     transaction: (work, landed) =>
       engine.transaction(tx => work(toTransaction(engine, tx)), landed && (() => landed(store))),
+    inTurn: engine.inTurn,
     readClock: () => engine.readClock(),
     close: () => {
       closing ??= engine.close()
@@ -68,13 +72,13 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
 }
 
 /** Loads only the engine that is asked for (decision 63). */
-async function openEngine({ database, events }: StorageConfig, log: Log): Promise<Engine> {
+async function openEngine({ database, events, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')
     return openSqlite(database.file, log)
   }
   const { openPostgres } = await import('./postgres.ts')
-  return openPostgres(database.url, events, log)
+  return openPostgres(database.url, events, log, poolSize)
 }
 
 function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {

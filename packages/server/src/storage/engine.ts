@@ -6,6 +6,7 @@ import {
 } from 'kysely'
 import type { ClockReference, Instant } from '../clock.ts'
 import type { Event, Events } from '../events.ts'
+import type { RowTurns } from './row-turns.ts'
 import type { Schema } from './schema.ts'
 
 /** The query builder, bound to one connection: a transaction's, or the one for everything outside. */
@@ -69,6 +70,8 @@ export interface Engine {
     work: (tx: EngineTransaction) => Promise<Outcome>,
     landed?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome>
+  /** See `Storage`. Directly where nobody waits for a row with something in hand that others need. */
+  inTurn: RowTurns
   lookUp(what: LookUp, key: string): Promise<unknown>
   /** Behind a table's name: read it by this index. Empty where the engine's planner finds that by itself. */
   indexedBy(index: string): string

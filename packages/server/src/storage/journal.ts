@@ -1,6 +1,6 @@
 import { earlier } from '../backup/journal-digest.ts'
 import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
-import { bucketNamesOf } from '../magic-links/send-limits.ts'
+import { ownBucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
 import { forgetSends } from './send-limits.ts'
@@ -84,7 +84,7 @@ async function applyAppSecrets(db: Db, { id, secrets }: EntryOf<'app_secrets'>):
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
   await db.deleteFrom('messages').where('recipient', '=', email).execute()
-  await forgetSends(db, bucketNamesOf(email))
+  await forgetSends(db, ownBucketNamesOf(email))
 }
 
 async function applyLedger(db: Db, { entry }: EntryOf<'ledger'>): Promise<boolean> {

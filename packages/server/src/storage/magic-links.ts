@@ -1,7 +1,8 @@
 import type { MagicLink } from '../magic-links/magic-link.ts'
 import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
-import { bucketNamesOf } from '../magic-links/send-limits.ts'
+import { bucketNamesOf, ownBucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import type { LookUp } from './engine.ts'
 import type { MagicLinkRow } from './schema.ts'
 import {
   clearSends,
@@ -11,21 +12,31 @@ import {
   pullBackSends,
   recordSend,
   sendHistories,
+  sendHistory,
   sendTimes,
 } from './send-limits.ts'
 import { countOf, type Statements } from './statements.ts'
 
-export function createMagicLinkStore({ db, atomically }: Statements): MagicLinkStore {
+const COLUMNS = 'id, token_hash, code_hash, email, app_id, created_at, expires_at, used_at, code_tries'
+const BY_ID: LookUp = {
+  select: () => `select ${COLUMNS}, id as look_up_key from magic_links`,
+  column: 'id',
+}
+const BY_TOKEN_HASH: LookUp = {
+  select: () => `select ${COLUMNS}, token_hash as look_up_key from magic_links`,
+  column: 'token_hash',
+}
+
+export function createMagicLinkStore({ db, atomically, lookUp }: Statements): MagicLinkStore {
   return {
     async insert(link) {
       await db.insertInto('magic_links').values(toRow(link)).execute()
     },
     async find(id) {
-      return toLink(await db.selectFrom('magic_links').selectAll().where('id', '=', id).executeTakeFirst())
+      return toLink((await lookUp(BY_ID, id)) as MagicLinkRow | undefined)
     },
     async findByTokenHash(tokenHash) {
-      const links = db.selectFrom('magic_links').selectAll()
-      return toLink(await links.where('token_hash', '=', tokenHash).executeTakeFirst())
+      return toLink((await lookUp(BY_TOKEN_HASH, tokenHash)) as MagicLinkRow | undefined)
     },
     async consume(id, at) {
       const row = await db
@@ -54,6 +65,7 @@ export function createMagicLinkStore({ db, atomically }: Statements): MagicLinkS
         .executeTakeFirst()
       return toLink(row)
     },
+    sendHistory: (bucket, limits) => sendHistory(lookUp, bucket, limits),
     lockSendBuckets: buckets => lockSendBuckets(db, buckets),
     pullBackSends: (buckets, now) => pullBackSends(db, buckets, now),
     sendHistories: (locked, limits) => sendHistories(db, locked, limits),
@@ -63,7 +75,7 @@ export function createMagicLinkStore({ db, atomically }: Statements): MagicLinkS
     },
     async forgetAddress(email, mark) {
       await db.updateTable('magic_links').set({ email: mark }).where('email', '=', email).execute()
-      await forgetSends(db, bucketNamesOf(email))
+      await forgetSends(db, ownBucketNamesOf(email))
     },
     clearSends: bucket => clearSends(db, bucket),
     sendTimes: (bucket, since, limit) => sendTimes(db, bucket, since, limit),

@@ -9,7 +9,7 @@ export async function snapshotOf<Outcome>(
   connections: Connections,
   work: (read: ReadInBatches) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const { client, release } = await connections.acquire()
+  const { client, release } = await connections.acquire('read')
   try {
     await client.query('begin isolation level repeatable read read only')
     const outcome = await work(sql => batches(client, sql))

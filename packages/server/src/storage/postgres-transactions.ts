@@ -58,7 +58,7 @@ async function attemptOnce<Outcome>(
   carrier: EventCarrier,
   work: (tx: EngineTransaction) => Promise<Outcome>,
 ): Promise<Attempt<Outcome>> {
-  const { client, release } = await connections.acquire()
+  const { client, release } = await connections.acquire('write')
   const events: Event[] = []
   let open = true
   let committing = false

@@ -15,8 +15,12 @@ import {
 import { createGatherer } from './postgres-gather.ts'
 import { snapshotOf } from './postgres-snapshot.ts'
 import { createTransactions } from './postgres-transactions.ts'
+import { createRowTurns } from './row-turns.ts'
+import { createWritePlaces, type WritePlaces } from './write-places.ts'
 
 const POOL_SIZE = 20
+/** The part of the pool that writers may hold; the rest is for reads, which wait for nobody's row. */
+const WRITERS_SHARE = 0.7
 /** More waiting than this is a stuck database: say so at once instead of queueing up. */
 const MAX_WAITING = 1000
 /** Also how long a call may wait for a free connection. */
@@ -27,9 +31,9 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
 const INT8 = 20
 
-/** Gives one connection for a while. `broken` says that it shall not be used again. */
+/** Gives one connection for a while, to writers only as many as their share. `broken`: it shall not be used again. */
 export interface Connections {
-  acquire(): Promise<{ client: pg.PoolClient; release(broken?: boolean): void }>
+  acquire(purpose: 'read' | 'write'): Promise<{ client: pg.PoolClient; release(broken?: boolean): void }>
 }
 
 export function connectionOptions(url: string): pg.ClientConfig {
@@ -53,17 +57,27 @@ export function connectionOptions(url: string): pg.ClientConfig {
 }
 
 /** PostgreSQL, or what speaks its protocol. Several nodes share one. */
-export async function openPostgres(url: string, carrier: Config['events'], log: Log): Promise<Engine> {
-  const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: POOL_SIZE })
+export async function openPostgres(
+  url: string,
+  carrier: Config['events'],
+  log: Log,
+  poolSize = POOL_SIZE,
+): Promise<Engine> {
+  const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: poolSize })
   // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
   // A lent one tells whoever waits for an answer, and emits a second copy of the error. Heard from the first moment:
   // a server that shuts down can say so in the very packet that lets the connection in.
   pool.on('connect', client => client.on('error', ignore))
-  const connections = toConnections(pool)
+  const writers = createWritePlaces({
+    places: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),
+    maxWaiting: MAX_WAITING,
+    patience: CONNECT_TIMEOUT_MS,
+  })
+  const connections = toConnections(pool, writers)
 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
-    withConnection(connections, client => run(client, sql, parameters))
+    withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))
   const gatherers = new Map<LookUp, (key: string) => Promise<unknown>>()
   const events = await createEventCarrier(carrier, log, execute)
   try {
@@ -82,11 +96,14 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
     connection: { execute: (sql, parameters) => retrying(isRead(sql), () => execute(sql, parameters)) },
     events,
     transaction: createTransactions(connections, events, log),
+    inTurn: createRowTurns(),
     lookUp(what, key) {
       let gather = gatherers.get(what)
       if (!gather) {
         gather = createGatherer(what.select({ indexedBy }), what.column, (query: pg.QueryConfig) =>
-          retrying(true, () => withConnection(connections, async client => (await client.query(query)).rows)),
+          retrying(true, () =>
+            withConnection(connections, 'read', async client => (await client.query(query)).rows),
+          ),
         )
         gatherers.set(what, gather)
       }
@@ -128,19 +145,37 @@ export async function openPostgres(url: string, carrier: Config['events'], log: 
   }
 }
 
-function toConnections(pool: pg.Pool): Connections {
+function toConnections(pool: pg.Pool, writers: WritePlaces): Connections {
   return {
-    async acquire() {
-      if (pool.waitingCount >= MAX_WAITING) {
-        throw unavailable(new Error('too many calls wait for a database connection'))
-      }
+    async acquire(purpose) {
+      if (purpose === 'read') return connect()
+      await writers.enter()
       try {
-        const client = await pool.connect()
-        return { client, release: broken => client.release(broken) }
+        const { client, release } = await connect()
+        return {
+          client,
+          release(broken) {
+            release(broken)
+            writers.leave()
+          },
+        }
       } catch (error) {
-        throw unavailable(error)
+        writers.leave()
+        throw error
       }
     },
+  }
+
+  async function connect(): ReturnType<Connections['acquire']> {
+    if (pool.waitingCount >= MAX_WAITING) {
+      throw unavailable(new Error('too many calls wait for a database connection'))
+    }
+    try {
+      const client = await pool.connect()
+      return { client, release: broken => client.release(broken) }
+    } catch (error) {
+      throw unavailable(error)
+    }
   }
 }
 
@@ -165,9 +200,10 @@ function isRead(sql: string): boolean {
 
 async function withConnection<Outcome>(
   connections: Connections,
+  purpose: 'read' | 'write',
   work: (client: pg.PoolClient) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const { client, release } = await connections.acquire()
+  const { client, release } = await connections.acquire(purpose)
   try {
     const outcome = await work(client)
     release()

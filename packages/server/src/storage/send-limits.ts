@@ -1,12 +1,40 @@
 import type { Instant } from '../clock.ts'
 import type { SendHistory } from '../magic-links/magic-link-store.ts'
-import type { Db } from './engine.ts'
-import { countOf } from './statements.ts'
+import type { Db, LookUp } from './engine.ts'
+import { countOf, type Statements } from './statements.ts'
 
 /*
  * Accepted sends of a bucket are numbered 1, 2, 3 … So "was there room within the window" is one point read of
  * the send that lies `limit` sends back, however many there were, and never a count.
  */
+
+/** One for each list of limits that the settings make: those of addresses, networks and sites. */
+const lookUps = new Map<string, LookUp>()
+
+export async function sendHistory(
+  lookUp: Statements['lookUp'],
+  bucket: string,
+  limits: readonly number[],
+): Promise<SendHistory> {
+  const row = (await lookUp(historyLookUp(limits), bucket)) as Record<string, Instant | null> | undefined
+  return { bucket, nthLast: new Map(limits.map(limit => [limit, row?.[`at_${limit}`] ?? null])) }
+}
+
+function historyLookUp(limits: readonly number[]): LookUp {
+  const list = limits.join()
+  let lookUp = lookUps.get(list)
+  if (!lookUp) {
+    // Numbers of our own settings, checked as integers when they were read.
+    const times = [...new Set(limits)].map(
+      limit =>
+        `(select s.sent_at from sends s where s.bucket = b.bucket and s.number = b.count - ${limit - 1}) as at_${limit}`,
+    )
+    const text = `select ${times.join(', ')}, b.bucket as look_up_key from send_buckets b`
+    lookUp = { select: () => text, column: 'b.bucket' }
+    lookUps.set(list, lookUp)
+  }
+  return lookUp
+}
 
 export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promise<Map<string, number>> {
   if (buckets.length === 0) return new Map()
@@ -97,6 +125,7 @@ export async function clearSends(db: Db, bucket: string): Promise<void> {
 
 /** With their names, which say whom they count. */
 export async function forgetSends(db: Db, buckets: readonly string[]): Promise<void> {
+  if (buckets.length === 0) return
   await db.deleteFrom('sends').where('bucket', 'in', buckets).execute()
   await db.deleteFrom('send_buckets').where('bucket', 'in', buckets).execute()
 }

@@ -63,6 +63,8 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     lookAgainEvery: LOOK_AGAIN_EVERY_MS,
     // No COMMIT is ever unknown here: the writer answers or the process is gone.
     transaction: work => group.transaction(work),
+    // One writer serves everybody, and shares its commits among those who wait: turns would only be slower.
+    inTurn: (_rows, work) => work(),
     async lookUp(what, key) {
       return reader.first(what, key)
     },

@@ -34,6 +34,14 @@ function trimSpace(text: string): string {
   return text.slice(start, end)
 }
 
+/**
+ * The address without its `+tag`, under which limits count: mail to `a+x@` arrives at `a@` almost everywhere. For
+ * limits alone; an account belongs to exactly one address.
+ */
+export function withoutTag(email: EmailAddress): EmailAddress {
+  return email.replace(/^([^+@]+)\+[^@]*@/, '$1@') as EmailAddress
+}
+
 function isDomain(domain: string): boolean {
   const labels = domain.split('.')
   const topLevel = labels.at(-1)!

@@ -524,6 +524,7 @@ function withOutbox(storage: Storage, broken: Partial<Storage['store']['outbox']
     store: { ...storage.store, outbox },
     events: storage.events,
     transaction: storage.transaction.bind(storage),
+    inTurn: storage.inTurn,
     readClock: storage.readClock.bind(storage),
     close: async () => {},
   }

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { KeywayError } from '../../src/errors.ts'
 import { addressBucketName } from '../../src/magic-links/send-limits.ts'
-import { forEachEngine } from '../support/engines.ts'
+import { forEachEngine, type TestStorage } from '../support/engines.ts'
+import { withClient } from '../support/postgres.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
 const minute = (limit: number) => ({ window: 'minute' as const, limit })
@@ -139,7 +142,53 @@ forEachEngine(engine => {
     await send(services, 'Foo@X.Test')
     await send(services, ' foo@x.test ')
     assert.equal(await refusedWith(send(services, 'FOO@X.TEST')), 'rate_limited')
-    assert.equal(await refusedWith(send(services, 'foo+1@x.test')), 'none')
+  })
+
+  test('every +tag of a mailbox shares its limit, and is mailed and signed in as itself', async t => {
+    const services = await openServices(engine, t, { limits: [minute(3)] })
+    const { user } = await services.signIn('foo@x.test')
+    const tagged = await services.signIn('foo+1@x.test')
+    assert.notEqual(tagged.user.id, user.id)
+    assert.equal(tagged.user.email, 'foo+1@x.test')
+    await send(services, 'foo+2+3@x.test')
+    assert.equal(await refusedWith(send(services, 'Foo+4@x.test')), 'rate_limited')
+    assert.equal(await refusedWith(send(services, 'foo@x.test')), 'rate_limited')
+    assert.equal(await refusedWith(send(services, '+foo@x.test')), 'none', 'a name, not a tag')
+    assert.equal(await refusedWith(send(services, 'fo+o@x.test')), 'none')
+  })
+
+  test('deleting a tagged account clears no limit of the mailbox, which may be another person’s', async t => {
+    const services = await openServices(engine, t, { limits: [minute(2)] })
+    const { user } = await services.signIn('ada+x@x.test')
+    await send(services, 'ada@x.test')
+    await services.users.delete(user.id)
+    assert.equal(await refusedWith(send(services, 'ada@x.test')), 'rate_limited')
+  })
+
+  test('the networks of one IPv6 /48 have sixteen times the limit of one together', async t => {
+    const services = await openServices(engine, t, { networkLimits: [minute(2)] })
+    const outcomes: string[] = []
+    for (let network = 0; network < 40; network++) {
+      const from = `2001:db8:7:${network.toString(16)}::1`
+      outcomes.push(await refusedWith(send(services, `v6-${network}@example.com`, from)))
+    }
+    assert.equal(outcomes.filter(outcome => outcome === 'none').length, 2 * 16)
+    assert.equal(await refusedWith(send(services, 'other@example.com', '2001:db8:8::1')), 'none')
+  })
+
+  test('what is refused leaves the database as it was, to the last row version', async t => {
+    const services = await openServices(engine, t, { limits: [minute(3)], networkLimits: [minute(5)] })
+    for (let sent = 0; sent < 3; sent++) await send(services)
+    const before = await writesSoFar(services.opened)
+    const { refused } = await race(50, () => send(services))
+    assert.deepEqual(refused, Array(50).fill('rate_limited'))
+    await send(services, 'b@example.com').catch(() => {})
+    await send(services, 'c@example.com').catch(() => {})
+    const full = await writesSoFar(services.opened)
+    assert.notDeepEqual(full, before, 'what is accepted shows')
+    const others = await race(50, index => send(services, `never-seen-${index}@example.com`))
+    assert.deepEqual(others.refused, Array(50).fill('rate_limited'), 'by the network')
+    assert.deepEqual(await writesSoFar(services.opened), full)
   })
 
   test('of forty sends at once exactly as many pass as the limit says', async t => {
@@ -175,3 +224,27 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services)), 'none')
   })
 })
+
+/** Moves with every write: SQLite's counter of changes by others, PostgreSQL's row versions of what counts sends. */
+async function writesSoFar({ config }: TestStorage): Promise<unknown> {
+  const { database } = config
+  if (database.engine === 'sqlite') {
+    const file = new DatabaseSync(database.file, { readOnly: true })
+    const tables = ['send_buckets', 'sends', 'magic_links', 'messages']
+    const rows = tables.map(table => file.prepare(`select * from ${table}`).all())
+    file.close()
+    return {
+      rows,
+      log: statSync(`${database.file}-wal`).mtimeMs,
+      size: statSync(`${database.file}-wal`).size,
+    }
+  }
+  return withClient(database.url, async client => {
+    const versions = await client.query(
+      `select 'bucket', bucket, xmin::text, xmax::text, ctid::text from send_buckets
+        union all select 'send', bucket, xmin::text, xmax::text, ctid::text from sends order by 1, 2, 5`,
+    )
+    const writer = await client.query(`select pg_snapshot_xmax(pg_current_snapshot())::text as next`)
+    return { versions: versions.rows, next: writer.rows[0].next }
+  })
+}

@@ -36,9 +36,14 @@ export function postgresMissing(): string | false {
 }
 
 /** A fresh, empty, migrated database, closed after the test. */
-export async function openTestStorage(engine: EngineName, t?: TestContext): Promise<TestStorage> {
+export async function openTestStorage(
+  engine: EngineName,
+  t?: TestContext,
+  { poolSize }: Pick<StorageConfig, 'poolSize'> = {},
+): Promise<TestStorage> {
   const log = createLog('silent')
-  const { config, remove } = await freshDatabase(engine, log)
+  const { config: fresh, remove } = await freshDatabase(engine, log)
+  const config = { ...fresh, poolSize }
   const opened: DatabaseStorage[] = []
   const reopen = async () => {
     const storage = await createStorage(config, log)

@@ -35,6 +35,8 @@ export interface ServiceOverrides {
   maxActiveKeys?: number
   log?: Log
   mailHookSecret?: string
+  /** Connections to PostgreSQL at most. */
+  poolSize?: number
   /** Another node on the same database: its storage, and the test storage that it came from. */
   on?: { node: DatabaseStorage; of: TestStorage }
 }
@@ -52,7 +54,7 @@ export type Services = Awaited<ReturnType<typeof openServices>>
  * Every noun on a fresh database, composed as the server does, with a journal, and with a clock that the test moves.
  */
 export async function openServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
-  const opened = overrides.on?.of ?? (await openTestStorage(engine, t))
+  const opened = overrides.on?.of ?? (await openTestStorage(engine, t, overrides))
   const { clock, secrets } = opened
   const log = overrides.log ?? opened.log
   const config = configOf(overrides)

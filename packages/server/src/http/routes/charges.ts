@@ -45,7 +45,7 @@ export function chargeRoutes({ charges }: Pick<HttpServices, 'charges'>): Route[
           example: answers.ledgerEntryExample,
         },
       ],
-      errors: ['insufficient_balance', 'charge_not_authorized', 'idempotency_conflict'],
+      errors: ['insufficient_balance', 'charge_not_authorized', 'idempotency_conflict', 'rate_limited'],
       async handle({ principal, body, idempotencyKey }) {
         // What is no id names no user, and that is answered as a user who never authorised the app.
         const userId = parseId(body.user_id)
