@@ -28,6 +28,7 @@ export type Purpose =
   | 'cursor'
   | 'backup'
   | 'journal'
+  | 'wrong-code'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

@@ -7,6 +7,7 @@ import type { EndingStore } from './endings/ending-store.ts'
 import type { Event, Events } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
 import type { MagicLinkStore } from './magic-links/magic-link-store.ts'
+import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
 import type { InboxStore, OutboxStore } from './outbox/outbox-store.ts'
 import type { SuppressionStore } from './outbox/suppression-store.ts'
 import type { SecurityEventStore } from './security-events/security-event-store.ts'
@@ -32,6 +33,7 @@ export interface Store {
   sessions: SessionStore
   signingKeys: SigningKeyStore
   suppressions: SuppressionStore
+  wrongCodes: WrongCodeStore
 }
 
 export interface Transaction extends Store {

@@ -126,21 +126,22 @@ export const settings = {
   }),
   KEYWAY_MAGIC_LINK_LIMITS: required({
     default: '5/minute,20/hour,50/day',
-    meaning: 'How many sign-in mails one address may get, in sliding windows.',
+    meaning:
+      'How many sign-in mails one address may get, in sliding windows. `a+tag@` shares the limit of `a@`.',
     example: '5/minute,20/hour,50/day',
     parse: sendWindows,
   }),
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: required({
     default: '60/minute,600/hour,5000/day',
     meaning:
-      'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`.',
+      'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`. The networks of one IPv6 /48 together have sixteen times as much.',
     example: '60/minute,600/hour,5000/day',
     parse: sendWindowsOrOff,
   }),
   KEYWAY_FAILURE_LIMITS: required({
     default: '60/minute',
     meaning:
-      'How many failed verifies, exchanges and refreshes one client network may make. Successes never count.',
+      'How many failed verifies, exchanges and refreshes one client network may make (an IPv6 /48 sixteen times as many). Successes never count, and good keys and links are always served; beyond the limit typed codes are refused unchecked.',
     example: '60/minute',
     parse: sendWindows,
   }),

@@ -123,6 +123,7 @@ export function createApp(options: AppOptions): HttpApp {
   const requestLog = createRequestLog(log)
   const routes = createRoutes({
     ...options,
+    assertMayGuess: limits.assertMayGuess,
     proxyMistake: () => callers.proxyMistake,
     isLocal: incoming => callers.isLocal(incoming),
     openApi: () => createOpenApi(routes, options),
@@ -198,7 +199,7 @@ export function createApp(options: AppOptions): HttpApp {
       answered = await run(caller)
     } catch (thrown) {
       const error = toKeywayError(thrown, requestId, log)
-      const refusal = declared.countsFailures ? limits.refusal(caller.network, error) : error
+      const refusal = declared.countsFailures ? limits.refusal(caller, error) : error
       code = refusal.code
       fairQueue.refused(caller.network)
       requestLog.refused({ code, route: declared.operation, network: caller.network, request_id: requestId })

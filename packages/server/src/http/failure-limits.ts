@@ -1,10 +1,13 @@
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { type SendWindow, WINDOW_LENGTHS, type WindowName } from '../magic-links/send-limits.ts'
+import { forSite, type SendWindow, WINDOW_LENGTHS, type WindowName } from '../magic-links/send-limits.ts'
+import { type Caller, siteOf } from '../network.ts'
 
 /** Networks remembered at most; the one that failed longest ago is forgotten first. */
 export const MAX_NETWORKS = 10_000
+/** The same for IPv6 sites, each of which has sixteen times as many failures to remember. */
+export const MAX_SITES = 1000
 
 /** Refusals of a guessed credential. A malformed request is no guess. */
 const GUESSES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -20,15 +23,23 @@ const GUESSES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 export interface FailureLimits {
   /**
-   * Counts a failed verify, exchange or refresh of this network. Once a window is full the refusal becomes
+   * Counts a failed verify, exchange or refresh of this client's network. Once a window is full the refusal becomes
    * `rate_limited`, which tells a guesser nothing more.
    *
-   * Only failing answers are ever replaced. A request that succeeds is neither counted nor looked at, so
+   * Only failing answers are ever replaced. A request that succeeds is neither counted nor held up, so
    * nobody is locked out by what others behind the same address get wrong. The counts are this node's own and
    * live in memory: the limit slows guessing down, it protects nothing that 190 random bits do not.
    */
-  refusal(network: string, error: KeywayError): KeywayError
+  refusal(caller: FailingCaller, error: KeywayError): KeywayError
+  /**
+   * For what is short enough to be guessed, a typed code: a full window refuses it before it is checked.
+   *
+   * @throws KeywayError `rate_limited`
+   */
+  assertMayGuess(caller: FailingCaller): void
 }
+
+export type FailingCaller = Pick<Caller, 'address' | 'network'>
 
 export function createFailureLimits({
   clock,
@@ -37,44 +48,80 @@ export function createFailureLimits({
   clock: Clock
   windows: readonly SendWindow[]
 }): FailureLimits {
-  const failures = new Map<string, Instant[]>()
-  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
+  const networks = createCounters(windows, MAX_NETWORKS)
+  const sites = createCounters(forSite(windows), MAX_SITES)
 
   return {
-    refusal(network, error) {
+    refusal(caller, error) {
       if (!GUESSES.has(error.code)) return error
       const now = clock.now()
-      const recent = (failures.get(network) ?? []).filter(instant => instant > now - longest)
-      const full = longestWait(recent, now)
+      const full = fullOf(caller, now)
       // A refused one is not counted: trying on never makes the wait longer.
-      if (!full) recent.push(now)
-      remember(network, recent)
-      return full ? rateLimited(full) : error
+      if (full) return rateLimited(full)
+      for (const [counters, name] of countersOf(caller)) counters.count(name, now)
+      return error
+    },
+    assertMayGuess(caller) {
+      const full = fullOf(caller, clock.now())
+      if (full) throw rateLimited(full)
     },
   }
 
-  function longestWait(recent: readonly Instant[], now: Instant): Wait | null {
-    let wait: Wait | null = null
-    for (const { window, limit } of windows) {
-      const length = WINDOW_LENGTHS[window]
-      const oldest = recent.filter(instant => instant > now - length).at(-limit)
-      if (oldest === undefined) continue
-      const milliseconds = oldest + length - now
-      if (!wait || milliseconds > wait.milliseconds) wait = { milliseconds, window }
-    }
-    return wait
+  function fullOf(caller: FailingCaller, now: Instant): Wait | null {
+    const waits = countersOf(caller).map(([counters, name]) => counters.longestWait(name, now))
+    return waits.reduce(longer, null)
   }
 
-  function remember(network: string, recent: Instant[]): void {
-    failures.delete(network)
-    failures.set(network, recent)
-    if (failures.size > MAX_NETWORKS) failures.delete(failures.keys().next().value!)
+  function countersOf({ address, network }: FailingCaller): [Counters, string][] {
+    const site = siteOf(address)
+    return site === null
+      ? [[networks, network]]
+      : [
+          [networks, network],
+          [sites, site],
+        ]
+  }
+}
+
+interface Counters {
+  longestWait(name: string, now: Instant): Wait | null
+  count(name: string, now: Instant): void
+}
+
+/** The recent failures of each name, of at most `max` names. */
+function createCounters(windows: readonly SendWindow[], max: number): Counters {
+  const failures = new Map<string, Instant[]>()
+  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
+  const most = Math.max(0, ...windows.map(({ limit }) => limit))
+
+  return {
+    longestWait(name, now) {
+      const recent = failures.get(name) ?? []
+      const waits = windows.map(({ window, limit }): Wait | null => {
+        const oldest = recent.at(-limit)
+        const milliseconds = oldest === undefined ? 0 : oldest + WINDOW_LENGTHS[window] - now
+        return milliseconds > 0 ? { milliseconds, window } : null
+      })
+      return waits.reduce(longer, null)
+    },
+    count(name, now) {
+      const recent = (failures.get(name) ?? []).filter(instant => instant > now - longest)
+      recent.push(now)
+      failures.delete(name)
+      failures.set(name, recent.slice(-most))
+      if (failures.size > max) failures.delete(failures.keys().next().value!)
+    },
   }
 }
 
 interface Wait {
   milliseconds: number
   window: WindowName
+}
+
+function longer(one: Wait | null, other: Wait | null): Wait | null {
+  if (!one || !other) return one ?? other
+  return other.milliseconds > one.milliseconds ? other : one
 }
 
 function rateLimited({ milliseconds, window }: Wait): KeywayError {

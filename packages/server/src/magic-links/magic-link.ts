@@ -1,6 +1,8 @@
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import type { Secrets } from '../secrets.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import type { ErasedAddress } from '../users/erased-address.ts'
+import { type ErasedAddress, isAddressOrItsMark } from '../users/erased-address.ts'
 
 /** How long a link and its code are valid. */
 export const MAGIC_LINK_LIFETIME = 5 * MINUTE
@@ -20,6 +22,7 @@ export interface MagicLink {
   createdAt: Instant
   expiresAt: Instant
   usedAt: Instant | null
+  /** Wrong codes that were checked. */
   codeTries: number
 }
 
@@ -30,4 +33,30 @@ export function linkState(
 ): 'live' | 'used' | 'expired' {
   if (link.usedAt !== null) return 'used'
   return link.expiresAt <= now ? 'expired' : 'live'
+}
+
+/** Whether what somebody presents names this link's address and, where it names an app, this link's. */
+export function belongsTo(
+  secrets: Secrets,
+  link: MagicLink,
+  { email, appId }: { email: EmailAddress; appId?: string },
+): boolean {
+  return (appId === undefined || appId === link.appId) && isAddressOrItsMark(secrets, email, link.email)
+}
+
+export type LinkRefusal =
+  | 'magic_link_invalid'
+  | 'magic_link_expired'
+  | 'magic_link_used'
+  | 'account_suspended'
+
+const REFUSALS: Record<LinkRefusal, string> = {
+  magic_link_invalid: 'This sign-in link or code is not valid for this address. Ask for a new one.',
+  magic_link_expired: 'This sign-in link has expired. Ask for a new one.',
+  magic_link_used: 'This sign-in link was used already. Ask for a new one.',
+  account_suspended: 'This account is suspended.',
+}
+
+export function refusedAs(code: LinkRefusal): KeywayError {
+  return new KeywayError(code, REFUSALS[code])
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Secrets } from '../secrets.ts'
@@ -13,9 +14,24 @@ import { createSend } from './send.ts'
 import type { SendLimits } from './send-limits.ts'
 import { createVerify } from './verify.ts'
 
-export type MagicLinkProof =
-  | { token: string; email: EmailAddress; appId?: string }
-  | { loginId: string; code: string; email: EmailAddress; appId?: string }
+export interface LinkToken {
+  token: string
+  email: EmailAddress
+  appId?: string
+  /** The `login_id`s that this browser has proven to have asked for. */
+  askedFor?: readonly string[]
+}
+
+export interface TypedCode {
+  loginId: string
+  code: string
+  email: EmailAddress
+  appId?: string
+  /** Whether this browser has proven that someone signed in to the address in it before; see code-limits.ts. */
+  isReturning?: boolean
+}
+
+export type MagicLinkProof = LinkToken | TypedCode
 
 /** What can be said of a link to whoever holds its token, without spending it: for the page that shows one button. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
@@ -35,7 +51,8 @@ export interface MagicLinks {
   /**
    * Spends the link and signs in, making the account where there is none.
    *
-   * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`
+   * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`; for a
+   *   code `rate_limited`, where it was not checked
    */
   verify(
     proof: MagicLinkProof,
@@ -43,7 +60,7 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<StartedSession & { isNewUser: boolean }>
   /**
-   * How the link stands, without spending it. `loginId` (null for `invalid`) lets a page recognise the browser
+   * The state of the link, without spending it. `loginId` (null for `invalid`) lets a page recognise the browser
    * that asked for this very link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
@@ -55,6 +72,7 @@ export interface MagicLinkDeps extends SendLimits {
   secrets: Secrets
   outbox: Outbox
   sessions: Sessions
+  log: Log
   /** The page that mailed links lead to, unless the app has one of its own. */
   verifyUrl: string
 }

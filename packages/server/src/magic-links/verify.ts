@@ -1,69 +1,96 @@
-import { KeywayError } from '../errors.ts'
-import { parseId } from '../ids.ts'
 import type { Caller } from '../network.ts'
-import { type Secrets, sha256 } from '../secrets.ts'
+import { sha256 } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Session, SessionKind } from '../sessions/session.ts'
-import type { StartedSession } from '../sessions/sessions.ts'
+import type { PreparedSession, StartedSession } from '../sessions/sessions.ts'
 import type { Store, Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import { isAddressOrItsMark } from '../users/erased-address.ts'
 import { createOnboarding, type PreparedAccount } from '../users/onboarding.ts'
 import type { User } from '../users/user.ts'
-import { provesCode } from './login-code.ts'
-import type { MagicLink } from './magic-link.ts'
-import type { MagicLinkDeps, MagicLinkProof } from './magic-links.ts'
+import { belongsTo, type LinkRefusal, linkState, type MagicLink, refusedAs } from './magic-link.ts'
+import type { LinkToken, MagicLinkDeps, MagicLinkProof } from './magic-links.ts'
 import { addressBucketName } from './send-limits.ts'
+import { createCodeCheck } from './typed-code.ts'
 
-type Refused = 'magic_link_invalid' | 'magic_link_expired' | 'magic_link_used' | 'account_suspended'
-type Outcome = { refused: Refused } | { user: User; session: Session; isNewUser: boolean }
+interface Prepared {
+  account: PreparedAccount
+  prepared: PreparedSession
+  caller: Caller
+}
+
+type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewUser: boolean }
 
 /**
  * Spends a link and signs in, as one transaction: the spent link, the account with everything that a new one
- * has, the session. Rows are locked in the order address, account, link, by everyone.
+ * has, the session. Rows are locked in the order address, account, link, by everyone. What is not a live link is
+ * refused from reads, and of those who come with one at once a single one opens a transaction at a time.
  */
 export function createVerify(deps: MagicLinkDeps) {
   const { storage, clock, secrets, sessions } = deps
   const onboarding = createOnboarding(deps)
+  const linkOfCode = createCodeCheck(deps)
 
   return async function verify(
     proof: MagicLinkProof,
     kind: SessionKind,
     caller: Caller,
   ): Promise<StartedSession & { isNewUser: boolean }> {
+    const claimed = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
     const account = await onboarding.prepare(proof.email, clock.now())
     const prepared = sessions.prepare('', kind, caller)
 
-    const outcome = await storage.transaction(
-      async (tx): Promise<Outcome> => {
-        const claimed = await findLink(tx, proof)
-        if (!claimed || !matches(secrets, claimed, proof)) return { refused: 'magic_link_invalid' }
-        await lockAddress(tx, proof.email)
-        const known = await lockAccount(tx, proof.email)
-        // After the account, since counting a try locks the link; before anything is told of the account.
-        if ('code' in proof && !(await provesCode(tx, secrets, claimed, proof.code))) {
-          return { refused: 'magic_link_invalid' }
-        }
-        if (known?.status === 'suspended') return { refused: 'account_suspended' }
-        const link = await tx.magicLinks.consume(claimed.id, clock.now())
-        if (!link) return { refused: await whySpent(tx, claimed.id) }
-        // Independent of each other, so they are under way together.
-        const [user] = await Promise.all([
-          known ?? createAccount(tx, account, caller),
-          tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
-        ])
-        const [session] = await Promise.all([
-          sessions.open(tx, user, { ...prepared, appId: link.appId }),
-          tx.securityEvents.insert(
-            securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
-          ),
-        ])
-        return { user, session, isNewUser: user.id === account.user.id }
-      },
-      store => signedIn(store, prepared.id, account),
-    )
+    const outcome = await storage.inTurn([`sign-in:${proof.email}`], async (): Promise<Outcome> => {
+      const refused = await refusalByRead(claimed.id, proof.email)
+      if (refused) return { refused }
+      return storage.transaction(
+        tx => signIn(tx, claimed, proof, { account, prepared, caller }),
+        store => signedIn(store, prepared.id, account),
+      )
+    })
     if ('refused' in outcome) throw refusedAs(outcome.refused)
     return { ...sessions.credentials(outcome.user, outcome.session), isNewUser: outcome.isNewUser }
+  }
+
+  async function linkOfToken(proof: LinkToken): Promise<MagicLink> {
+    const link = await storage.store.magicLinks.findByTokenHash(sha256(proof.token))
+    if (!link || !belongsTo(secrets, link, proof)) throw refusedAs('magic_link_invalid')
+    return link
+  }
+
+  /** Null: the link is live, and its account is not suspended. */
+  async function refusalByRead(linkId: string, email: EmailAddress): Promise<LinkRefusal | null> {
+    const { magicLinks, users } = storage.store
+    const [link, user] = await Promise.all([magicLinks.find(linkId), users.findByEmail(email)])
+    if (user?.status === 'suspended') return 'account_suspended'
+    if (!link) return 'magic_link_invalid'
+    const state = linkState(link, clock.now())
+    return state === 'live' ? null : `magic_link_${state}`
+  }
+
+  async function signIn(
+    tx: Transaction,
+    claimed: MagicLink,
+    proof: MagicLinkProof,
+    { account, prepared, caller }: Prepared,
+  ): Promise<Outcome> {
+    await lockAddress(tx, proof.email)
+    const known = await lockAccount(tx, proof.email)
+    if (known?.status === 'suspended') return { refused: 'account_suspended' }
+    const link = await tx.magicLinks.consume(claimed.id, clock.now())
+    if (!link) return { refused: await whySpent(tx, claimed.id) }
+    // Independent of each other, so they are under way together.
+    const [user] = await Promise.all([
+      known ?? createAccount(tx, account, caller),
+      tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
+      link.codeTries > 0 && isByRequester(proof, link) && tx.wrongCodes.forgive(link.id),
+    ])
+    const [session] = await Promise.all([
+      sessions.open(tx, user, { ...prepared, appId: link.appId }),
+      tx.securityEvents.insert(
+        securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
+      ),
+    ])
+    return { user, session, isNewUser: user.id === account.user.id }
   }
 
   /**
@@ -85,25 +112,22 @@ export function createVerify(deps: MagicLinkDeps) {
   }
 }
 
-async function findLink(tx: Transaction, proof: MagicLinkProof): Promise<MagicLink | null> {
-  if ('token' in proof) return tx.magicLinks.findByTokenHash(sha256(proof.token))
-  const id = parseId(proof.loginId)
-  return id ? tx.magicLinks.find(id) : null
+/**
+ * Whether whoever asked for the link reads its mail, so that what was typed wrong for it was no guess. The holder of
+ * the token alone proves nothing: a stranger asks for links to other people, who may well click.
+ */
+function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
+  return 'code' in proof || (proof.askedFor?.includes(link.id) ?? false)
 }
 
-function matches(secrets: Secrets, link: MagicLink, proof: MagicLinkProof): boolean {
-  const isApp = proof.appId === undefined || proof.appId === link.appId
-  return isApp && isAddressOrItsMark(secrets, proof.email, link.email)
-}
-
-/** The account as it stands until this transaction ends: nobody suspends it between the look and the session. */
+/** The account as it stands until this transaction ends: no one suspends it between the check and the session. */
 async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User | null> {
   const found = await tx.users.findByEmail(email)
   const locked = found && (await tx.users.lock(found.id))
   return locked?.status === 'deleted' ? null : locked
 }
 
-async function whySpent(tx: Transaction, linkId: string): Promise<Refused> {
+async function whySpent(tx: Transaction, linkId: string): Promise<LinkRefusal> {
   const link = await tx.magicLinks.find(linkId)
   return link?.usedAt === null ? 'magic_link_expired' : 'magic_link_used'
 }
@@ -116,15 +140,4 @@ async function signedIn(
 ): Promise<Outcome | undefined> {
   const found = await store.sessions.findWithUser(sessionId)
   return found ? { ...found, isNewUser: found.user.id === account.user.id } : undefined
-}
-
-const REFUSALS: Record<Refused, string> = {
-  magic_link_invalid: 'This sign-in link or code is not valid for this address. Ask for a new one.',
-  magic_link_expired: 'This sign-in link has expired. Ask for a new one.',
-  magic_link_used: 'This sign-in link was used already. Ask for a new one.',
-  account_suspended: 'This account is suspended.',
-}
-
-function refusedAs(code: Refused): KeywayError {
-  return new KeywayError(code, REFUSALS[code])
 }

@@ -1,6 +1,7 @@
 import { type Clock, DAY, HOUR } from '../clock.ts'
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import type { Log } from '../log.ts'
+import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
 import type { Store } from '../store.ts'
 
@@ -8,6 +9,7 @@ import type { Store } from '../store.ts'
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
+  wrongCodes: CODE_WINDOW,
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
@@ -49,6 +51,7 @@ export function createHousekeeping({
   function chores(now: number): ((batch: number) => Promise<number>)[] {
     return [
       batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
+      batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
       batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),
       batch => store.sessions.prune(now - KEPT_FOR.endedSessions, batch),
       batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),

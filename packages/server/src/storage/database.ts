@@ -20,6 +20,7 @@ import { createSigningKeyStore } from './signing-keys.ts'
 import type { Statements } from './statements.ts'
 import { createSuppressionStore } from './suppressions.ts'
 import { createUserStore } from './users.ts'
+import { createWrongCodeStore } from './wrong-codes.ts'
 
 export { CannotStart } from './cannot-start.ts'
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
@@ -112,5 +113,6 @@ function createStore(statements: Statements): Store {
     sessions: createSessionStore(statements),
     signingKeys: createSigningKeyStore(statements),
     suppressions: createSuppressionStore(statements),
+    wrongCodes: createWrongCodeStore(statements),
   }
 }

@@ -38,6 +38,7 @@ export interface Schema {
   security_events: SecurityEventRow
   sessions: SessionRow
   signing_keys: SigningKeyRow
+  wrong_codes: WrongCodeRow
   schema_migrations: { name: string; applied_at: Instant }
   schema_lock: { id: number }
 }
@@ -182,4 +183,13 @@ export interface SigningKeyRow {
   created_at: Instant
   signs_from: Instant
   retires_at: Instant | null
+}
+
+export interface WrongCodeRow {
+  id: string
+  link_id: string
+  at: Instant
+  mailbox: string
+  returning_browser: Flag
+  networks: ListText
 }

@@ -61,8 +61,11 @@ export interface PageServices {
   agents: PageAgents
   apiKeys: ApiKeys
   clock: Clock
-  /** Counts a failed sign-in of a network, and says what to answer: once too many, `rate_limited`. */
-  failures: { refusal(network: string, error: KeywayError): KeywayError }
+  /**
+   * `refusal` counts a failed sign-in of a network, and says what to answer: once too many, `rate_limited`.
+   * `assertMayGuess` throws that before a code is checked.
+   */
+  failures: { refusal(caller: Caller, error: KeywayError): KeywayError; assertMayGuess(caller: Caller): void }
   /** Null where mail leaves the machine. */
   inbox: PageInbox | null
   lifetimes: SessionLifetimes

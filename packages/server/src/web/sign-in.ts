@@ -84,14 +84,18 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { problem: words.checkMail.badCode }, 400)
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
-    const proof = { loginId: asked.loginId, code, email: asked.email }
+    kit.failures.assertMayGuess(caller)
+    const isReturning = kit.cookies.isReturning(c, asked.email)
+    const proof = { loginId: asked.loginId, code, email: asked.email, isReturning }
     return await enter(kit, c, await kit.magicLinks.verify(proof, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
-    const refusal = kit.failures.refusal(caller.network, error)
+    const refusal = kit.failures.refusal(caller, error)
     const problem = codeProblem(kit, refusal)
     if (!problem) throw error
-    return renderCheckMail(kit, c, asked, { problem }, refusal.code === 'rate_limited' ? 429 : 400)
+    if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, asked, { problem }, 400)
+    c.header('Retry-After', String(refusal.extras.retryAfter ?? 1))
+    return renderCheckMail(kit, c, asked, { problem }, 429)
   }
 }
 
@@ -114,7 +118,7 @@ function codeProblem(kit: PageKit, error: KeywayError): string | null {
   if (error.code === 'magic_link_expired') return words.checkMail.expired
   if (error.code === 'magic_link_used') return words.checkMail.used
   if (error.code === 'account_suspended') return words.verify.suspendedLead(kit.supportEmail)
-  return error.code === 'rate_limited' ? error.message : null
+  return error.code === 'rate_limited' ? words.checkMail.codesRefused : null
 }
 
 /** The one field that begins everything; also where a link turned out to be dead. */

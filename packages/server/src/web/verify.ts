@@ -57,14 +57,15 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
   if (!parts) return renderDead(kit, c, 'invalid', form.get('email') ?? '')
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
-    return await enter(kit, c, await kit.magicLinks.verify(parts, 'page', caller))
+    const askedFor = kit.cookies.askedLinks(c).map(({ loginId }) => loginId)
+    return await enter(kit, c, await kit.magicLinks.verify({ ...parts, askedFor }, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'account_suspended') return renderSuspended(kit, c)
     const dead = DEAD_STATES[error.code]
     // A second tap on the button is no guess: the first one signed this very person in.
     if (dead === 'used' && c.get('signedIn')?.user.email === parts.email) return c.redirect('/keys', 303)
-    const refusal = kit.failures.refusal(caller.network, error)
+    const refusal = kit.failures.refusal(caller, error)
     if (!dead || refusal.code === 'rate_limited') throw refusal
     return renderDead(kit, c, dead, parts.email)
   }

@@ -58,8 +58,9 @@ export const words = {
     code: 'Code from the mail',
     codeHint: '8 digits',
     submit: 'Sign in with the code',
-    badCode:
-      'That code is not right, or it was tried too often. Check it, use the link in the mail, or send a new one.',
+    badCode: 'That code is not right. Check it, use the button in the mail, or send a new one.',
+    codesRefused:
+      'Too many wrong codes were typed, so no code is accepted for now. Use the button in the mail: it works.',
     expired: 'That code has expired. Send a new one.',
     used: 'That code was used already, or another one after it. Send a new one.',
     resend: 'Send again',

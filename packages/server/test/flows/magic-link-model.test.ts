@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_CODE_TRIES } from '../../src/magic-links/login-code.ts'
+import { CODE_WINDOW, MAX_CODE_TRIES, WRONG_CODES_PER_NETWORK } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
 import { forEachEngine } from '../support/engines.ts'
 import {
@@ -19,6 +19,8 @@ interface Link {
   sentAt: number
   used: boolean
   codeTries: number
+  /** Wrong codes that nothing has forgiven. */
+  wrong: number
 }
 
 interface Model {
@@ -37,7 +39,7 @@ const send: Command = {
   check: model => model.links.length < 4,
   async run(model, { services, email }) {
     const sentAt = services.clock.now()
-    model.links.push({ mailed: await services.sendTo(email), sentAt, used: false, codeTries: 0 })
+    model.links.push({ mailed: await services.sendTo(email), sentAt, used: false, codeTries: 0, wrong: 0 })
   },
   toString: () => 'send',
 }
@@ -67,13 +69,28 @@ const useCode = (which: number, rightCode: boolean): Command => ({
     const { code, loginId } = link.mailed
     const given = rightCode ? code : code.replace(/.$/, digit => String((Number(digit) + 1) % 10))
     const proof = { loginId, code: given, email: address(email) }
-    const isHeard = link.codeTries < MAX_CODE_TRIES && rightCode
-    link.codeTries = Math.min(MAX_CODE_TRIES, link.codeTries + 1)
-    const expected = isHeard ? outcomeOf(model, link, services.clock.now()) : 'magic_link_invalid'
+    const expected = codeOutcome(model, link, rightCode, services.clock.now())
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
   },
   toString: () => `type ${rightCode ? 'the' : 'a wrong'} code of link ${which}`,
 })
+
+/** A code is checked while its link and the network have tries left; only wrong codes of live links use them up. */
+function codeOutcome(model: Model, link: Link, isRight: boolean, now: number): string {
+  const ofNetwork = model.links.reduce((sum, { wrong }) => sum + wrong, 0)
+  if (link.codeTries >= MAX_CODE_TRIES || ofNetwork >= WRONG_CODES_PER_NETWORK[0]!.limit)
+    return 'rate_limited'
+  if (isRight) {
+    const outcome = outcomeOf(model, link, now)
+    if (outcome === 'none') link.wrong = 0
+    return outcome
+  }
+  if (!link.used && now < link.sentAt + MAGIC_LINK_LIFETIME) {
+    link.codeTries++
+    link.wrong++
+  }
+  return 'magic_link_invalid'
+}
 
 /** What the right proof of a link brings now, and what that does to the links of the address. */
 function outcomeOf(model: Model, link: Link, now: number): string {
@@ -100,6 +117,7 @@ forEachEngine(engine => {
       fc.asyncProperty(fc.commands(commands, { maxCommands: 20 }), async planned => {
         const email = `model-${addresses++}@example.com`
         const model: Model = { links: [], signIns: 0 }
+        services.clock.advance(CODE_WINDOW)
         await fc.asyncModelRun(() => ({ model, real: { services, email } }), planned)
         const user = await services.store.users.findByEmail(address(email))
         assert.equal(user !== null, model.signIns > 0)

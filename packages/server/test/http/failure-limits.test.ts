@@ -4,22 +4,23 @@ import { KeywayError } from '../../src/errors.ts'
 import { createFailureLimits } from '../../src/http/failure-limits.ts'
 import { createTestClock } from '../support/clock.ts'
 import { openServer } from '../support/http.ts'
+import { caller } from '../support/services.ts'
 
 test('failures fill a true sliding window, and a refused one never makes the wait longer', () => {
   const clock = createTestClock()
   const limits = createFailureLimits({ clock, windows: [{ window: 'minute', limit: 2 }] })
   const failure = new KeywayError('invalid_api_key', 'no')
-  const refusal = (network = 'a') => limits.refusal(network, failure)
+  const refusal = (ip = '192.0.2.1') => limits.refusal(caller(ip), failure)
   assert.equal(refusal().code, 'invalid_api_key')
   clock.advance(30_000)
   assert.equal(refusal().code, 'invalid_api_key')
   assert.equal(refusal().extras.retryAfter, 30)
   clock.advance(29_999)
   assert.equal(refusal().code, 'rate_limited')
-  assert.equal(refusal('b').code, 'invalid_api_key', 'another network is not touched')
+  assert.equal(refusal('192.0.2.2').code, 'invalid_api_key', 'another network is not touched')
   clock.advance(1)
   assert.equal(refusal().code, 'invalid_api_key')
-  assert.equal(limits.refusal('a', new KeywayError('invalid_request', 'x')).code, 'invalid_request')
+  assert.equal(limits.refusal(caller(), new KeywayError('invalid_request', 'x')).code, 'invalid_request')
 })
 
 test('whoever holds a good key is served however much others behind the same address get wrong', async t => {
@@ -44,4 +45,36 @@ test('whoever holds a good key is served however much others behind the same add
   )
   server.clock.advance(60_000)
   assert.equal((await guess()).status, 401)
+})
+
+test('the networks of one IPv6 /48 together have sixteen times the failures of one', () => {
+  const clock = createTestClock()
+  const limits = createFailureLimits({ clock, windows: [{ window: 'minute', limit: 3 }] })
+  const failure = new KeywayError('invalid_api_key', 'no')
+  const codes = Array.from(
+    { length: 100 },
+    (_, network) => limits.refusal(caller(`2001:db8:1:${network.toString(16)}::1`), failure).code,
+  )
+  assert.deepEqual(codes, [
+    ...Array(3 * 16).fill('invalid_api_key'),
+    ...Array(100 - 3 * 16).fill('rate_limited'),
+  ])
+  assert.equal(limits.refusal(caller('2001:db8:2::1'), failure).code, 'invalid_api_key')
+})
+
+test('with the failures of a network used up a right code is refused unchecked, and the link and keys are served', async t => {
+  const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 3 }] })
+  const { tokens } = await server.signIn('ada@example.com')
+  const { key } = await server.createKey(tokens.accessToken)
+  const sent = await server.sendTo('eve@example.com')
+  for (let tries = 0; tries < 3; tries++)
+    await server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` })
+  const { loginId, code, token } = sent
+  const proof = { login_id: loginId, code, email: 'eve@example.com' }
+  const refused = await server.post('/auth/verify-magic-link', proof)
+  assert.equal(refused.status, 429)
+  assert.equal(refused.headers.get('retry-after'), String(refused.body.retry_after))
+  assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
+  const link = { token, email: 'eve@example.com' }
+  assert.equal((await server.post('/auth/verify-magic-link', link)).status, 200)
 })

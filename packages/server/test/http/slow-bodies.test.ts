@@ -177,7 +177,7 @@ async function openPages(t: TestContext) {
   return createPages({
     ...services,
     agents: hub,
-    failures: { refusal: (_network, error) => error },
+    failures: { refusal: (_caller, error) => error, assertMayGuess: () => {} },
     inbox: createInbox(services),
     lifetimes,
     maxActiveKeys: 100,

@@ -6,6 +6,7 @@ import { MAGIC_LINK_LIFETIME_SECONDS } from '../../magic-links/magic-link.ts'
 import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
 import { ok } from '../answer.ts'
 import { appId, email, optional, text } from '../body-fields.ts'
+import type { FailureLimits } from '../failure-limits.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
@@ -39,7 +40,10 @@ const verifyBody = z
 
 const TAG = 'Sign-in'
 
-export function magicLinkRoutes({ magicLinks }: Pick<HttpServices, 'magicLinks'>): Route[] {
+export function magicLinkRoutes(
+  { magicLinks }: Pick<HttpServices, 'magicLinks'>,
+  { assertMayGuess }: Pick<FailureLimits, 'assertMayGuess'>,
+): Route[] {
   return [
     route({
       method: 'POST',
@@ -73,7 +77,8 @@ export function magicLinkRoutes({ magicLinks }: Pick<HttpServices, 'magicLinks'>
       operation: 'verifyMagicLink',
       tag: TAG,
       summary: 'Sign in with a link or its code',
-      description: 'Only this POST spends a link. A new address gets its account in the same step.',
+      description:
+        'Only this POST spends a link. A new address gets its account in the same step. Where too many wrong codes were typed, codes are refused unchecked (429) while the link goes on working.',
       access: 'public',
       body: verifyBody,
       example: { token: EXAMPLE_TOKEN, email: 'ada@example.com' },
@@ -89,7 +94,9 @@ export function magicLinkRoutes({ magicLinks }: Pick<HttpServices, 'magicLinks'>
         'rate_limited',
       ],
       async handle({ body, caller }) {
-        const { user, session, tokens, isNewUser } = await magicLinks.verify(toProof(body), 'api', caller)
+        const proof = toProof(body)
+        if ('code' in proof) assertMayGuess(caller)
+        const { user, session, tokens, isNewUser } = await magicLinks.verify(proof, 'api', caller)
         return ok({ ...sessionAnswer(user, session, tokens!), is_new_user: isNewUser })
       },
     }),

@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { SessionLifetimes } from '../../sessions/session-lifetime.ts'
+import type { FailureLimits } from '../failure-limits.ts'
 import type { Route } from '../route.ts'
 import type { HttpServices } from '../services.ts'
 import { accountRoutes } from './account.ts'
@@ -52,6 +53,7 @@ export interface RoutesOptions
   services: HttpServices
   clock: Clock
   lifetimes: SessionLifetimes
+  assertMayGuess: FailureLimits['assertMayGuess']
 }
 
 /** Everything that the API answers. What is not in this table is neither routed nor documented. */
@@ -66,7 +68,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...sdkRoutes(),
     ...errorRoutes(),
     ...hubRoutes(options.publicUrl),
-    ...magicLinkRoutes(services),
+    ...magicLinkRoutes(services, options),
     agentTokenRoute(services),
     revokeRoute(services),
     introspectRoute(services),

@@ -3,6 +3,7 @@ import { keyNoticesAndSuppressions } from './0002-key-notices-and-suppressions.t
 import { leaseOwner } from './0003-lease-owner.ts'
 import { ledgerStays } from './0004-ledger-stays.ts'
 import { usersNotActive } from './0005-users-not-active.ts'
+import { wrongCodes } from './0006-wrong-codes.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
@@ -12,6 +13,7 @@ export const MIGRATIONS: readonly Migration[] = [
   leaseOwner,
   ledgerStays,
   usersNotActive,
+  wrongCodes,
 ]
 
 /** The oldest version that serves on a database with all of these: one minor version back, since they only add. */

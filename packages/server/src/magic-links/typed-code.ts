@@ -1,0 +1,110 @@
+import { HOUR } from '../clock.ts'
+import { newId, parseId } from '../ids.ts'
+import type { Caller } from '../network.ts'
+import type { Store, Transaction } from '../store.ts'
+import { withoutTag } from '../users/email-address.ts'
+import {
+  CODE_WINDOW,
+  type CodeAttempt,
+  type CodeRefusal,
+  codeNetworks,
+  codesRefused,
+  codesRefusedUntil,
+  isOfStranger,
+  MAX_CODE_TRIES,
+  WRONG_CODES_OF_STRANGERS,
+} from './code-limits.ts'
+import { isRightCode } from './login-code.ts'
+import { belongsTo, linkState, type MagicLink, refusedAs } from './magic-link.ts'
+import type { MagicLinkDeps, TypedCode } from './magic-links.ts'
+
+/** What came of a code; `isLast`: with it strangers' wrong codes are used up. */
+type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refused'; refusal: CodeRefusal }
+
+/** All checks of codes in one process wait here for each other, as their transactions would for one row. */
+const TURN = 'typed-codes'
+
+/**
+ * Checks a typed code within the bounds of code-limits.ts.
+ *
+ * What is past a bound is refused from a read, unchecked, so the right code fares like any other. What may be checked
+ * is counted, compared and, where it is wrong, recorded under one lock, and answered after that is durable: of any
+ * number of guesses at once no more are checked than the bounds leave.
+ */
+export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps) {
+  /** @throws KeywayError `magic_link_invalid`, `rate_limited` */
+  return async function linkOfCode(proof: TypedCode, caller: Caller): Promise<MagicLink> {
+    const id = parseId(proof.loginId)
+    const link = id === null ? null : await storage.store.magicLinks.find(id)
+    if (!link || !belongsTo(secrets, link, proof)) throw refusedAs('magic_link_invalid')
+    const attempt: CodeAttempt = {
+      mailbox: secrets.mac('wrong-code', withoutTag(proof.email)),
+      isReturning: proof.isReturning ?? false,
+      networks: codeNetworks(caller.address),
+    }
+    const full = await refusalOf(storage.store, link, attempt)
+    if (full) throw codesRefused(full)
+    const checked = await check(link, proof.code, attempt)
+    if (checked.is === 'right') return link
+    if (checked.is === 'refused') throw codesRefused(checked.refusal)
+    if (checked.isLast)
+      log.warn(
+        { hours: CODE_WINDOW / HOUR },
+        'strangers typed too many wrong codes: until some are this old, only links and codes in known browsers work',
+      )
+    throw refusedAs('magic_link_invalid')
+  }
+
+  async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<Checked> {
+    const isRight = isRightCode(secrets, link, code)
+    // A link that is used or expired protects nothing, so nothing is counted: its right code is told its state.
+    if (linkState(link, clock.now()) !== 'live')
+      return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
+    const id = newId(clock.now())
+    return storage.inTurn([TURN], async () => {
+      // Whoever waited may have been overtaken: refused without opening a transaction.
+      const full = await refusalOf(storage.store, link, attempt)
+      if (full) return { is: 'refused', refusal: full }
+      return storage.transaction<Checked>(
+        async tx => {
+          await tx.wrongCodes.lock()
+          const refusal = await refusalOf(tx, link, attempt)
+          if (refusal) return { is: 'refused', refusal }
+          return isRight ? { is: 'right' } : record(tx, link, { id, ...attempt })
+        },
+        async store => ((await store.wrongCodes.exists(id)) ? { is: 'wrong', isLast: false } : undefined),
+      )
+    })
+  }
+
+  async function record(
+    tx: Transaction,
+    link: MagicLink,
+    wrong: CodeAttempt & { id: string },
+  ): Promise<Checked> {
+    const now = clock.now()
+    await Promise.all([
+      tx.magicLinks.countCodeTry(link.id, MAX_CODE_TRIES),
+      tx.wrongCodes.insert({ ...wrong, linkId: link.id, at: now }),
+    ])
+    const counted = await tx.wrongCodes.counted(wrong.mailbox, now - CODE_WINDOW)
+    const isLast = !wrong.isReturning && counted.filter(isOfStranger).length >= WRONG_CODES_OF_STRANGERS
+    return { is: 'wrong', isLast }
+  }
+
+  /** Null: the code may be checked. */
+  async function refusalOf(
+    store: Pick<Store, 'magicLinks' | 'wrongCodes'>,
+    { id }: MagicLink,
+    attempt: CodeAttempt,
+  ): Promise<CodeRefusal | null> {
+    const now = clock.now()
+    const [link, wrong] = await Promise.all([
+      store.magicLinks.find(id),
+      store.wrongCodes.counted(attempt.mailbox, now - CODE_WINDOW),
+    ])
+    const until = codesRefusedUntil(attempt, wrong)
+    if (until !== null) return { wait: until - now, window: 'day' }
+    return link && link.codeTries < MAX_CODE_TRIES ? null : { wait: (link?.expiresAt ?? now) - now }
+  }
+}

@@ -1,0 +1,61 @@
+import type { WrongCode } from '../magic-links/code-limits.ts'
+import type { WrongCodeStore } from '../magic-links/wrong-code-store.ts'
+import type { WrongCodeRow } from './schema.ts'
+import { lockSendBuckets } from './send-limits.ts'
+import { countOf, type Statements, toList } from './statements.ts'
+
+/** The one row that everyone locks who checks a code. */
+const LOCK = 'typed-codes'
+
+export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
+  return {
+    async lock() {
+      await lockSendBuckets(db, [LOCK])
+    },
+    async counted(mailbox, since) {
+      const rows = await db
+        .selectFrom('wrong_codes')
+        .selectAll()
+        .where('at', '>', since)
+        .where(eb => eb.or([eb('returning_browser', '=', 0), eb('mailbox', '=', mailbox)]))
+        .execute()
+      return rows.map(toWrongCode)
+    },
+    async insert(wrong) {
+      await db.insertInto('wrong_codes').values(toRow(wrong)).execute()
+    },
+    async exists(id) {
+      const found = db.selectFrom('wrong_codes').select('id').where('id', '=', id)
+      return (await found.executeTakeFirst()) !== undefined
+    },
+    async forgive(linkId) {
+      await db.deleteFrom('wrong_codes').where('link_id', '=', linkId).execute()
+    },
+    async prune(before, batch) {
+      const old = db.selectFrom('wrong_codes').select('id').where('at', '<', before).limit(batch)
+      return countOf(await db.deleteFrom('wrong_codes').where('id', 'in', old).executeTakeFirst())
+    },
+  }
+}
+
+function toRow(wrong: WrongCode): WrongCodeRow {
+  return {
+    id: wrong.id,
+    link_id: wrong.linkId,
+    at: wrong.at,
+    mailbox: wrong.mailbox,
+    returning_browser: wrong.isReturning ? 1 : 0,
+    networks: JSON.stringify(wrong.networks),
+  }
+}
+
+function toWrongCode(row: WrongCodeRow): WrongCode {
+  return {
+    id: row.id,
+    linkId: row.link_id,
+    at: row.at,
+    mailbox: row.mailbox,
+    isReturning: row.returning_browser === 1,
+    networks: toList(row.networks),
+  }
+}

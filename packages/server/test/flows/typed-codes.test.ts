@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KeywayError } from '../../src/errors.ts'
+import {
+  CODE_WINDOW,
+  MAX_CODE_TRIES,
+  WRONG_CODES_OF_RETURNING,
+  WRONG_CODES_OF_STRANGERS,
+  WRONG_CODES_PER_MAILBOX,
+  WRONG_CODES_PER_NETWORK,
+} from '../../src/magic-links/code-limits.ts'
+import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import {
+  address,
+  caller,
+  type MailedLink,
+  openServices,
+  refusedWith,
+  type Services,
+} from '../support/services.ts'
+
+const REFUSED = 'rate_limited'
+const WRONG = 'magic_link_invalid'
+
+forEachEngine((engine: EngineName) => {
+  test('a wrong code is checked five times a link; then the right one is refused unchecked, and the link works', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('ada@example.com')
+    for (let tries = 0; tries < MAX_CODE_TRIES; tries++)
+      assert.equal(await guess(services, sent, { ip: anyIp() }), WRONG)
+    const refusal = await refusalOf(services, sent)
+    assert.equal(refusal.code, REFUSED)
+    assert.equal(refusal.extras.retryAfter, MAGIC_LINK_LIFETIME / 1000)
+    assert.equal(await useLink(services, sent), 'none')
+  })
+
+  test('wrong codes are bounded per mailbox and day, whatever the link, the +tag and the network', async t => {
+    const services = await openServices(engine, t)
+    for (let tries = 0; tries < WRONG_CODES_PER_MAILBOX; tries += MAX_CODE_TRIES) {
+      const sent = await services.sendTo(`ada+${tries}@example.com`)
+      for (let one = 0; one < MAX_CODE_TRIES; one++)
+        assert.equal(await guess(services, sent, { ip: anyIp() }), WRONG)
+    }
+    const sent = await services.sendTo('ada@example.com')
+    const { code, extras } = await refusalOf(services, sent)
+    assert.deepEqual([code, extras.retryAfter, extras.window], [REFUSED, CODE_WINDOW / 1000, 'day'])
+    assert.equal(await useLink(services, sent), 'none')
+    assert.equal(await type(services, await services.sendTo('eve@example.com')), 'none', 'others go on')
+  })
+
+  const around: [name: string, ip: (host: number) => string, limit: number, outside: string][] = [
+    ['an IPv4 address', () => '192.0.2.9', WRONG_CODES_PER_NETWORK[0]!.limit, '192.0.2.8'],
+    ['an IPv4 /24', host => `192.0.2.${host}`, WRONG_CODES_PER_NETWORK[1]!.limit, '192.0.3.1'],
+    ['an IPv6 /64', host => `2001:db8:1:1::${host}`, WRONG_CODES_PER_NETWORK[0]!.limit, '2001:db8:1:2::1'],
+    ['an IPv6 /56', host => `2001:db8:1:${host}::1`, WRONG_CODES_PER_NETWORK[1]!.limit, '2001:db8:1:100::1'],
+    ['an IPv6 /48', host => `2001:db8:1:${host}00::1`, WRONG_CODES_PER_NETWORK[2]!.limit, '2001:db8:2::1'],
+  ]
+  for (const [name, ip, limit, outside] of around) {
+    test(`wrong codes are bounded per day and network: ${name}`, async t => {
+      const services = await openServices(engine, t)
+      for (let tries = 0; tries < limit; tries++)
+        assert.equal(await guess(services, await fresh(services), { ip: ip(tries + 1) }), WRONG)
+      const sent = await services.sendTo('ada@example.com')
+      assert.equal(await type(services, sent, { ip: ip(99) }), REFUSED)
+      assert.equal(await type(services, sent, { ip: outside }), 'none')
+    })
+  }
+
+  test('wrong codes of strangers are bounded service-wide: past it codes are refused for a day, and links work', async t => {
+    const services = await openServices(engine, t)
+    await useUp(services)
+    const sent = await services.sendTo('ada@example.com')
+    assert.equal(await type(services, sent, { ip: anyIp() }), REFUSED)
+    assert.equal(await useLink(services, sent), 'none')
+    services.clock.advance(CODE_WINDOW - 1)
+    assert.equal(await type(services, await fresh(services), { ip: anyIp() }), REFUSED)
+    services.clock.advance(1)
+    assert.equal(await type(services, await fresh(services), { ip: anyIp() }), 'none')
+  })
+
+  test('of many guesses at once on two nodes no more are checked than the bounds leave, also after a restart', async t => {
+    const services = await openServices(engine, t)
+    const node = await services.opened.reopen()
+    const second = await openServices(engine, t, { on: { node, of: services.opened } })
+    const links: MailedLink[] = []
+    for (let link = 0; link < 8; link++) links.push(await fresh(services))
+    const outcomes = await Promise.all(
+      Array.from({ length: 80 }, (_, index) =>
+        guess(index % 2 ? services : second, links[index % 8]!, { ip: anyIp() }),
+      ),
+    )
+    assert.equal(outcomes.filter(outcome => outcome === WRONG).length, WRONG_CODES_OF_STRANGERS)
+    assert.equal(outcomes.filter(outcome => outcome === REFUSED).length, 80 - WRONG_CODES_OF_STRANGERS)
+    const restarted = await services.opened.reopen()
+    const third = await openServices(engine, t, { on: { node: restarted, of: services.opened } })
+    assert.equal(await type(third, await fresh(services), { ip: anyIp() }), REFUSED)
+  })
+
+  test('a refused code writes nothing, and never prolongs the wait', async t => {
+    const services = await openServices(engine, t)
+    await useUp(services)
+    const sent = await fresh(services)
+    const before = await rows(services)
+    for (let again = 0; again < 10; again++) {
+      services.clock.advance(1000)
+      const { extras } = await refusalOf(services, sent)
+      assert.equal(extras.retryAfter, CODE_WINDOW / 1000 - again - 1)
+    }
+    assert.deepEqual(await rows(services), before)
+  })
+
+  test('whoever types the right code in the end is forgiven the wrong ones', async t => {
+    const services = await openServices(engine, t)
+    for (let person = 0; person < WRONG_CODES_OF_STRANGERS; person++) {
+      const sent = await fresh(services)
+      assert.equal(await guess(services, sent, { ip: anyIp() }), WRONG)
+      assert.equal(await type(services, sent, { ip: anyIp() }), 'none')
+    }
+    assert.equal((await rows(services)).length, 0)
+  })
+
+  test('the link forgives wrong codes in the browser that asked for it, and nowhere else', async t => {
+    const services = await openServices(engine, t)
+    const [own, others] = [await fresh(services), await fresh(services)]
+    for (const sent of [own, others]) await guess(services, sent, { ip: anyIp() })
+    assert.equal(await useLink(services, own, [own.loginId]), 'none')
+    assert.equal(await useLink(services, others, [own.loginId]), 'none')
+    assert.deepEqual(
+      (await rows(services)).map(row => row.link_id),
+      [others.loginId],
+    )
+  })
+
+  test('where someone signed in to the address before, strangers cannot take codes away, and a bound of its own holds', async t => {
+    const services = await openServices(engine, t)
+    await useUp(services)
+    const known = { isReturning: true }
+    assert.equal(await type(services, await services.sendTo('ada@example.com'), known), 'none')
+    for (let tries = 0; tries < WRONG_CODES_OF_RETURNING; tries++)
+      assert.equal(await guess(services, await services.sendTo('ada@example.com'), known), WRONG)
+    assert.equal(await type(services, await services.sendTo('ada@example.com'), known), REFUSED)
+    assert.equal(await type(services, await services.sendTo('eve@example.com'), known), 'none')
+  })
+
+  test('what people in their own browsers get wrong takes no code from strangers', async t => {
+    const services = await openServices(engine, t)
+    for (let person = 0; person < WRONG_CODES_OF_STRANGERS; person++)
+      await guess(services, await fresh(services), { isReturning: true })
+    assert.equal(await type(services, await fresh(services)), 'none')
+  })
+
+  test('a wrong code for a suspended account tells nothing of the account', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('held@example.com')
+    await services.users.suspend(user.id)
+    const held = await services.sendTo('held@example.com')
+    const free = await services.sendTo('free@example.com')
+    const answers = [held, free].map(sent => refusalOf(services, sent, wrong(sent.code)))
+    const [one, other] = await Promise.all(answers)
+    assert.equal(one!.code, WRONG)
+    assert.deepEqual([one!.code, one!.message, one!.extras], [other!.code, other!.message, other!.extras])
+    assert.equal(await type(services, held), 'account_suspended', 'the right one does')
+  })
+})
+
+interface Typed {
+  ip?: string
+  isReturning?: boolean
+}
+
+let people = 0
+let hosts = 0
+
+/** Each from a network of its own, at every width. */
+function anyIp(): string {
+  hosts++
+  return `10.${hosts >> 8}.${hosts & 255}.1`
+}
+
+/** A link to an address that was in no test before. */
+async function fresh(services: Services): Promise<MailedLink> {
+  return services.sendTo(`person-${people++}@example.com`)
+}
+
+async function verifyCode(services: Services, { loginId }: MailedLink, code: string, typed: Typed) {
+  const link = await services.store.magicLinks.find(loginId)
+  const proof = { loginId, code, email: address(link!.email), isReturning: typed.isReturning }
+  return services.magicLinks.verify(proof, 'page', caller(typed.ip))
+}
+
+function type(services: Services, sent: MailedLink, typed: Typed = {}): Promise<string> {
+  return refusedWith(verifyCode(services, sent, sent.code, typed))
+}
+
+function guess(services: Services, sent: MailedLink, typed: Typed = {}): Promise<string> {
+  return refusedWith(verifyCode(services, sent, wrong(sent.code), typed))
+}
+
+async function refusalOf(services: Services, sent: MailedLink, code = sent.code): Promise<KeywayError> {
+  const error = await verifyCode(services, sent, code, {}).then(
+    () => null,
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof KeywayError)
+  return error
+}
+
+async function useLink(services: Services, { loginId, token }: MailedLink, askedFor?: string[]) {
+  const link = await services.store.magicLinks.find(loginId)
+  const proof = { token, email: address(link!.email), askedFor }
+  return refusedWith(services.magicLinks.verify(proof, 'page', caller()))
+}
+
+function wrong(code: string): string {
+  return `${code.slice(0, -1)}${(Number(code.at(-1)) + 1) % 10}`
+}
+
+async function useUp(services: Services): Promise<void> {
+  for (let tries = 0; tries < WRONG_CODES_OF_STRANGERS; tries++)
+    assert.equal(await guess(services, await fresh(services), { ip: anyIp() }), WRONG)
+}
+
+async function rows({ opened }: Services): Promise<{ link_id: string }[]> {
+  const sql = 'select * from wrong_codes order by id'
+  const { rows: found } = await opened.storage.engine.connection.execute(sql, [])
+  return found as { link_id: string }[]
+}

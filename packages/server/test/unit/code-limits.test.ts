@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { HOUR } from '../../src/clock.ts'
+import {
+  CODE_WINDOW,
+  codeNetworks,
+  codesRefusedUntil,
+  WRONG_CODES_OF_RETURNING,
+  WRONG_CODES_OF_STRANGERS,
+  WRONG_CODES_PER_MAILBOX,
+  WRONG_CODES_PER_NETWORK,
+  type WrongCode,
+} from '../../src/magic-links/code-limits.ts'
+import { generateCode, LOGIN_CODE_DIGITS } from '../../src/magic-links/login-code.ts'
+
+const SECURITY = readFileSync(new URL('../../../../SECURITY.md', import.meta.url), 'utf8').replace(
+  /\s+/g,
+  ' ',
+)
+const DAYS_A_YEAR = 366
+const CODES = 10 ** LOGIN_CODE_DIGITS
+
+/** That at least one of so many guesses, each at a code of its own, is right. */
+function chanceOf(guesses: number): number {
+  return -Math.expm1(guesses * Math.log1p(-1 / CODES))
+}
+
+test('the strongest attack takes over one account a year with at most 1 in 10,000, as SECURITY.md says', () => {
+  const windowsAYear = (DAYS_A_YEAR * 24 * HOUR) / CODE_WINDOW
+  const strangers = WRONG_CODES_OF_STRANGERS * windowsAYear
+  const strongest = strangers + WRONG_CODES_OF_RETURNING * windowsAYear
+  assert.ok(chanceOf(strongest) <= 1 / 10_000)
+  for (const guesses of [strangers, strongest]) {
+    assert.ok(SECURITY.includes(guesses.toLocaleString('en')), `${guesses} guesses`)
+    const odds = `1 in ${Math.floor(1 / chanceOf(guesses)).toLocaleString('en')}`
+    assert.ok(SECURITY.includes(odds), odds)
+  }
+  const rows = [
+    ['for one mailbox (`a+x@` counts as `a@`)', WRONG_CODES_PER_MAILBOX],
+    ['from one IPv4 address or IPv6 /64', WRONG_CODES_PER_NETWORK[0]!.limit],
+    ['from one IPv4 /24 or IPv6 /56', WRONG_CODES_PER_NETWORK[1]!.limit],
+    ['from one IPv6 /48', WRONG_CODES_PER_NETWORK[2]!.limit],
+    ['of strangers, for all addresses and from all networks together', WRONG_CODES_OF_STRANGERS],
+  ]
+  for (const [what, limit] of rows) assert.ok(SECURITY.includes(`| ${what} | ${limit} |`), String(what))
+})
+
+test('whatever networks, addresses and times an attacker chooses, no stretch of a day has more checked codes of strangers', () => {
+  const attempt = fc.record({
+    wait: fc.constantFrom(0, 1, 1000, HOUR, 7 * HOUR, CODE_WINDOW / 2, CODE_WINDOW - 1, CODE_WINDOW),
+    mailbox: fc.nat(50).map(String),
+    address: fc.nat(0xffffff).map(host => `10.${host >> 16}.${(host >> 8) & 255}.${host & 255}`),
+  })
+  fc.assert(
+    fc.property(fc.array(attempt, { minLength: 60, maxLength: 120, size: 'max' }), attempts => {
+      const wrong: WrongCode[] = []
+      let now = 0
+      for (const { wait, mailbox, address } of attempts) {
+        now += wait
+        const counted = wrong.filter(({ at }) => at > now - CODE_WINDOW)
+        const guess = { mailbox, isReturning: false, networks: codeNetworks(address) }
+        const until = codesRefusedUntil(guess, counted)
+        if (until !== null) assert.ok(until > now)
+        else wrong.push({ id: String(wrong.length), linkId: mailbox, at: now, ...guess })
+      }
+      for (const { at: start } of wrong) {
+        const inADay = wrong.filter(({ at }) => at >= start && at < start + CODE_WINDOW)
+        assert.ok(inADay.length <= WRONG_CODES_OF_STRANGERS)
+        for (const { mailbox } of inADay)
+          assert.ok(inADay.filter(one => one.mailbox === mailbox).length <= WRONG_CODES_PER_MAILBOX)
+      }
+    }),
+  )
+})
+
+test('the networks of a client are the IPv4 address and its /24, or the IPv6 /64, /56 and /48', () => {
+  assert.deepEqual(codeNetworks('192.0.2.7'), ['192.0.2.7/32', '192.0.2.0/24'])
+  assert.deepEqual(codeNetworks('2001:db8:1:2ff::7'), [
+    '2001:db8:1:2ff::/64',
+    '2001:db8:1:200::/56',
+    '2001:db8:1::/48',
+  ])
+})
+
+test('every code of eight digits is as likely as any other', () => {
+  const counts = Array.from({ length: 10 }, () => 0)
+  const drawn = 20_000
+  for (let draw = 0; draw < drawn; draw++) for (const digit of generateCode()) counts[Number(digit)]!++
+  const expected = (drawn * LOGIN_CODE_DIGITS) / 10
+  for (const count of counts) assert.ok(Math.abs(count - expected) < 6 * Math.sqrt(expected), counts.join())
+})
