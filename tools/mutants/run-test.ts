@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { TEST_FOLDER_VARIABLE } from '../../packages/server/test/support/quick-folder.ts'
+import type { Mutant } from './operators.ts'
+
+export const ROOT = join(import.meta.dirname, '../..')
+
+const HERE = import.meta.dirname
+const UNTRACKED = join(ROOT, 'packages/server/test/support/untracked-promises.cjs')
+/** Both engines run the same tests; what a mutant of a verb breaks, it breaks on either. */
+const SKIPPED = 'on postgres'
+const KILL_GRACE_MS = 1_000
+
+export interface TestRun {
+  outcome: 'passed' | 'failed' | 'timed out'
+  /** The title of the first test that failed. */
+  failed: string
+  seconds: number
+}
+
+export interface TestRunOptions {
+  /** Absolute path of the source file and what is changed in it. */
+  mutant?: { file: string } & Pick<Mutant, 'start' | 'end' | 'text'>
+  timeoutMs: number
+  /** A folder for all that the run leaves. */
+  into: string
+  env?: NodeJS.ProcessEnv
+}
+
+/** Runs one test file until its first failure, in a process group of its own that ends with it. */
+export async function runTest(file: string, options: TestRunOptions): Promise<TestRun> {
+  const folder = mkdtempSync(join(options.into, 'run-'))
+  const temporary = join(folder, 'tmp')
+  mkdirSync(temporary)
+  const started = performance.now()
+  const preloads = [UNTRACKED, join(HERE, 'hook.cjs')].map(path => `--require ${JSON.stringify(path)}`)
+  const child = spawn(
+    process.execPath,
+    [
+      `--test-reporter=${join(HERE, 'first-failure.mjs')}`,
+      `--test-skip-pattern=${SKIPPED}`,
+      join(ROOT, file),
+    ],
+    {
+      cwd: ROOT,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: {
+        ...process.env,
+        ...options.env,
+        NODE_OPTIONS: preloads.join(' '),
+        TMPDIR: temporary,
+        [TEST_FOLDER_VARIABLE]: folder,
+        ...(options.mutant && { KEYWAY_MUTANT: JSON.stringify(options.mutant) }),
+      },
+    },
+  )
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    killGroup(child.pid!)
+  }, options.timeoutMs)
+  const exited = new Promise<number | null>(resolve => child.once('exit', resolve))
+  const output = text(child.stdout)
+  const status = await exited
+  clearTimeout(timer)
+  killGroup(child.pid!)
+  // Children of the test that outlive it may hold its output for a moment.
+  const said = await Promise.race([
+    output,
+    new Promise<string>(resolve => setTimeout(resolve, KILL_GRACE_MS, '')),
+  ])
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  const seconds = (performance.now() - started) / 1000
+  if (isLate) return { outcome: 'timed out', failed: '', seconds }
+  return { outcome: status === 0 ? 'passed' : 'failed', failed: said.split('\n')[0] ?? '', seconds }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // the whole group has ended
+  }
+}
