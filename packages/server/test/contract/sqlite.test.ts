@@ -62,6 +62,30 @@ describe('sqlite', () => {
     await write(1)
   })
 
+  test('no event leaves after a commit that failed, neither of whoever broke it nor of its neighbours', async t => {
+    const { storage } = await openTestStorage('sqlite', t)
+    const heard: string[] = []
+    storage.events.subscribe(event => event.type === 'user.changed' && heard.push(event.userId))
+    const write = (name: string, breaks: boolean) =>
+      storage.engine.transaction(async tx => {
+        await tx.execute(`insert into instance values ('${name}', 'x')`, [])
+        if (breaks) {
+          // Checked by COMMIT, which is therefore what fails.
+          await tx.execute('pragma defer_foreign_keys = on', [])
+          await tx.execute(`insert into balances (user_id, balance) values ('nobody', 1)`, [])
+        }
+        tx.publish({ type: 'user.changed', userId: name })
+      })
+    const outcomes = await Promise.allSettled([write('neighbour', false), write('breaking', true)])
+    assert.deepEqual(
+      outcomes.map(outcome => outcome.status === 'rejected' && outcome.reason.code),
+      ['unavailable', 'unavailable'],
+    )
+    assert.equal(await storage.store.instance.find('neighbour'), null)
+    await write('next', false)
+    assert.deepEqual(heard, ['next'])
+  })
+
   test('a second process may write while the first one runs', async t => {
     const { storage, config } = await openTestStorage('sqlite', t)
     const { file } = config.database as { file: string }

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { createBackup } from '../../src/backup/backup.ts'
+import { createClock, SECOND } from '../../src/clock.ts'
+import { createRevocations } from '../../src/endings/revocation-feed.ts'
+import { newId } from '../../src/ids.ts'
+import { createSessions } from '../../src/sessions/sessions.ts'
+import { createBackupStore } from '../../src/storage/backup.ts'
+import type { Storage } from '../../src/store.ts'
+import { freshSettings } from '../backup/commands.ts'
+import { linesOf, namesIn } from '../backup/files.ts'
+import { done, keyway } from '../support/command-line.ts'
+import { forEachEngine, postgresMissing } from '../support/engines.ts'
+import { createPrintedLinks, signIn, startNode } from '../support/nodes.ts'
+import { caller, openServices, refusedWith } from '../support/services.ts'
+
+/** A point where one caller waits until the test opens it; `reached` settles when it is there. */
+function createGate(t: TestContext) {
+  const reached = Promise.withResolvers<void>()
+  const opened = Promise.withResolvers<void>()
+  // Before the hooks of what is opened after it, which wait for whoever waits here.
+  t.after(() => opened.resolve())
+  return {
+    reached: reached.promise,
+    open: opened.resolve,
+    async pass<Value>(value: Value): Promise<Value> {
+      reached.resolve()
+      await opened.promise
+      return value
+    },
+  }
+}
+
+/** The same storage, whose transactions wait at the gate with their work done and their COMMIT ahead. */
+function committingLate<Base extends Storage>(storage: Base, gate: ReturnType<typeof createGate>): Base {
+  return {
+    ...storage,
+    transaction: (work, landed) =>
+      storage.transaction(async tx => gate.pass(await work(tx)), landed as undefined),
+  } as Base
+}
+
+forEachEngine(engine => {
+  test('an ending that commits nine seconds late reaches a follower that had read past its instant', async t => {
+    const gate = createGate(t)
+    const services = await openServices(engine, t)
+    const { storage, clock } = services
+    const { user, session } = await services.signIn('ann@example.com')
+    const late = createSessions({
+      ...services,
+      storage: committingLate(storage, gate),
+      lifetimes: services.lifetimes,
+    })
+    const ending = late.end(user.id, session.id, caller())
+    await gate.reached
+    clock.advance(9 * SECOND)
+    const feed = createRevocations({ storage, clock })
+    const before = await feed.since(null, 100)
+    assert.deepEqual(before!.endings, [])
+    gate.open()
+    await ending
+    const after = await feed.since(before!.cursor, 100)
+    assert.deepEqual(
+      after!.endings.map(({ subjectId }) => subjectId),
+      [session.id],
+    )
+  })
+
+  test('a refresh that had read its session before a logout never revives it', async t => {
+    const gate = createGate(t)
+    const services = await openServices(engine, t)
+    const { storage } = services
+    const { tokens, session } = await services.signIn('ann@example.com')
+    const { sessions } = storage.store
+    const readingSlowly: Storage = {
+      ...storage,
+      store: {
+        ...storage.store,
+        sessions: { ...sessions, findWithUser: async id => gate.pass(await sessions.findWithUser(id)) },
+      },
+    }
+    const slow = createSessions({ ...services, storage: readingSlowly, lifetimes: services.lifetimes })
+    const refreshing = refusedWith(slow.refresh(tokens.refreshToken, null, caller()))
+    await gate.reached
+    await services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
+    const ended = await sessions.find(session.id)
+    gate.open()
+    assert.equal(await refreshing, 'invalid_refresh_token')
+    assert.deepEqual(await sessions.find(session.id), ended, 'neither revived nor rotated')
+  })
+})
+
+test('a charge that was under way while a backup was written is in what its journal restores', {
+  // SQLite has one writer, and a backup waits for the transaction that is open.
+  skip: postgresMissing(),
+  timeout: 60_000,
+}, async t => {
+  const gate = createGate(t)
+  const settings = await freshSettings('postgres', t)
+  const links = createPrintedLinks()
+  const node = await startNode(t, settings, links)
+  const ann = await signIn(node.origin, links, 'ann@example.com')
+  const { storage, secrets } = node.services
+  const clock = createClock()
+  const id = newId(clock.now())
+  const charging = storage.transaction(async tx =>
+    gate.pass(
+      await tx.billing.post({
+        id,
+        userId: ann.user.id,
+        kind: 'charge',
+        amount: -500_000,
+        appId: null,
+        description: 'late',
+        cause: id,
+        createdAt: clock.now(),
+      }),
+    ),
+  )
+  await gate.reached
+  const noted = clock.now()
+  while (clock.now() <= noted) await setImmediate()
+  const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
+  const openPepper = (sealed: string) => secrets.open('address-pepper', sealed, 'address-pepper')
+  const store = createBackupStore(storage.engine)
+  await createBackup({ store, version: '0', secrets, openPepper })(file)
+  gate.open()
+  await charging
+  await node.close()
+  const target = await freshSettings('postgres', t)
+  await done(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
+  const restored = await startNode(t, target)
+  assert.equal(await restored.services.storage.store.billing.balance(ann.user.id), 1_500_000)
+})
+
+test('of a transaction that is tried again the journal has the last attempt only', {
+  skip: postgresMissing(),
+  timeout: 60_000,
+}, async t => {
+  const settings = await freshSettings('postgres', t)
+  const links = createPrintedLinks()
+  const node = await startNode(t, settings, links)
+  const people = [
+    await signIn(node.origin, links, 'ann@example.com'),
+    await signIn(node.origin, links, 'bob@example.com'),
+  ] as const
+  const { storage } = node.services
+  const [ann, bob] = [people[0].user.id, people[1].user.id]
+  const folder = settings.KEYWAY_JOURNAL_DIR!
+  mkdirSync(folder, { recursive: true })
+
+  // Each locks the row that the other waits for: PostgreSQL makes one of them try again.
+  const bothLocked = Promise.withResolvers<void>()
+  let locked = 0
+  let attempts = 0
+  const claim = (name: string, first: string, second: string) =>
+    storage.transaction(async tx => {
+      const attempt = ++attempts
+      await tx.billing.claimTrialCredit(`${name} in attempt ${attempt}`, first, Date.now())
+      await tx.users.lock(first)
+      if (++locked === 2) bothLocked.resolve()
+      await bothLocked.promise
+      await tx.users.lock(second)
+      return `${name} in attempt ${attempt}`
+    })
+  const committed = await Promise.all([claim('ann', ann, bob), claim('bob', bob, ann)])
+  assert.equal(attempts, 3)
+  await node.close()
+  const noted = namesIn(folder)
+    .flatMap(name => linesOf(join(folder, name)))
+    .flatMap(line => /"address_hash":"(\w+ in attempt \d)"/.exec(line)?.[1] ?? [])
+  assert.deepEqual(noted.sort(), committed.sort())
+})
