@@ -119,9 +119,9 @@ export function composeHub(services: Services, nodeId: string, tickMs?: null): H
     log,
     events: storage.events,
     presence: storage.store.presence,
-    questions: {
+    ports: {
       verifyToken: agentTokens.verify,
-      standing: apiKeys.standing,
+      keyStatus: apiKeys.standing,
       endingsSince: storage.store.endings.since,
     },
     publicUrl: config.publicUrl,

@@ -2,9 +2,9 @@ import type { CloseCode, CloseReason } from '@keyway/sdk/protocol'
 import { type KeyRefusal, refusalOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import type { Standing } from './hub-questions.ts'
+import type { KeyStatus } from './hub-ports.ts'
 
-/** How a connection ends: close code and reason (RFC 6455 section 7.4). Every one that the hub gives is made here. */
+/** How a connection ends: close code and reason (RFC 6455 section 7.4). All that the hub uses are listed here. */
 export interface Ending {
   code: CloseCode
   reason: CloseReason
@@ -19,7 +19,7 @@ const NETWORK_NOT_ALLOWED: Ending = { code: 4403, reason: 'network_not_allowed' 
 /** The token ended unrenewed (see renewals.ts), or the key has expired. */
 export const TOKEN_EXPIRED: Ending = { code: 4408, reason: 'token_expired' }
 const REVOKED: Ending = { code: 4410, reason: 'revoked' }
-/** More frames than rate-limits.ts allows, and on after being told. */
+/** More frames than rate-limits.ts allows, also after `rate_limited` errors. */
 export const RATE_LIMITED: Ending = { code: 4429, reason: 'rate_limited' }
 /** Its owner has as many on this node as one may have; see connections.ts. */
 export const TOO_MANY_CONNECTIONS: Ending = { code: 4429, reason: 'too_many_connections' }
@@ -27,9 +27,9 @@ export const TOO_MANY_CONNECTIONS: Ending = { code: 4429, reason: 'too_many_conn
 export const SLOW_CONSUMER: Ending = { code: 4429, reason: 'slow_consumer' }
 /** Its owner closed it through the API. */
 export const GOING_AWAY: Ending = { code: 1001, reason: 'going_away' }
-/** This node goes, and it stayed; see drain.ts. */
+/** This node shuts down; see drain.ts. */
 export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
-/** This node cannot say that its key still stands; see database-sight.ts. */
+/** This node cannot confirm that its key is active; see database-freshness.ts. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
 /** How a connection of a key that may not be used ends; the error codes of HTTP are in api-keys/authentication.ts. */
@@ -43,17 +43,17 @@ const ENDINGS: Record<KeyRefusal, Ending> = {
 
 /** Why this key may not hold a connection from this address, or null when it may. */
 export function refusalOfKey(
-  standing: Standing | undefined,
+  key: KeyStatus | undefined,
   connection: Pick<AgentConnection, 'userId' | 'address'>,
   now: Instant,
 ): Ending | null {
-  if (!standing) return REVOKED
-  if (standing.userId !== connection.userId) return INVALID_TOKEN
-  const refusal = refusalOf(standing, { now, address: connection.address, scope: 'agent:connect' })
+  if (!key) return REVOKED
+  if (key.userId !== connection.userId) return INVALID_TOKEN
+  const refusal = refusalOf(key, { now, address: connection.address, scope: 'agent:connect' })
   return refusal && ENDINGS[refusal]
 }
 
-/** Why the token's own scopes hold no connection, or null when they do. */
+/** Why the token's own scopes allow no connection, or null when they do. */
 export function refusalOfScopes(connection: AgentConnection): Ending | null {
   return connection.allows('agent:connect') ? null : INSUFFICIENT_SCOPE
 }

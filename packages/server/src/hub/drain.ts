@@ -10,18 +10,18 @@ export const DRAIN_AGENTS_MS = 5 * SECOND
 /** Of a drain, kept for the closing handshakes. */
 const CLOSING_MS = SECOND
 
-/** Tells every agent to go elsewhere, and closes those that stayed with 1012 in time. */
+/** Sends `draining` to every agent, and closes with 1012 those that are still there shortly before the deadline. */
 export async function drain(
   { byId }: Registry,
-  { send, end, sockets }: Pick<Connections, 'send' | 'end' | 'sockets'>,
+  { sockets }: Pick<Connections, 'sockets'>,
   deadlineMs: number,
 ): Promise<void> {
   const closing = Math.min(CLOSING_MS, deadlineMs / 2)
   const seconds = Math.max(0, Math.floor((deadlineMs - closing) / SECOND))
   const frame: ServerFrame = { type: 'draining', close_in_seconds: seconds }
-  for (const connection of [...byId.values()]) if (connection.state === 'open') send(connection, frame)
+  for (const connection of [...byId.values()]) if (connection.state === 'open') connection.send(frame)
   await untilEmpty(byId, deadlineMs - closing)
-  for (const connection of [...byId.values()]) end(connection, RESTARTING)
+  for (const connection of [...byId.values()]) connection.close(RESTARTING)
   await untilEmpty(sockets, closing)
 }
 

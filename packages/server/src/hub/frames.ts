@@ -1,14 +1,106 @@
 import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
 import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
+import type { Clock } from '../clock.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import { BAD_MESSAGE, RATE_LIMITED } from './close-codes.ts'
+import type { Messages } from './messages.ts'
+import type { Relay } from './node-relay.ts'
+import { type FrameVerdict, type OwnerLimits, takeFrame } from './rate-limits.ts'
+import type { Renewals } from './renewals.ts'
 
-/** How the limit is said. */
+/** How error details name the limit. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
-/** Of one message, whole. What is larger closes with 1009, which ws does by itself. */
-export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 1024 }
+/**
+ * Of one message in all its fragments; ws closes with 1009 what is larger and with 1008 what has more fragments. A
+ * message counts once towards the frame limits, so its fragments are few.
+ */
+export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 128 }
+/** Bytes: a message counts towards its owner's limit once for each that it begins. */
+const FRAME_UNIT_BYTES = 8 * 1024
+/** A renewal counts so often on top, since it verifies a signature. */
+const RENEWAL_UNITS = 10
 /** Bounds of the fields, in characters. */
 export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
+
+export interface FramesDeps {
+  clock: Clock
+  ownerLimits: OwnerLimits
+  renewals: Pick<Renewals, 'renew'>
+  messages: Pick<Messages, 'sendFrom'>
+  relay: Pick<Relay, 'catchUp'>
+  isDraining(): boolean
+}
+
+/** What is done with the frames of agents, of every kind. All of them count towards the limits of rate-limits.ts. */
+export interface Frames {
+  /** A message: carries out `ping`, `token` or `send`, refuses what is no valid frame, closes what is no JSON object. */
+  receive(connection: AgentConnection, data: Buffer, isBinary: boolean): void
+  /** A ping of RFC 6455, answered unless it is over the limit. */
+  receivePing(connection: AgentConnection, data: Buffer): void
+  receivePong(connection: AgentConnection): void
+}
+
+export function createFrames({
+  clock,
+  ownerLimits,
+  renewals,
+  messages,
+  relay,
+  isDraining,
+}: FramesDeps): Frames {
+  return {
+    receive(connection, data, isBinary) {
+      const verdict = count(connection, 1 + Math.floor(data.length / FRAME_UNIT_BYTES))
+      if (verdict === 'close') return
+      const read = readFrame(data, isBinary)
+      if (read.outcome === 'bad_message') connection.close(BAD_MESSAGE)
+      else if (verdict === 'refuse')
+        connection.fail('rate_limited', 'Too many frames; slow down.', idOfRead(read))
+      else if (read.outcome === 'error') connection.fail(read.code, read.detail, read.id)
+      else obey(connection, read.frame)
+    },
+    receivePing(connection, data) {
+      if (count(connection, 1) === 'pass') connection.pong(data)
+    },
+    receivePong(connection) {
+      count(connection, 1)
+    },
+  }
+
+  /** Takes a frame from the allowances of its connection and of its owner; `close`: the connection is closed. */
+  function count(connection: AgentConnection, units: number): FrameVerdict {
+    const now = clock.now()
+    connection.heardAt = now
+    const own = takeFrame(connection.frames, now)
+    const owners = ownerLimits.takeFrame(connection.userId, units, now)
+    if (own === 'close' || owners === 'close') {
+      ownerLimits.chargeFlood(connection.userId, now)
+      connection.shutOut(RATE_LIMITED)
+      return 'close'
+    }
+    return own === 'refuse' ? own : owners
+  }
+
+  function obey(connection: AgentConnection, frame: AgentFrame): void {
+    if (frame.type === 'ping') void pong(connection)
+    else if (connection.state === 'pending') {
+      const id = frame.type === 'send' ? frame.id : undefined
+      connection.fail('invalid_frame', 'Wait for `ready` first.', id)
+    } else if (frame.type === 'token') {
+      ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.heardAt)
+      void renewals.renew(connection, frame.token)
+    } else if (connection.allows('agents:send')) void messages.sendFrom(connection, frame)
+    else connection.fail('insufficient_scope', 'The key lacks the scope agents:send.', frame.id)
+  }
+
+  /** To an agent that leaves a draining node, the `pong` says that nothing older than its `ping` is on its way. */
+  async function pong(connection: AgentConnection): Promise<void> {
+    if (isDraining()) await relay.catchUp()
+    connection.send({ type: 'pong' })
+  }
+}
 
 export type ReadFrame =
   | { outcome: 'frame'; frame: AgentFrame }
@@ -72,6 +164,11 @@ function idOf({ id }: Record<string, unknown>): { id?: string } {
 
 function invalid(detail: string, id?: string): ReadFrame {
   return { outcome: 'error', code: 'invalid_frame', detail, ...(id === undefined ? {} : { id }) }
+}
+
+function idOfRead(read: Exclude<ReadFrame, { outcome: 'bad_message' }>): string | undefined {
+  if (read.outcome === 'error') return read.id
+  return read.frame.type === 'send' ? read.frame.id : undefined
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Caller } from '../network.ts'
 import { newRequestId } from '../request-id.ts'
 import { HubSocket } from './agent-connection.ts'
 import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frames.ts'
-import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import {
   badHeader,
   badToken,
@@ -31,13 +31,16 @@ const API_KEY = /svc_[0-9A-Za-z]{32}/
 const JWT_PAYLOAD = '.eyJ'
 /** Why no credential is read from a URL, and where it belongs. */
 export const CREDENTIAL_IN_URL = `A URL is written into logs, so no credential is taken from it. ${TWO_WAYS}`
+/** Characters of the offered subprotocols: ours, one with a token, and few others. */
+const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
+const MAX_PROTOCOLS = 16
 const BEARER = /^bearer +([^\s,]+) *$/i
 /** How long a peer may take to answer a close frame before its socket is cut. */
 const CLOSE_TIMEOUT_MS = 3 * SECOND
 
 export interface HandshakesDeps {
   clock: Clock
-  questions: Pick<HubQuestions, 'verifyToken'>
+  ports: Pick<HubPorts, 'verifyToken'>
   log: Log
   publicUrl: string
   corsOrigins: readonly string[]
@@ -47,13 +50,13 @@ export interface HandshakesDeps {
 }
 
 export interface Handshakes {
-  /** Answers a handshake: an upgraded socket goes to `take`, everyone else hears why not. Never throws. */
+  /** Answers a handshake: an upgraded socket goes to `take`, everyone else gets a problem document. Never throws. */
   open(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void
 }
 
 export function createHandshakes({
   clock,
-  questions,
+  ports,
   log,
   publicUrl,
   corsOrigins,
@@ -110,7 +113,10 @@ export function createHandshakes({
     take: (accepted: HubSocket) => void,
   ): void {
     socket.cork()
-    server.handleUpgrade(request, socket, head, take)
+    server.handleUpgrade(request, socket, head, accepted => {
+      accepted.stream = socket
+      take(accepted)
+    })
     setImmediate(uncork, socket)
   }
 
@@ -127,7 +133,7 @@ export function createHandshakes({
   async function verify(token: string): Promise<TokenClaims | null | 'unknown'> {
     limits.pending++
     try {
-      const claims = await questions.verifyToken(token)
+      const claims = await ports.verifyToken(token)
       return claims && claims.expiresAt > clock.now() ? claims : null
     } catch (error) {
       log.warn({ err: error }, 'an agent token could not be checked')
@@ -163,7 +169,10 @@ function readCredential(request: IncomingMessage): Credential | Refusal {
   const { authorization } = request.headers
   const query = queryOf(request.url ?? '')
   if (holdsCredential(query)) return unauthorized('invalid_token', CREDENTIAL_IN_URL)
-  const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map(name => name.trim())
+  const header = request.headers['sec-websocket-protocol'] ?? ''
+  if (header.length > MAX_PROTOCOLS_LENGTH)
+    return badHeader('Sec-WebSocket-Protocol', 'This list is too long.')
+  const offered = header.split(',', MAX_PROTOCOLS).map(name => name.trim())
   const bearers = offered.filter(name => name.startsWith(HUB_BEARER_PREFIX))
   if (request.headers['sec-websocket-protocol'] !== undefined && !offered.includes(HUB_PROTOCOL)) {
     return badHeader('Sec-WebSocket-Protocol', `Offer the subprotocol ${HUB_PROTOCOL}, or none. ${TWO_WAYS}`)
@@ -218,6 +227,8 @@ function createWebSocketServer() {
     WebSocket: HubSocket,
     clientTracking: false,
     perMessageDeflate: false,
+    // frames.ts answers pings itself, after it has counted them.
+    autoPong: false,
     ...FRAME_LIMITS,
     closeTimeout: CLOSE_TIMEOUT_MS,
     handleProtocols: (offered: Set<string>) => (offered.has(HUB_PROTOCOL) ? HUB_PROTOCOL : false),

@@ -1,7 +1,7 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, TRY_AGAIN_LATER } from './close-codes.ts'
-import type { DatabaseSight } from './database-sight.ts'
+import { type Ending, SLOW_CONSUMER, TRY_AGAIN_LATER } from './close-codes.ts'
+import type { DatabaseFreshness } from './database-freshness.ts'
 import type { Registry } from './registry.ts'
 import { endingByExpiry, type Renewals } from './renewals.ts'
 
@@ -9,40 +9,36 @@ import { endingByExpiry, type Renewals } from './renewals.ts'
 export const HEARTBEAT_SECONDS = 25
 /** A connection that was silent for this long is dropped. */
 const SILENCE_SECONDS = 60
-/** A connection that is not `ready` by then gives up with 1013. */
+/** Bytes that may wait unsent for all connections of one owner, counted with each pass. */
+export const MAX_UNREAD_BYTES_PER_OWNER = 64 * 1024 * 1024
+/** A connection that is not `ready` by then is closed with 1013. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 export interface HeartbeatDeps {
   clock: Clock
   registry: Registry
-  sight: Pick<DatabaseSight, 'canSee'>
+  freshness: Pick<DatabaseFreshness, 'isFresh'>
   renewals: Pick<Renewals, 'noticeExpiry'>
-  end(connection: AgentConnection, ending: Ending): void
-  forget(connection: AgentConnection): void
 }
 
 /**
- * What time brings to every connection: its end, the notice of its expiry, a ping every 25 s, and the loss of its
- * line after 60 s of silence. One pass over all connections instead of timers for each.
+ * One pass over all connections, instead of timers for each: expiry and the notice of it, a ping every 25 s, the end
+ * of silent connections after 60 s, and of those that make one owner's unread messages too many.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
-  const { clock, registry, sight, renewals, end, forget } = deps
+  const { clock, registry, freshness, renewals } = deps
   return beat
 
   function beat(): void {
     const now = clock.now()
-    const seesEndings = sight.canSee(now)
+    const isFresh = freshness.isFresh(now)
+    const unread = new Map<string, number>()
     for (const connection of registry.byId.values()) {
-      const ending = endingByTime(connection, now, seesEndings)
-      if (ending) end(connection, ending)
-      else if (isSilent(connection, now)) drop(connection)
+      const ending = endingByTime(connection, now, isFresh) ?? endingByUnread(connection, unread)
+      if (ending) connection.close(ending)
+      else if (isSilent(connection, now)) connection.drop()
       else keep(connection, now)
     }
-  }
-
-  function drop(connection: AgentConnection): void {
-    forget(connection)
-    connection.socket.terminate() // nobody is there to answer a close frame
   }
 
   function keep(connection: AgentConnection, now: Instant): void {
@@ -53,10 +49,20 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   }
 }
 
-/** What time brings to an end, or null: the token's and the key's expiry, a handshake that hangs, a blind node. */
-function endingByTime(connection: AgentConnection, now: Instant, seesEndings: boolean): Ending | null {
+/** The token's and the key's expiry, a key status that takes too long, or a database that does not answer. */
+function endingByTime(connection: AgentConnection, now: Instant, isFresh: boolean): Ending | null {
   const hangs = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
-  return endingByExpiry(connection, now) ?? (hangs || !seesEndings ? TRY_AGAIN_LATER : null)
+  return endingByExpiry(connection, now) ?? (hangs || !isFresh ? TRY_AGAIN_LATER : null)
+}
+
+/** Adds to what the connection's owner leaves unread; whoever takes it over the bound is closed. */
+function endingByUnread({ socket, userId }: AgentConnection, unread: Map<string, number>): Ending | null {
+  const { bufferedAmount } = socket
+  if (bufferedAmount === 0) return null
+  const total = (unread.get(userId) ?? 0) + bufferedAmount
+  if (total > MAX_UNREAD_BYTES_PER_OWNER) return SLOW_CONSUMER
+  unread.set(userId, total)
+  return null
 }
 
 function isSilent({ heardAt }: AgentConnection, now: Instant): boolean {

@@ -6,23 +6,24 @@ import type { Event, Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createConnections } from './connections.ts'
-import { DatabaseSight } from './database-sight.ts'
+import { DatabaseFreshness } from './database-freshness.ts'
 import { drain } from './drain.ts'
 import { createHandshakes } from './handshake.ts'
-import type { HubQuestions } from './hub-questions.ts'
+import type { HubPorts } from './hub-ports.ts'
+import { createKeyStatusLoader } from './key-status-loader.ts'
 import { createRelay } from './node-relay.ts'
 import { createPresence } from './presence.ts'
 import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
 import { Registry } from './registry.ts'
 import { createRevocations, SWEEP_MS } from './revocations.ts'
-import { createStandingQuestions } from './standing-questions.ts'
 
 const TICK_MS = 500
 
 export interface HubHealth {
-  /** False: this node cannot confirm revocations now, and holds nobody. */
-  seesDatabase: boolean
-  lastLook: Instant | null
+  /** False: this node cannot confirm revocations now, and holds no connections. */
+  databaseFresh: boolean
+  /** When the last successful poll of the database began. */
+  lastPollAt: Instant | null
   connections: number
   draining: boolean
   /** Other nodes that are alive. */
@@ -31,7 +32,7 @@ export interface HubHealth {
 
 export interface HubDeps {
   clock: Clock
-  questions: HubQuestions
+  ports: HubPorts
   events: Events
   presence: PresenceStore
   log: Log
@@ -63,35 +64,28 @@ export interface Hub {
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number
   health(): HubHealth
-  /** First look at the database, then timers. A database that is away does not stop it: the hub waits for it. */
+  /** Polls the database once, then starts the timers. An unreachable database does not stop it: the hub waits. */
   start(): Promise<void>
-  /** Tells every agent to go elsewhere, takes none, and closes those that stayed with 1012 in time. */
+  /** Sends `draining` to every agent, accepts none, and closes with 1012 those that stay. */
   drain(deadlineMs: number): Promise<void>
-  /** Cuts what is left and takes this node out of presence. */
+  /** Cuts the connections that are left and deregisters this node. */
   close(): Promise<void>
-  /** What time brings: expiry, notices, heartbeats. Runs by itself twice a second. */
+  /** Expiry, notices, heartbeats. Runs by itself twice a second. */
   tick(): void
-  /** One look for endings; runs by itself every second. */
+  /** One sweep for revocations; runs by itself every second. */
   sweep(): Promise<void>
 }
 
 export function createHub(deps: HubDeps): Hub {
-  const { clock, questions, events, log, nodeId } = deps
+  const { clock, ports, events, log, nodeId } = deps
   const registry = new Registry()
-  const standings = createStandingQuestions(questions)
+  const keyStatuses = createKeyStatusLoader(ports)
   const presence = createPresence({ ...deps, registry })
   const relay = createRelay({ events, presence, log, nodeId, carryOut })
-  const sight = new DatabaseSight()
-  const revocations = createRevocations({
-    questions,
-    clock,
-    registry,
-    standings,
-    sight,
-    end: (connection, ending) => agents.end(connection, ending),
-  })
+  const freshness = new DatabaseFreshness()
+  const revocations = createRevocations({ ports, clock, registry, keyStatuses, freshness })
   const isDraining = () => draining
-  const agents = createConnections({ ...deps, registry, standings, presence, relay, isDraining, sight })
+  const agents = createConnections({ ...deps, registry, keyStatuses, presence, relay, isDraining, freshness })
   const handshakes = createHandshakes({ ...deps, isDraining, take: agents.take })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
@@ -110,19 +104,19 @@ export function createHub(deps: HubDeps): Hub {
       return registry.byId.size
     },
     health: () => ({
-      seesDatabase: sight.canSee(clock.now()),
-      lastLook: sight.lastLook,
+      databaseFresh: freshness.isFresh(clock.now()),
+      lastPollAt: freshness.lastPollAt,
       connections: registry.byId.size,
       draining,
       otherNodes: presence.others().length,
     }),
     async start() {
-      unsubscribe = events.subscribe(hear)
-      await Promise.all([revocations.look(), presence.heartbeat()])
+      unsubscribe = events.subscribe(receive)
+      await Promise.all([revocations.sweep(), presence.heartbeat()])
       // An agent that connects here before the others know of it could miss what they send.
       await relay.greet()
       every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, agents.beat)
-      every(SWEEP_MS, () => void revocations.look())
+      every(SWEEP_MS, () => void revocations.sweep())
       every(NODE_HEARTBEAT_MS, () => void presence.heartbeat())
     },
     async drain(deadlineMs) {
@@ -134,21 +128,21 @@ export function createHub(deps: HubDeps): Hub {
       unsubscribe()
       for (const timer of timers) clearInterval(timer)
       for (const socket of [...agents.sockets]) socket.terminate()
-      standings.stop()
+      keyStatuses.stop()
       relay.stop()
       await presence.leave()
     },
     tick: agents.beat,
-    sweep: () => revocations.look(),
+    sweep: () => revocations.sweep(),
   }
 
   function every(ms: number | null, work: () => void): void {
     if (ms !== null) timers.push(setInterval(work, ms).unref())
   }
 
-  function hear(event: Event): void {
+  function receive(event: Event): void {
     if (event.type === 'hub.relay') relay.hear(event)
-    else revocations.hear(event)
+    else revocations.receive(event)
   }
 
   function carryOut(order: Parameters<typeof relay.ask>[0]): number {

@@ -1,4 +1,4 @@
-import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/protocol'
+import type { AgentFrame, Json } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -13,15 +13,11 @@ export interface MessagesDeps {
   registry: Registry
   relay: Pick<Relay, 'ask'>
   presence: Pick<Presence, 'list'>
-  send(connection: AgentConnection, frame: ServerFrame): void
-  sendError(connection: AgentConnection, code: FrameErrorCode, detail: string, id?: string): void
-  /** Whether it was written. */
-  writeBytes(connection: AgentConnection, frame: Buffer): boolean
 }
 
-/** What agents and the API say to the connections of one owner, on all nodes. */
+/** Messages of agents and of the API to the connections of one owner, on all nodes. */
 export interface Messages {
-  /** Carries out a `send` frame: the sender hears `sent`, or why not. */
+  /** Carries out a `send` frame: the sender gets `sent`, or an error. */
   sendFrom(sender: AgentConnection, frame: Extract<AgentFrame, { type: 'send' }>): Promise<void>
   /**
    * Sends as `api` to a connection, to all of a key's, or to "all" of the user's. Returns to how many it was
@@ -35,7 +31,7 @@ export interface Messages {
 }
 
 export function createMessages(deps: MessagesDeps): Messages {
-  const { clock, registry, relay, presence, send, sendError, writeBytes } = deps
+  const { clock, registry, relay, presence } = deps
   return { sendFrom, sendFromApi, write }
 
   async function sendFrom(
@@ -44,17 +40,12 @@ export function createMessages(deps: MessagesDeps): Messages {
   ): Promise<void> {
     const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data })
     if (!frame) {
-      sendError(
-        sender,
-        'invalid_frame',
-        `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`,
-        id,
-      )
+      sender.fail('invalid_frame', `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`, id)
     } else if (!registry.mayDeliver(sender.userId, clock.now())) {
-      sendError(sender, 'rate_limited', 'Too many deliveries of this account; wait a second.', id)
+      sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
     } else {
       const delivered = await deliver(sender.userId, to, frame, sender.id)
-      send(sender, { type: 'sent', id, delivered })
+      sender.send({ type: 'sent', id, delivered })
     }
   }
 
@@ -80,7 +71,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     exceptId: string | null,
   ): Promise<number> {
     const here = write(userId, to, frame, exceptId)
-    // A connection has one place: found here, no other node has it.
+    // A connection is on one node: found here, it is nowhere else.
     if (to === exceptId || (here > 0 && registry.byId.has(to))) return here
     return here + (await relay.ask({ op: 'deliver', userId, to, frame: frame.toString() }))
   }
@@ -88,7 +79,7 @@ export function createMessages(deps: MessagesDeps): Messages {
   function write(userId: string, to: string, frame: Buffer, exceptId: string | null): number {
     const targets = registry.targets(userId, to, exceptId)
     let written = 0
-    for (const target of targets) if (writeBytes(target, frame)) written++
+    for (const target of targets) if (target.write(frame)) written++
     registry.charge(userId, Math.max(1, targets.length), frame.length)
     return written
   }

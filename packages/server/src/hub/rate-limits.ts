@@ -23,15 +23,83 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
   return bucket.level
 }
 
-/** Frames of one connection. At the limit frames are refused; a debt of one more burst closes with 4429. */
+/** Frames of one connection, of every kind. At the limit they are refused; a debt of one more burst closes with 4429. */
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
+export type FrameVerdict = 'pass' | 'refuse' | 'close'
+
 /** Takes one frame from the allowance of its connection. */
-export function frameVerdict(frames: Bucket, now: Instant): 'pass' | 'refuse' | 'close' {
-  const level = refill(frames, FRAME_ALLOWANCE, now)
-  frames.level = level - 1
+export function takeFrame(frames: Bucket, now: Instant): FrameVerdict {
+  return take(frames, FRAME_ALLOWANCE, 1, now)
+}
+
+function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant): FrameVerdict {
+  const level = refill(bucket, allowance, now)
+  bucket.level = level - units
   if (level >= 1) return 'pass'
-  return level > -FRAME_ALLOWANCE.burst ? 'refuse' : 'close'
+  return level > -allowance.burst ? 'refuse' : 'close'
+}
+
+/** Owners whose allowances are remembered before those that are full again are forgotten. */
+const PRUNE_ABOVE = 1000
+/** A connection that was closed for flooding costs its owner so many connects. */
+const FLOOD_CONNECTS = 20
+
+/**
+ * What all connections of one owner on this node may cost together. They grow with the number of connections that an
+ * owner may have. Kept apart from the connections, so that whoever reconnects gains nothing.
+ */
+export class OwnerLimits {
+  readonly #frameAllowance: Allowance
+  readonly #connectAllowance: Allowance
+  #owners = new Map<string, { frames: Bucket; connects: Bucket }>()
+  #pruneAbove = PRUNE_ABOVE
+
+  constructor(maxConnectionsPerUser: number) {
+    const connections = Math.max(100, maxConnectionsPerUser)
+    this.#frameAllowance = { burst: 10 * connections, perSecond: 2 * connections }
+    this.#connectAllowance = { burst: 5 * connections, perSecond: connections / 10 }
+  }
+
+  takeFrame(userId: string, units: number, now: Instant): FrameVerdict {
+    return take(this.#of(userId, now).frames, this.#frameAllowance, units, now)
+  }
+
+  /** Takes one connect; false when the owner has none left. */
+  takeConnect(userId: string, now: Instant): boolean {
+    const { connects } = this.#of(userId, now)
+    if (refill(connects, this.#connectAllowance, now) < 1) return false
+    connects.level -= 1
+    return true
+  }
+
+  chargeFlood(userId: string, now: Instant): void {
+    this.#of(userId, now).connects.level -= FLOOD_CONNECTS
+  }
+
+  #of(userId: string, now: Instant): { frames: Bucket; connects: Bucket } {
+    let owner = this.#owners.get(userId)
+    if (!owner) {
+      if (this.#owners.size >= this.#pruneAbove) this.#prune(now)
+      owner = {
+        frames: fullBucket(this.#frameAllowance, now),
+        connects: fullBucket(this.#connectAllowance, now),
+      }
+      this.#owners.set(userId, owner)
+    }
+    return owner
+  }
+
+  /** A full allowance equals none. Doubling the bound keeps the work of all prunings in line with the inserts. */
+  #prune(now: Instant): void {
+    for (const [userId, { frames, connects }] of this.#owners) {
+      const isFull =
+        refill(frames, this.#frameAllowance, now) >= this.#frameAllowance.burst &&
+        refill(connects, this.#connectAllowance, now) >= this.#connectAllowance.burst
+      if (isFull) this.#owners.delete(userId)
+    }
+    this.#pruneAbove = Math.max(PRUNE_ABOVE, 2 * this.#owners.size)
+  }
 }
 
 /** Deliveries of one user on one node. */

@@ -1,44 +1,42 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, refusalOfKey, refusalOfScopes } from './close-codes.ts'
+import { refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
+import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
-import type { StandingQuestions } from './standing-questions.ts'
 
 export interface ReadyDeps {
   clock: Clock
   registry: Registry
-  standings: StandingQuestions
+  keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'came'>
   renewals: Pick<Renewals, 'noticeExpiry'>
-  send(connection: AgentConnection, frame: ServerFrame): void
-  end(connection: AgentConnection, ending: Ending): void
 }
 
-/** Registers a connection first, asks the database about its key second, says `ready` (or closes it) third. */
+/** Registers a connection first, loads the status of its key second, sends `ready` (or closes it) third. */
 export type MakeReady = (connection: AgentConnection) => Promise<void>
 
 export function createMakeReady(deps: ReadyDeps): MakeReady {
-  const { clock, registry, standings, presence, renewals, send, end } = deps
+  const { clock, registry, keyStatuses, presence, renewals } = deps
   return makeReady
 
   async function makeReady(connection: AgentConnection): Promise<void> {
-    // Before the question, so that an ending that lands while it is under way finds the connection.
+    // Before the load, so that a revocation that commits meanwhile finds the connection.
     registry.add(connection, connection.connectedAt)
-    const standing = await standings.askFor(connection, connection.keyId)
+    const key = await keyStatuses.loadFor(connection, connection.keyId)
     if (connection.state !== 'pending') return
     const now = clock.now()
-    const refused = refusalOfKey(standing, connection, now) ?? refusalOfScopes(connection)
+    const refused = refusalOfKey(key, connection, now) ?? refusalOfScopes(connection)
     if (refused) {
-      end(connection, refused)
+      connection.close(refused)
       return
     }
-    connection.accept(standing!)
+    connection.accept(key!)
     connection.state = 'open'
-    send(connection, readyFrame(connection, now))
+    connection.send(readyFrame(connection, now))
     presence.came(connection)
     renewals.noticeExpiry(connection, now)
   }

@@ -1,50 +1,47 @@
-import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
 import { allows } from '../api-keys/api-key.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type Ending, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
-import type { HubQuestions, TokenClaims } from './hub-questions.ts'
+import type { HubPorts, TokenClaims } from './hub-ports.ts'
+import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
-import type { StandingQuestions } from './standing-questions.ts'
 
-/** An agent hears `token_expiring` this long before its token ends. */
+/** `token_expiring` is sent this long before the token ends. */
 const EXPIRY_NOTICE_SECONDS = 60
 
 export interface RenewalsDeps {
   clock: Clock
   log: Log
-  questions: Pick<HubQuestions, 'verifyToken'>
+  ports: Pick<HubPorts, 'verifyToken'>
   registry: Registry
-  standings: StandingQuestions
+  keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'came'>
-  send(connection: AgentConnection, frame: ServerFrame): void
-  sendError(connection: AgentConnection, code: FrameErrorCode, detail: string): void
 }
 
 export interface Renewals {
   /**
    * Takes a new token in place of the old one: of the same owner, perhaps by another key of theirs, which holds
-   * the connection from then on. Otherwise the agent hears `invalid_token` and the old token stays.
+   * the connection from then on. Otherwise the agent gets `invalid_token` and the old token stays.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /** Sends `token_expiring` when it is due: 60 s before the end, once for each token. */
   noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
-/** A token that ends unrenewed closes with 4408, and so does a key that ends; null before that. */
+/** A token that expires unrenewed closes with 4408, and so does a key that expires; null before that. */
 export function endingByExpiry(connection: AgentConnection, now: Instant): Ending | null {
   return now >= connection.expiresAt ? TOKEN_EXPIRED : null
 }
 
 export function createRenewals(deps: RenewalsDeps): Renewals {
-  const { clock, log, questions, registry, standings, presence, send, sendError } = deps
+  const { clock, log, ports, registry, keyStatuses, presence } = deps
 
   return {
     async renew(connection, token) {
       if (connection.renewingTo !== null) {
-        sendError(connection, 'rate_limited', 'A renewal is under way; send one token at a time.')
+        connection.fail('rate_limited', 'A renewal is under way; send one token at a time.')
         return
       }
       connection.renewingTo = ''
@@ -52,7 +49,7 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
         await renewOnce(connection, token)
       } catch (error) {
         log.warn({ err: error }, 'a renewal could not be checked')
-        sendError(connection, 'rate_limited', 'The token cannot be checked right now; send it again.')
+        connection.fail('rate_limited', 'The token cannot be checked right now; send it again.')
       } finally {
         connection.renewingTo = null
       }
@@ -61,38 +58,38 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
   }
 
   async function renewOnce(connection: AgentConnection, token: string): Promise<void> {
-    const claims = await questions.verifyToken(token)
+    const claims = await ports.verifyToken(token)
     if (connection.state !== 'open') return
     const renews = claims?.agentId === connection.userId && claims.expiresAt > clock.now()
     if (!claims || !renews) {
-      sendError(connection, 'invalid_token', 'This token is not valid or not of the same owner.')
+      connection.fail('invalid_token', 'This token is not valid or not of the same owner.')
       return
     }
     hold(connection, claims.keyId)
-    const standing = await standings.askFor(connection, claims.keyId)
+    const key = await keyStatuses.loadFor(connection, claims.keyId)
     if (connection.state !== 'open') return
-    const refused = refusalOfKey(standing, connection, clock.now())
+    const refused = refusalOfKey(key, connection, clock.now())
     if (refused || !allows(claims.scopes, 'agent:connect')) {
       letGo(connection)
-      sendError(connection, 'invalid_token', 'The key of this token does not open the hub now.')
+      connection.fail('invalid_token', 'The key of this token does not open the hub now.')
       return
     }
     moveTo(connection, claims)
-    connection.accept(standing!)
+    connection.accept(key!)
     presence.came(connection)
     const now = clock.now()
-    connection.noticed = false
-    send(connection, { type: 'token_accepted', ...connection.lifetime(now) })
+    connection.expiryNoticed = false
+    connection.send({ type: 'token_accepted', ...connection.lifetime(now) })
     noticeExpiry(connection, now)
   }
 
   function noticeExpiry(connection: AgentConnection, now: Instant): void {
-    if (connection.noticed || connection.expiresAt - now > EXPIRY_NOTICE_SECONDS * SECOND) return
-    connection.noticed = true
-    send(connection, { type: 'token_expiring', ...connection.lifetime(now) })
+    if (connection.expiryNoticed || connection.expiresAt - now > EXPIRY_NOTICE_SECONDS * SECOND) return
+    connection.expiryNoticed = true
+    connection.send({ type: 'token_expiring', ...connection.lifetime(now) })
   }
 
-  /** Registered under the new key before the question, as a new connection is. */
+  /** Registered under the new key before its status is loaded, as a new connection is. */
   function hold(connection: AgentConnection, keyId: string): void {
     connection.renewingTo = keyId
     registry.hold(keyId, connection)

@@ -1,66 +1,64 @@
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { Event } from '../events.ts'
-import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, refusalOfKey } from './close-codes.ts'
-import type { DatabaseSight } from './database-sight.ts'
-import type { HubQuestions } from './hub-questions.ts'
+import { refusalOfKey } from './close-codes.ts'
+import type { DatabaseFreshness } from './database-freshness.ts'
+import type { HubPorts } from './hub-ports.ts'
+import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Registry } from './registry.ts'
-import type { StandingQuestions } from './standing-questions.ts'
 
-/** How often a node looks: what only the database tells of (a lost event, a command beside a server) is seen by then. */
+/** How often a node polls the database, which finds what no event told of: a lost event, a command beside a server. */
 export const SWEEP_MS = SECOND
-/** How far back each look reads: a transaction lands later than the instant that it wrote. */
+/** How far back each sweep reads: a transaction may commit later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE
 const PAGE = 1000
 
 export interface Revocations {
-  /** Of the events that reach this node: asks about the keys of which one tells. */
-  hear(event: Event): void
-  /** One sweep of the database. Never rejects; a look that is still under way is not doubled. */
-  look(): Promise<void>
+  /** An event of any node: checks the keys that it is about. */
+  receive(event: Event): void
+  /** One sweep of the database. Never rejects; while one is under way, it is the one. */
+  sweep(): Promise<void>
 }
 
 /**
- * How the end of a key or an account (or of what it allowed) reaches the connections that it holds: at once by an
- * event, and for certain by the sweep, which reads the endings of the last minute. Either only has the key asked
- * about, and the answer decides. Each ending is acted on once.
+ * Closes the connections of a key when the key or its account ends or becomes stricter: at once by an event, and for
+ * certain by the sweep, which reads the endings of the last minute. Either only makes the hub load the key's status,
+ * which decides. Each ending is acted on once.
  */
 export function createRevocations(deps: {
-  questions: Pick<HubQuestions, 'endingsSince'>
+  ports: Pick<HubPorts, 'endingsSince'>
   clock: Clock
   registry: Registry
-  standings: Pick<StandingQuestions, 'ask'>
-  /** Told of every look that succeeded. */
-  sight: Pick<DatabaseSight, 'looked'>
-  end(connection: AgentConnection, ending: Ending): void
+  keyStatuses: Pick<KeyStatusLoader, 'load'>
+  /** Called after each successful sweep. */
+  freshness: Pick<DatabaseFreshness, 'polled'>
 }): Revocations {
-  const { questions, clock, registry, standings, sight, end } = deps
+  const { ports, clock, registry, keyStatuses, freshness } = deps
   const seen = new Map<string, Instant>()
-  let looking: Promise<void> | null = null
+  let sweeping: Promise<void> | null = null
 
   return {
-    hear(event) {
+    receive(event) {
       if (event.type === 'events.gap') recheck(registry.keys())
       else if (event.type === 'api_key.changed' && registry.holdsKey(event.keyId)) recheck([event.keyId])
       else if (event.type === 'user.changed') recheck(registry.keysOf(event.userId))
     },
-    look() {
-      looking ??= lookOnce()
-        .catch(() => {}) // the next look tries again, and 10 s without one ends every connection
+    sweep() {
+      sweeping ??= sweepOnce()
+        .catch(() => {}) // the next sweep tries again, and 10 s without one closes every connection
         .finally(() => {
-          looking = null
+          sweeping = null
         })
-      return looking
+      return sweeping
     },
   }
 
-  async function lookOnce(): Promise<void> {
+  async function sweepOnce(): Promise<void> {
     const began = clock.now()
     const affected = new Set<string>()
     let since = began - SWEEP_WINDOW_MS
     let afterId: string | null = null
     for (;;) {
-      const endings = await questions.endingsSince(since, afterId, PAGE)
+      const endings = await ports.endingsSince(since, afterId, PAGE)
       for (const ending of endings) {
         if (seen.has(ending.id)) continue
         seen.set(ending.id, ending.at)
@@ -73,24 +71,24 @@ export function createRevocations(deps: {
       afterId = last.id
     }
     for (const [id, at] of seen) if (at < began - 2 * SWEEP_WINDOW_MS) seen.delete(id)
-    sight.looked(began)
+    freshness.polled(began)
     recheck(affected)
   }
 
-  /** Asks how keys stand now, and ends the connections of those that do not. */
+  /** Loads the status of keys, and closes the connections of those that may no longer be used. */
   function recheck(keyIds: Iterable<string>): void {
     for (const keyId of keyIds) void recheckKey(keyId)
   }
 
   async function recheckKey(keyId: string): Promise<void> {
-    for (const connection of registry.ofKey(keyId)) connection.askAgain = true
-    const standing = await standings.ask(keyId)
+    for (const connection of registry.ofKey(keyId)) connection.statusIsStale = true
+    const key = await keyStatuses.load(keyId)
     const now = clock.now()
     for (const connection of registry.ofKey(keyId)) {
       if (connection.keyId !== keyId) continue
-      const refused = refusalOfKey(standing, connection, now)
-      if (refused) end(connection, refused)
-      else if (connection.state === 'open') connection.accept(standing!)
+      const refused = refusalOfKey(key, connection, now)
+      if (refused) connection.close(refused)
+      else if (connection.state === 'open') connection.accept(key!)
     }
   }
 }

@@ -15,7 +15,7 @@ export interface ObservedAnswer {
 /** What is asked only when somebody looks. A question that fails leaves its figures out and says so. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
-  hub(): { connections: number; otherNodes: number; seesDatabase: boolean; draining: boolean }
+  hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
   events(): { listening: boolean; lagSeconds: number | null }
   database(): { connections: number; idle: number; waiting: number } | null
   /** The service's clock minus this machine's, in seconds. */
@@ -98,10 +98,11 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.')
     const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.')
     const otherNodes = gauge('keyway_hub_other_nodes', 'Other nodes that are alive.')
-    const confirms = gauge(
-      'keyway_hub_sees_database',
-      '0: revocations cannot be confirmed, and nobody is held.',
+    const fresh = gauge(
+      'keyway_hub_database_fresh',
+      '0: this node cannot confirm revocations, and holds no agent connections.',
     )
+    const sees = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.')
     const draining = gauge('keyway_hub_draining', '1 while this node is stopping.')
     const listening = gauge('keyway_events_listening', '0: this node does not hear the others.')
     const lag = gauge('keyway_events_lag_seconds', 'From sending the last test event to hearing it.')
@@ -119,7 +120,8 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
         const hub = sources.hub()
         connections.set(hub.connections)
         otherNodes.set(hub.otherNodes)
-        confirms.set(hub.seesDatabase ? 1 : 0)
+        fresh.set(hub.databaseFresh ? 1 : 0)
+        sees.set(hub.databaseFresh ? 1 : 0)
         draining.set(hub.draining ? 1 : 0)
       },
       events() {

@@ -5,13 +5,13 @@ import { clockProblem } from './clock-sync.ts'
 
 /** Mail that waits longer than this is named by /readyz. */
 const MAIL_LATE_SECONDS = 60
-const BLIND = 'had no look at the database for ten seconds, so it takes no connections'
+const STALE = 'has not reached the database for ten seconds, so it accepts no connections'
 const DEAF = 'this node does not hear the others; it looks at the database every second instead'
 
 /** What /readyz tells, each by name. Only what is required takes this node out of service. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
-  const sees = hub.health().seesDatabase
+  const { databaseFresh } = hub.health()
   const reachable = await storage.readClock().then(
     () => true,
     () => false,
@@ -21,7 +21,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   const time = clockProblem(clock.behind, storage.engine.clockReference)
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
-    { name: 'hub', required: true, ok: sees, detail: sees ? undefined : BLIND },
+    { name: 'hub', required: true, ok: databaseFresh, detail: databaseFresh ? undefined : STALE },
     { name: 'events', required: false, ok: events.listening, detail: events.listening ? undefined : DEAF },
     {
       name: 'mail',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { connect, open, tokenOf } from './fixture.ts'
@@ -33,14 +34,38 @@ describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
     })
   }
 
-  test('a flood of protocol pings ends the connection and disturbs nobody', async t => {
-    const { services, url, port, key, hub } = await open('sqlite', t)
-    const witness = await connect(services, url, key)
-    const { socket, closed } = await upgrade(port, await tokenOf(services, key))
-    socket.write(Buffer.concat(Array.from({ length: 2000 }, () => Buffer.from([0x89, 0x80, ...MASK]))))
-    await closed
-    await witness.flush()
-    assert.equal(hub.connectionCount, 1)
+  const ping = Buffer.from([0x89, 0x80, ...MASK])
+  const pong = Buffer.from([0x8a, 0x80, ...MASK])
+  const text = Buffer.from([0x81, 0x82, ...MASK, 0x7b, 0x7d])
+  for (const [kind, frames] of Object.entries({
+    pings: [ping],
+    pongs: [pong],
+    'all kinds': [ping, pong, text],
+  })) {
+    for (const count of [600, 20_000]) {
+      test(`${count} frames at once (${kind}) close with 4429 and disturb nobody`, async t => {
+        const { services, url, port, key, hub } = await open('sqlite', t)
+        const witness = await connect(services, url, key)
+        const { socket, closed } = await upgrade(port, await tokenOf(services, key))
+        socket.write(Buffer.concat(Array.from({ length: count / frames.length }, () => frames).flat()))
+        assert.equal(await closed, 4429)
+        await witness.flush()
+        assert.equal(hub.connectionCount, 1)
+      })
+    }
+  }
+
+  test('399 frames of any kind at once do not close, and what follows a second later is answered', async t => {
+    const { services, port, key, later } = await open('sqlite', t)
+    const { socket, closed, received } = await upgrade(port, await tokenOf(services, key))
+    socket.write(Buffer.concat(Array.from({ length: 133 }, () => [ping, pong, text]).flat()))
+    await received(Buffer.from('rate_limited'))
+    await later(3000)
+    const last = '{"type":"ping"}'
+    socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | last.length, ...MASK]), Buffer.from(last)]))
+    await received(Buffer.from('{"type":"pong"}'))
+    socket.write(Buffer.from([0x88, 0x82, ...MASK, 0x03, 0xe8]))
+    assert.equal(await closed, 1000)
   })
 
   test('a message in ten thousand pieces is not put together', async t => {
@@ -57,18 +82,26 @@ describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
 async function upgrade(
   port: number,
   token: string,
-): Promise<{ socket: Socket; closed: Promise<number | null> }> {
+): Promise<{
+  socket: Socket
+  closed: Promise<number | null>
+  /** Resolves when these bytes have come. */
+  received(bytes: Buffer): Promise<void>
+}> {
   const socket = dialHub(port, token)
   const chunks: Buffer[] = []
-  const { promise: ready, resolve } = Promise.withResolvers<void>()
+  const arrived = new EventEmitter()
   socket.on('data', chunk => {
     chunks.push(Buffer.from(chunk))
-    if (Buffer.concat(chunks).includes('"ready"')) resolve()
+    arrived.emit('data')
     if (closeCodeIn(Buffer.concat(chunks)) !== null) socket.end()
   })
   const closed = new Promise<number | null>(done =>
     socket.on('close', () => done(closeCodeIn(Buffer.concat(chunks)))),
   )
-  await ready
-  return { socket, closed }
+  const received = async (bytes: Buffer) => {
+    while (!Buffer.concat(chunks).includes(bytes)) await once(arrived, 'data')
+  }
+  await received(Buffer.from('"ready"'))
+  return { socket, closed, received }
 }

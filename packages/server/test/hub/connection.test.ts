@@ -261,9 +261,9 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     const { services, url, key, hub, later } = await open('sqlite', t)
     const cut = await import('./fixture.ts').then(({ openHub }) =>
       openHub(services, t, {
-        questions: {
+        ports: {
           verifyToken: services.agentTokens.verify,
-          standing: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.standing(ids)),
+          keyStatus: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.standing(ids)),
           endingsSince: (...since) =>
             away ? Promise.reject(new Error('away')) : services.store.endings.since(...since),
         },
@@ -280,7 +280,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     cut.hub.tick()
     assert.equal(await client.end(), '1013 try_again_later')
     assert.equal(await new Client(cut.url, await tokenOf(services, key)).end(), '1013 try_again_later')
-    assert.equal(cut.hub.health().seesDatabase, false)
+    assert.equal(cut.hub.health().databaseFresh, false)
     away = false
     await cut.hub.sweep()
     await connect(services, cut.url, key)

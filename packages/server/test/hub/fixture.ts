@@ -36,9 +36,9 @@ export async function openHub(
   const nodeId = newId(services.clock.now())
   const hub = createHub({
     clock: services.clock,
-    questions: {
+    ports: {
       verifyToken: services.agentTokens.verify,
-      standing: services.apiKeys.standing,
+      keyStatus: services.apiKeys.standing,
       endingsSince: (since, afterId, limit) => storage.store.endings.since(since, afterId, limit),
     },
     events: storage.events,

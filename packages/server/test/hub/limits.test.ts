@@ -54,6 +54,58 @@ describe('what one owner may cause', { timeout: 60_000 }, () => {
   })
 })
 
+describe('what all connections of one owner may cost', { timeout: 60_000 }, () => {
+  test('frames of many connections count together, large ones more, and others have their own', async t => {
+    const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
+    // 1000 at once, 200 a second: more than five connections can send by their own limits.
+    const agents = await audience(services, url, key, 6)
+    const isRefused = (agent: Client) => agent.heard.some(frame => frame.type === 'error')
+    const flood = async (agent: Client) => {
+      for (let n = 0; n < 190; n++) agent.send({ type: 'ping' })
+      await agent.until(() => (agent.heard.length === 190 ? true : undefined))
+    }
+    for (const agent of agents) await flood(agent)
+    assert.deepEqual(agents.map(isRefused), [false, false, false, false, false, true])
+
+    const { user } = await services.signIn('eve@example.com')
+    const stranger = await connect(services, url, await makeKey(services, user.id))
+    await stranger.flush()
+
+    await later(1000)
+    const [one, other] = agents as [Client, Client]
+    one.heard.length = 0
+    // After a second 60 are left of 200; 7 messages of 60 KB count as 56.
+    for (let n = 0; n < 7; n++) one.send({ type: 'send', id: `${n}`, to: 'nobody', data: 'x'.repeat(60_000) })
+    for (let n = 0; n < 7; n++) await one.next('sent')
+    other.heard.length = 0
+    for (let n = 0; n < 5; n++) other.send({ type: 'ping' })
+    await other.until(() => (other.heard.length === 5 ? true : undefined))
+    assert.deepEqual(
+      other.heard.map(frame => frame.type),
+      ['pong', 'pong', 'pong', 'pong', 'error'],
+    )
+  })
+
+  test('connects are limited, and who reconnects does not get its allowance anew', async t => {
+    const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
+    const token = await tokenOf(services, key)
+    const connectOnce = async () => {
+      const client = new Client(url, token)
+      const first = await client.until(() => client.heard[0] ?? client.closed ?? undefined)
+      client.socket.terminate()
+      await client.end()
+      return 'code' in first ? first.code : 'ready'
+    }
+    for (let n = 0; n < 500; n++) assert.equal(await connectOnce(), 'ready', `connect ${n}`)
+    assert.equal(await connectOnce(), 4429)
+    const { user } = await services.signIn('eve@example.com')
+    await connect(services, url, await makeKey(services, user.id))
+    await later(1000)
+    for (let n = 0; n < 10; n++) assert.equal(await connectOnce(), 'ready', `connect ${n}`)
+    assert.equal(await connectOnce(), 4429)
+  })
+})
+
 test('a node whose database is closed renews nobody, and after ten seconds has let everybody go with 1013', {
   timeout: 60_000,
 }, async t => {

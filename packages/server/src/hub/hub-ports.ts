@@ -11,7 +11,7 @@ export interface TokenClaims {
 }
 
 /** A key with the status of its owner, as the database has it now; `ApiKeys.standing` fits. */
-export type Standing = OwnedApiKey
+export type KeyStatus = OwnedApiKey
 
 /** That a key or an account ended, or became stricter; `EndingStore.since` fits. */
 export interface EndingNotice {
@@ -22,12 +22,12 @@ export interface EndingNotice {
   at: Instant
 }
 
-/** Everything that the hub has to be told: it stands alone, and asks nobody else. */
-export interface HubQuestions {
+/** What the hub needs from the rest of the service. */
+export interface HubPorts {
   /** Null when the token alone shows that it opens nothing here. Rejects when that cannot be known now. */
   verifyToken(token: string): Promise<TokenClaims | null>
   /** Unknown keys are absent. Rejects when the database does not answer. */
-  standing(keyIds: readonly string[]): Promise<Map<string, Standing>>
+  keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>
   /** Oldest first, `since` included; `afterId` continues within one millisecond. */
   endingsSince(since: Instant, afterId: string | null, limit: number): Promise<EndingNotice[]>
 }

@@ -1,0 +1,68 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { HubPorts, KeyStatus } from './hub-ports.ts'
+
+/** Keys of one query. */
+const BATCH_SIZE = 500
+const RETRY_MS = 500
+
+export interface KeyStatusLoader {
+  /**
+   * The status of a key at some moment after this call; undefined for an unknown one. Calls of one turn of the event
+   * loop share one query. While the database does not answer, the query is repeated: callers have their own deadline.
+   */
+  load(keyId: string): Promise<KeyStatus | undefined>
+  /** The same for a connection registered under the key; loads again when the key changed meanwhile. */
+  loadFor(connection: { statusIsStale: boolean }, keyId: string): Promise<KeyStatus | undefined>
+  /** Pending loads never settle after this. */
+  stop(): void
+}
+
+type Resolve = (status: KeyStatus | undefined) => void
+
+export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeyStatusLoader {
+  let waiting = new Map<string, Resolve[]>()
+  let stopped = false
+
+  return {
+    load,
+    async loadFor(connection, keyId) {
+      for (;;) {
+        connection.statusIsStale = false
+        const status = await load(keyId)
+        if (!connection.statusIsStale) return status
+      }
+    },
+    stop() {
+      stopped = true
+      waiting.clear()
+    },
+  }
+
+  function load(keyId: string): Promise<KeyStatus | undefined> {
+    return new Promise(resolve => {
+      if (waiting.size === 0) setImmediate(loadAll)
+      const waiters = waiting.get(keyId)
+      if (waiters) waiters.push(resolve)
+      else waiting.set(keyId, [resolve])
+    })
+  }
+
+  function loadAll(): void {
+    const all = [...waiting]
+    waiting = new Map()
+    for (let from = 0; from < all.length; from += BATCH_SIZE)
+      void loadBatch(all.slice(from, from + BATCH_SIZE))
+  }
+
+  async function loadBatch(batch: [string, Resolve[]][]): Promise<void> {
+    const keyIds = batch.map(([keyId]) => keyId)
+    while (!stopped) {
+      const found = await ports.keyStatus(keyIds).catch(() => null)
+      if (found) {
+        for (const [keyId, waiters] of batch) for (const resolve of waiters) resolve(found.get(keyId))
+        return
+      }
+      await wait(RETRY_MS, undefined, { ref: false })
+    }
+  }
+}
