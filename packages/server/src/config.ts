@@ -8,6 +8,7 @@ import type { Values } from './config/settings.ts'
 import { urlMistakes, urlWarnings } from './config/urls.ts'
 import type { LogLevel } from './log.ts'
 import type { SendWindow } from './magic-links/send-limits.ts'
+import type { RateWindow } from './rate-windows.ts'
 
 export { loadOrCreateSecret } from './config/keyway-secret.ts'
 export { ConfigError } from './config/mistakes.ts'
@@ -53,6 +54,8 @@ export interface Config {
   trustedProxies: string[]
   corsOrigins: string[]
   maxActiveKeys: number
+  /** Keys that one person creates, rotations included. */
+  keyCreationLimits: RateWindow[]
   hubMaxConnections: number
   metricsPort: number | null
   /** What a scraper sends as a Bearer token; null: none is asked for. */
@@ -106,6 +109,7 @@ function assemble(values: Values): Config {
     trustedProxies: values.KEYWAY_TRUSTED_PROXIES ?? [],
     corsOrigins: values.KEYWAY_CORS_ORIGINS ?? [],
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
+    keyCreationLimits: values.KEYWAY_KEY_CREATION_LIMITS,
     hubMaxConnections: values.KEYWAY_HUB_MAX_CONNECTIONS,
     metricsPort: values.KEYWAY_METRICS_PORT ?? null,
     metricsToken: values.KEYWAY_METRICS_TOKEN ?? null,

@@ -101,7 +101,12 @@ export function compose<Base extends Ground>(config: Config, log: Log, given: Ba
   const users = createUsers(common)
   const accounts = createAccounts(common)
   const apps = createApps({ ...common, ownAudiences: [publicUrl, hubAudience(publicUrl)] })
-  const apiKeys = createApiKeys({ ...common, outbox, maxActiveKeys: config.maxActiveKeys })
+  const apiKeys = createApiKeys({
+    ...common,
+    outbox,
+    maxActiveKeys: config.maxActiveKeys,
+    creationLimits: config.keyCreationLimits,
+  })
   const agentTokens = createAgentTokens({ ...common, apiKeys, jwt })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   const magicLinks = createMagicLinks({

@@ -9,9 +9,15 @@ export interface ApiKeyStore {
   findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
   /** Another user's key is null like an unknown one. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>
+  /**
+   * Reads as many rows as it answers, however many the owner has; the active ones that expire are read all, which
+   * the limit of active keys bounds.
+   */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
-  /** Active ones. Counts truly only behind `users.lock`. */
-  countActive(userId: string, now: Instant): Promise<number>
+  /** Active ones, counted no further than `atMost`. Counts truly only behind `users.lock`. */
+  countActive(userId: string, now: Instant, atMost: number): Promise<number>
+  /** When the key was made that lies `n` back (1: the newest); null where there are fewer. Dead keys count. */
+  nthLastCreation(userId: string, n: number): Promise<Instant | null>
   insert(key: ApiKey): Promise<void>
   update(
     userId: string,
@@ -42,6 +48,8 @@ export interface ApiKeyStore {
   listResting(ids: readonly string[], unusedSince: Instant): Promise<ApiKey[]>
   /** Sets `lastUsedAt` if it is still what was read. True for one of any number of callers. */
   wake(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, at: Instant): Promise<boolean>
+  /** Removes keys that expired before this and were not revoked. Returns how many. */
+  prune(expiredBefore: Instant, batch: number): Promise<number>
   /** Only `lastUsedAt`, and only forward. */
   recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
 }

@@ -9,6 +9,7 @@ import type { Storage, Store, Transaction } from '../store.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
+import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
 import { createRevocation } from './revocation.ts'
@@ -18,7 +19,7 @@ export type { NewApiKey } from './api-key.ts'
 
 export interface ApiKeys {
   /**
-   * @throws KeywayError `key_limit_reached`, `invalid_request` (unregistered app, expiry not in the future),
+   * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future),
    *   `idempotency_conflict` (the owner has a key of this id already)
    */
   create(userId: string, wanted: NewApiKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>
@@ -30,7 +31,9 @@ export interface ApiKeys {
    * @throws KeywayError `not_found`, `session_required` (a key that would allow more networks)
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
-  /** @throws KeywayError `not_found`, `api_key_inactive`, `api_key_replaced` */
+  /**
+   * @throws KeywayError `not_found`, `api_key_inactive`, `api_key_replaced`, `key_limit_reached`, `rate_limited`
+   */
   rotate(
     userId: string,
     id: string,
@@ -64,18 +67,18 @@ export interface ApiKeys {
   warnOfExpiry(): Promise<number>
 }
 
-export interface ApiKeyDeps {
+export interface ApiKeyDeps extends KeyLimits {
   storage: Storage
   clock: Clock
   log: Log
   outbox: Outbox
-  maxActiveKeys: number
 }
 
-type Created = { apiKey: ApiKey } | { refused: 'no_owner' | 'no_app' | 'limit' | 'made_before' }
+type Refused = 'no_owner' | 'made_before' | LimitRefusal
+type Created = { apiKey: ApiKey } | { refused: Refused }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
-  const { storage, clock, log, maxActiveKeys } = deps
+  const { storage, clock, log } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
   const lastUsed = createLastUsed({ ...deps, notices })
@@ -92,8 +95,11 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
         ])
       }
       const { key, apiKey } = newApiKey(userId, wanted, now)
+      const mayBeThere = wanted.id !== undefined
+      const refused = await refusalNow(store, apiKey, mayBeThere)
+      if (refused) throw refusal(refused)
       const outcome = await storage.transaction<Created>(
-        tx => insertCounted(tx, apiKey, caller, wanted.id !== undefined),
+        tx => insertCounted(tx, apiKey, caller, mayBeThere),
         afterwards => landedKey(afterwards, apiKey),
       )
       if ('refused' in outcome) throw refusal(outcome.refused)
@@ -159,33 +165,33 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   ): Promise<Created> {
     const owner = await tx.users.lock(apiKey.userId)
     if (owner?.status !== 'active') return { refused: 'no_owner' }
-    if (mayBeThere && (await tx.apiKeys.findOwned(owner.id, apiKey.id))) return { refused: 'made_before' }
-    if (!(await tx.apps.find(apiKey.appId))) return { refused: 'no_app' }
+    const refused = await refusalNow(tx, apiKey, mayBeThere)
+    if (refused) return { refused }
+    // Its time is taken behind the lock, so that keys are counted in the order in which they are made.
     const now = clock.now()
-    if ((await tx.apiKeys.countActive(owner.id, now)) >= maxActiveKeys) return { refused: 'limit' }
-    await tx.apiKeys.insert(apiKey)
+    const made = { ...apiKey, createdAt: now }
+    await tx.apiKeys.insert(made)
     await tx.securityEvents.insert(
-      securityEvent('api_key_created', owner.id, now, caller, { keyId: apiKey.id }),
+      securityEvent('api_key_created', owner.id, now, caller, { keyId: made.id }),
     )
-    return { apiKey }
+    return { apiKey: made }
   }
 
-  function refusal(reason: Exclude<Created, { apiKey: ApiKey }>['refused']): KeywayError {
-    switch (reason) {
-      case 'no_owner':
-        return new KeywayError('account_suspended', 'This account cannot make keys. Ask the operator.')
-      case 'no_app':
-        return invalidRequest([
-          { field: 'app_id', message: 'must name a registered app, for example "service-sdk"' },
-        ])
-      case 'made_before':
-        return new KeywayError('idempotency_conflict', 'This key was made already, and is shown only once.')
-      case 'limit':
-        return new KeywayError(
-          'key_limit_reached',
-          `This account has ${maxActiveKeys} active keys, which is the limit. Revoke one first, or rotate one.`,
-        )
-    }
+  async function refusalNow(
+    from: Store,
+    { userId, id }: ApiKey,
+    mayBeThere: boolean,
+  ): Promise<Refused | null> {
+    if (mayBeThere && (await from.apiKeys.findOwned(userId, id))) return 'made_before'
+    return refusalByLimits(from, userId, 'creation', deps, clock.now())
+  }
+
+  function refusal(reason: Refused): KeywayError {
+    if (reason === 'no_owner')
+      return new KeywayError('account_suspended', 'This account cannot make keys. Ask the operator.')
+    if (reason === 'made_before')
+      return new KeywayError('idempotency_conflict', 'This key was made already, and is shown only once.')
+    return limitReached(reason, deps)
   }
 }
 

@@ -7,16 +7,18 @@ import { securityEvent } from '../security-events/security-event.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
+import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 import { recordRevocation, tellChanged } from './revocation.ts'
 
 /** Seconds that a rotated key still works unless the caller says otherwise: a day. */
 export const DEFAULT_OVERLAP_SECONDS = 86_400
 export const MAX_OVERLAP_SECONDS = 2_592_000
 
-type Refused = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
+type Reason = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
+type Refused = Reason | LimitRefusal
 type Outcome = { apiKey: ApiKey } | { refused: Refused }
 
-const DETAILS: Record<Refused, string> = {
+const DETAILS: Record<Reason, string> = {
   not_found: 'There is no such API key.',
   api_key_inactive: 'This API key is revoked or expired and cannot be rotated. Make a new one.',
   api_key_replaced: 'This API key has a successor already. Rotate that one.',
@@ -24,19 +26,23 @@ const DETAILS: Record<Refused, string> = {
 
 /**
  * Replaces a key by one with the same name, scopes, app and networks that ends when the old one would have
- * ended. The old one works on for the overlap. No count is taken: what replaces needs no place of its own.
+ * ended. The old one works on for the overlap. key-limits.ts says when there is room for both.
  */
-export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'clock'>) {
+export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyof KeyLimits>) {
+  const { storage, clock } = deps
+
   return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
     // All of the successor but what it inherits, so that a transaction that runs twice makes the same one.
     const blank = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
     const { key, apiKey: fresh } = newApiKey(userId, blank, clock.now())
 
+    const refused = await refusalNow(storage.store, userId, id, overlapSeconds)
+    if (refused) throw refusal(refused)
     const outcome = await storage.transaction<Outcome>(
       tx => replace(tx, id, fresh, overlapSeconds, caller),
       store => landed(store, fresh),
     )
-    if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
+    if ('refused' in outcome) throw refusal(outcome.refused)
     return { key, apiKey: outcome.apiKey }
   }
 
@@ -47,16 +53,18 @@ export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 
     overlapSeconds: number,
     caller: Caller,
   ): Promise<Outcome> {
-    const owner = await tx.users.lock(fresh.userId)
-    const old = owner && (await tx.apiKeys.findOwned(owner.id, id))
-    if (!old) return { refused: 'not_found' }
+    await tx.users.lock(fresh.userId)
+    const refused = await refusalNow(tx, fresh.userId, id, overlapSeconds)
+    if (refused) return { refused }
     const now = clock.now()
+    const old = (await tx.apiKeys.findOwned(fresh.userId, id))!
     const end = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapSeconds * SECOND)
     const replaced = await tx.apiKeys.replace(id, fresh.id, end, now)
-    if (!replaced) return { refused: await whyNot(tx, old, now) }
+    // A revocation takes no lock of the owner's row, and may have come in between.
+    if (!replaced) return { refused: 'api_key_inactive' }
 
     const { name, scopes, appId, allowedNetworks, expiresAt } = old
-    const successor = { ...fresh, name, scopes, appId, allowedNetworks, expiresAt }
+    const successor = { ...fresh, createdAt: now, name, scopes, appId, allowedNetworks, expiresAt }
     await tx.apiKeys.insert(successor)
     await tx.securityEvents.insert(
       securityEvent('api_key_rotated', old.userId, now, caller, { keyId: old.id }),
@@ -72,6 +80,25 @@ export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 
     }
     return { apiKey: successor }
   }
+
+  async function refusalNow(
+    from: Store,
+    userId: string,
+    id: string,
+    overlapSeconds: number,
+  ): Promise<Refused | null> {
+    const now = clock.now()
+    const old = await from.apiKeys.findOwned(userId, id)
+    if (!old) return 'not_found'
+    if (statusOf(old, now) !== 'active') return 'api_key_inactive'
+    if (old.replacedBy !== null) return 'api_key_replaced'
+    const making = overlapSeconds > 0 ? 'rotation' : 'rotation without overlap'
+    return refusalByLimits(from, userId, making, deps, now)
+  }
+
+  function refusal(reason: Refused): KeywayError {
+    return typeof reason === 'string' ? new KeywayError(reason, DETAILS[reason]) : limitReached(reason, deps)
+  }
 }
 
 /**
@@ -81,13 +108,6 @@ export function createRotation({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 
 export async function tellEnd(tx: Transaction, old: ApiKey, end: Instant, now: Instant): Promise<void> {
   if (end === old.expiresAt || end >= now + FEED_WINDOW) return
   await tx.endings.insert(endingsOf('api_key', [old.id], old.userId, end))
-}
-
-/** A dead key is inactive, whatever replaced it. */
-async function whyNot(tx: Transaction, { userId, id }: ApiKey, now: number): Promise<Refused> {
-  const apiKey = await tx.apiKeys.findOwned(userId, id)
-  if (!apiKey) return 'not_found'
-  return statusOf(apiKey, now) === 'active' ? 'api_key_replaced' : 'api_key_inactive'
 }
 
 async function landed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {

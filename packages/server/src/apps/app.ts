@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import { parseId } from '../ids.ts'
 
 /** A registered application. `audience` is what tokens for its own services are issued to. */
 export interface App {
@@ -17,7 +18,7 @@ export const DEFAULT_KEY_APP_ID = 'service-sdk'
 
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-/** An app id is a label; registering it gives it a name, a secret and rights. */
+/** An app id is a label; registering it gives it a name, a secret and rights. A UUID is none: those are ids of ours. */
 export function isAppId(text: string): boolean {
-  return APP_ID.test(text)
+  return APP_ID.test(text) && parseId(text) === null
 }

@@ -185,9 +185,16 @@ export const settings = {
   }),
   KEYWAY_MAX_ACTIVE_KEYS: required({
     default: '100',
-    meaning: 'How many active keys one user may have.',
+    meaning:
+      'How many keys of one user may be used at once; replaced ones count until their overlap ends. A rotation may take one more, until then.',
     example: '100',
     parse: values.integer(1, 100_000),
+  }),
+  KEYWAY_KEY_CREATION_LIMITS: required({
+    default: '100/hour,500/day',
+    meaning: 'How many keys one user may make, rotations included, in sliding windows.',
+    example: '100/hour,500/day',
+    parse: sendWindows,
   }),
   KEYWAY_HUB_MAX_CONNECTIONS: required({
     default: '1000',

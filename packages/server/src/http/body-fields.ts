@@ -63,12 +63,12 @@ export function optional<Schema extends z.ZodType>(schema: Schema) {
 /** Validated in its one canonical form, and used in that form only. */
 export const email = parsed('one plain address', 'ada@example.com', parseEmailAddress)
 
-export const appId = text('an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters', 'console').refine(
-  isAppId,
-  {
-    error: 'must be an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, for example "console"',
-  },
-)
+const APP_ID = 'an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, no UUID'
+
+/** A label: it need not be registered. */
+export const appId = text(APP_ID, 'console').refine(isAppId, {
+  error: `must be ${APP_ID}, for example "console"`,
+})
 
 export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-01T00:00:00Z', parseRfc3339)
 

@@ -1,18 +1,14 @@
-import { DAY, HOUR, type Instant, MINUTE } from '../clock.ts'
+import type { Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { type Caller, NETWORKS_PER_SITE, siteOf } from '../network.ts'
+import { type RateWindow, WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 import { type EmailAddress, withoutTag } from '../users/email-address.ts'
 import type { MagicLinkStore, SendHistory } from './magic-link-store.ts'
 
-export type WindowName = 'minute' | 'hour' | 'day'
-
-export const WINDOW_LENGTHS: Record<WindowName, number> = { minute: MINUTE, hour: HOUR, day: DAY }
+export { WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 
 /** At most `limit` accepted sends in any stretch of time as long as the window. */
-export interface SendWindow {
-  window: WindowName
-  limit: number
-}
+export type SendWindow = RateWindow
 
 export interface SendLimits {
   /** Accepted sends per address. */

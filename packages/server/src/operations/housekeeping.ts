@@ -14,6 +14,8 @@ export const KEPT_FOR = {
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
   securityEvents: 400 * DAY,
+  /** Revoked ones stay for as long as the account. */
+  expiredKeys: 400 * DAY,
   /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
   endings: HOUR,
   retiredSigningKeys: DAY,
@@ -55,6 +57,7 @@ export function createHousekeeping({
       batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),
       batch => store.sessions.prune(now - KEPT_FOR.endedSessions, batch),
       batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),
+      batch => store.apiKeys.prune(now - KEPT_FOR.expiredKeys, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
       batch => store.suppressions.prune(now, batch),

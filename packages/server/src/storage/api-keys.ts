@@ -1,13 +1,13 @@
-import { type ExpressionBuilder, sql } from 'kysely'
+import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely'
 import { type ApiKey, type ApiKeyStatus, type OwnedApiKey, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeyStore } from '../api-keys/api-key-store.ts'
 import type { Instant } from '../clock.ts'
-import { toSlice } from '../paging.ts'
+import { type PageRequest, toSlice } from '../paging.ts'
 import type { UserStatus } from '../users/user.ts'
 import type { Engine, LookUp } from './engine.ts'
 import { before } from './paging.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { type Statements, toList } from './statements.ts'
+import { countOf, type Statements, toList } from './statements.ts'
 
 type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
@@ -45,26 +45,38 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
       return row ? toApiKey(row) : null
     },
     async list(userId, status, now, page) {
-      const rows = await db
-        .selectFrom('api_keys')
-        .selectAll()
-        .where('user_id', '=', userId)
-        .$if(status !== null, query => query.where(eb => isStatus(eb, status!, now)))
-        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
-        .execute()
-      return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
+      const rows = await pageOf(userId, status, now, page).execute(db)
+      return toSlice(rows.rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
     },
-    async countActive(userId, now) {
+    async countActive(userId, now, atMost) {
+      const { rows } = await sql<{ count: number }>`select count(*) as count from (
+        select * from (select 1 as one from api_keys where ${isEndless(userId)} limit ${atMost}) as endless
+        union all
+        select * from (select 1 as one from api_keys where ${isEnding(userId)} and expires_at > ${now}
+          limit ${atMost}) as ending
+        limit ${atMost}) as active`.execute(db)
+      return rows[0]!.count
+    },
+    async nthLastCreation(userId, n) {
       const row = await db
         .selectFrom('api_keys')
-        .select(eb => eb.fn.countAll<number>().as('count'))
+        .select('created_at')
         .where('user_id', '=', userId)
-        .where(eb => isStatus(eb, 'active', now))
-        .executeTakeFirstOrThrow()
-      return row.count
+        .orderBy('created_at', 'desc')
+        .limit(1)
+        .offset(n - 1)
+        .executeTakeFirst()
+      return row?.created_at ?? null
+    },
+    async prune(expiredBefore, batch) {
+      const old = db
+        .selectFrom('api_keys')
+        .select('id')
+        .where('revoked_at', 'is', null)
+        .where('expires_at', '<', expiredBefore)
+        .limit(batch)
+      const removed = db.deleteFrom('api_keys').where('id', 'in', old).where('revoked_at', 'is', null)
+      return countOf(await removed.executeTakeFirst())
     },
     async insert(key) {
       await db.insertInto('api_keys').values(toRow(key)).execute()
@@ -117,7 +129,7 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
         }))
         .where('id', '=', id)
         .where('replaced_by', 'is', null)
-        .where(eb => isStatus(eb, 'active', now))
+        .where(eb => isActive(eb, now))
         .returningAll()
         .executeTakeFirst()
       return row ? toApiKey(row) : null
@@ -202,6 +214,40 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
   }
 }
 
+const ALL_OF = (userId: string) => sql`user_id = ${userId}`
+const isRevoked = (userId: string) => sql`user_id = ${userId} and revoked_at is not null`
+/** Not revoked, and never expires. */
+const isEndless = (userId: string) => sql`user_id = ${userId} and revoked_at is null and expires_at is null`
+/** Not revoked, and expires or has expired. */
+const isEnding = (userId: string) =>
+  sql`user_id = ${userId} and revoked_at is null and expires_at is not null`
+
+/**
+ * One page of an owner's keys, newest first. Each condition is that of a partial index which has these keys in this
+ * order, so a page reads the rows that it shows, however many others there are. Active keys are of two kinds: those
+ * that never expire are read in order, and those that expire later by their expiry, since among the others could be
+ * any number of expired ones. `+ 0` keeps a planner from reading in an order that would walk over the others.
+ */
+function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { limit, after }: PageRequest) {
+  const older = after ? sql`and ${before('created_at', after)}` : sql``
+  const page = sql`order by created_at desc, id desc limit ${limit + 1}`
+  if (status === null) return rowsOf(sql`${ALL_OF(userId)} ${older} ${page}`)
+  if (status === 'revoked') return rowsOf(sql`${isRevoked(userId)} ${older} ${page}`)
+  if (status === 'expired')
+    return rowsOf(sql`${isEnding(userId)} and expires_at + 0 <= ${now} ${older} ${page}`)
+  const olderByAge = after ? sql`and (created_at + 0, id) < (${after.at}, ${after.id})` : sql``
+  const byAge = sql`order by created_at + 0 desc, id desc limit ${limit + 1}`
+  return sql<ApiKeyRow>`select * from (
+    select * from (${rowsOf(sql`${isEndless(userId)} ${older} ${page}`)}) as endless
+    union all
+    select * from (${rowsOf(sql`${isEnding(userId)} and expires_at > ${now} ${olderByAge} ${byAge}`)}) as ending
+    ) as active ${page}`
+}
+
+function rowsOf(condition: RawBuilder<unknown>): RawBuilder<ApiKeyRow> {
+  return sql<ApiKeyRow>`select * from api_keys where ${condition}`
+}
+
 /** Rows of one statement: so few that building it never holds up the event loop for a millisecond. */
 const CHUNK = 100
 
@@ -209,11 +255,11 @@ function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {
   for (let start = 0; start < items.length; start += CHUNK) yield items.slice(start, start + CHUNK)
 }
 
-function isStatus(eb: ExpressionBuilder<Schema, 'api_keys'>, status: ApiKeyStatus, now: Instant) {
-  if (status === 'revoked') return eb('revoked_at', 'is not', null)
-  const unrevoked = eb('revoked_at', 'is', null)
-  if (status === 'expired') return eb.and([unrevoked, eb('expires_at', '<=', now)])
-  return eb.and([unrevoked, eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])])
+function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
+  return eb.and([
+    eb('revoked_at', 'is', null),
+    eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]),
+  ])
 }
 
 function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {

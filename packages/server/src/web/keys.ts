@@ -49,12 +49,17 @@ const SAID_ON_PAGE: { [code: string]: ((kit: PageKit) => string) | null | undefi
   api_key_inactive: null,
   api_key_replaced: null,
   invalid_request: null,
+  rate_limited: null,
 }
 
 function problemOf(kit: PageKit, error: unknown): string {
   const said = error instanceof KeywayError ? SAID_ON_PAGE[error.code] : undefined
   if (said === undefined) throw error
   return said ? said(kit) : (error as KeywayError).message
+}
+
+function statusOf(error: unknown): number {
+  return error instanceof KeywayError && error.code === 'rate_limited' ? 429 : 409
 }
 
 async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
@@ -80,7 +85,7 @@ async function change(
     return await work(user.id, id, form)
   } catch (error) {
     const problem = problemOf(kit, error)
-    return renderKey(kit, c, await kit.apiKeys.get(user.id, id), { problem }, 409)
+    return renderKey(kit, c, await kit.apiKeys.get(user.id, id), { problem }, statusOf(error))
   }
 }
 
@@ -96,7 +101,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect('/keys?done=made_before', 303)
-    return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, 409)
+    return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(error))
   }
 }
 

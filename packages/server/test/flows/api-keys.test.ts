@@ -5,9 +5,10 @@ import { refusalOf, statusOf, toScopes } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
 import { createKeyNotices } from '../../src/api-keys/key-notices.ts'
 import { createLastUsed } from '../../src/api-keys/last-used.ts'
-import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
+import type { RateWindow } from '../../src/rate-windows.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
@@ -71,10 +72,10 @@ forEachEngine(engine => {
     assert.deepEqual({ name, scopes, expiresAt, appId, allowedNetworks }, wanted)
   })
 
-  test('an app that is not registered and an expiry that is not in the future are refused', async t => {
+  test('an app is a label that nobody has to register, and an expiry lies in the future', async t => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
-    assert.equal(await refusedWith(make({ appId: 'nobody' })), 'invalid_request')
+    assert.equal((await make({ appId: 'my-tool' })).apiKey.appId, 'my-tool')
     assert.equal(await refusedWith(make({ expiresAt: services.clock.now() })), 'invalid_request')
     await make({ expiresAt: services.clock.now() + 1 })
   })
@@ -395,12 +396,89 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
   })
 
-  test('rotating works at the key limit', async t => {
-    const services = await openServices(engine, t, { maxActiveKeys: 1 })
+  test('rotating works at the key limit: with an overlap once, without one always, and never one key more', async t => {
+    const services = await openServices(engine, t, { maxActiveKeys: 3 })
+    const { userId, make } = await withOwner(services)
+    const rotate = (id: string, overlap = 60) => services.apiKeys.rotate(userId, id, overlap, caller())
+    const [first, second, third] = [await make(), await make(), await make()]
+    const { won, refused } = await race(12, index => rotate([first, second, third][index % 3]!.apiKey.id))
+    assert.equal(won.length, 1)
+    for (const code of refused) assert.match(code, /^(key_limit_reached|api_key_replaced)$/)
+    const keys = [first, second, third, won[0]!]
+    const usable = await Promise.allSettled(
+      keys.map(({ key }) => services.agentTokens.exchange(key, undefined, caller())),
+    )
+    assert.equal(usable.filter(({ status }) => status === 'fulfilled').length, 4)
+    // However it goes on, four can be used until the overlap ends.
+    const chain = async () => {
+      const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
+      return rows.filter(({ replacedBy }) => replacedBy === null).map(({ id }) => id)
+    }
+    for (const id of await chain()) {
+      assert.equal(await refusedWith(rotate(id)), 'key_limit_reached')
+      await rotate(id, 0)
+    }
+    assert.equal((await services.apiKeys.list(userId, 'active', FIRST_PAGE)).rows.length, 4)
+    assert.equal(await refusedWith(make()), 'key_limit_reached')
+    services.clock.advance(MINUTE)
+    assert.equal(await refusedWith(make()), 'key_limit_reached', 'three are left, which is the limit')
+    await rotate((await chain())[0]!)
+  })
+
+  test('a person makes so many keys in a window, rotations included, exactly and over nodes', async t => {
+    const keyCreationLimits: RateWindow[] = [
+      { window: 'hour', limit: 6 },
+      { window: 'day', limit: 8 },
+    ]
+    const services = await openServices(engine, t, { keyCreationLimits })
+    const node = await services.opened.reopen()
+    const other = await openServices(engine, t, { keyCreationLimits, on: { node, of: services.opened } })
     const { userId, make } = await withOwner(services)
     const { apiKey } = await make()
-    assert.equal(await refusedWith(make()), 'key_limit_reached')
-    await services.apiKeys.rotate(userId, apiKey.id, 60, caller())
+    const calls = [
+      () => make(),
+      () => other.apiKeys.create(userId, WANTED, caller()),
+      () => services.apiKeys.rotate(userId, apiKey.id, 60, caller()),
+    ]
+    const { won, refused } = await race(24, index => calls[index % 3]!())
+    assert.equal(won.length, 5)
+    assert.ok(refused.includes('rate_limited'))
+    const all = async () => (await services.apiKeys.list(userId, null, { limit: 100, after: null })).rows
+    assert.equal((await all()).length, 6)
+    // Revoking frees no place: what is bounded is how many are made.
+    for (const { id } of await all()) await services.apiKeys.revoke(userId, id, caller())
+    const newest = Math.max(...(await all()).map(({ createdAt }) => createdAt))
+    assert.equal(await refusedWith(make()), 'rate_limited')
+    services.clock.set(newest + HOUR)
+    await make()
+    await make()
+    await make().then(
+      () => assert.fail('a ninth key of the day was made'),
+      error => assert.deepEqual([error.extras.window, error.extras.retryAfter], ['day', 23 * 3600]),
+    )
+    const bob = await withOwner(services, 'bob@example.com')
+    await bob.make()
+  })
+
+  test('a refused key costs no lock: it is refused while somebody holds the owner’s row', async t => {
+    const services = await openServices(engine, t, {
+      maxActiveKeys: 2,
+      keyCreationLimits: [{ window: 'hour', limit: 3 }],
+    })
+    const { userId, make } = await withOwner(services)
+    const first = await make()
+    await make()
+    await services.storage.transaction(async tx => {
+      await tx.users.lock(userId)
+      assert.equal(await refusedWith(make()), 'key_limit_reached')
+    })
+    await services.apiKeys.rotate(userId, first.apiKey.id, 60, caller())
+    await services.storage.transaction(async tx => {
+      await tx.users.lock(userId)
+      assert.equal(await refusedWith(make()), 'rate_limited')
+      const rotated = services.apiKeys.rotate(userId, first.apiKey.id, 0, caller())
+      assert.equal(await refusedWith(rotated), 'api_key_replaced')
+    })
   })
 
   test('a dead key cannot be rotated, nor one that has a successor; of twenty at once one wins', async t => {

@@ -193,6 +193,7 @@ test('bad expiries, scopes, names and networks are refused with an example', asy
     { app_id: 'UPPER' },
     { app_id: 'x'.repeat(10_000) },
     { app_id: {} },
+    { app_id: '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11' },
   ]
   for (const body of bodies) {
     const answer = await server.post('/v1/api-keys', body, { token: tokens.accessToken })
@@ -299,4 +300,22 @@ test('null leaves a key without an end, and never without restrictions', async t
   assert.equal((await made({ expires_at: null })).body.expires_at, null)
   const refused = await made({ scopes: null })
   assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'scopes'])
+})
+
+test('too many keys within a window are 429 with the window and the wait', async t => {
+  const server = await openServer('sqlite', t, { keyCreationLimits: [{ window: 'hour', limit: 2 }] })
+  const { tokens } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const { id } = await server.createKey(token)
+  await server.createKey(token)
+  server.clock.advance(60_000)
+  for (const path of ['/v1/api-keys', `/v1/api-keys/${id}/rotate`]) {
+    const { status, body, headers } = await server.post(path, {}, { token })
+    assert.deepEqual([status, body.code, body.window, body.retry_after], [429, 'rate_limited', 'hour', 3540])
+    assert.equal(headers.get('retry-after'), '3540')
+    assert.equal(body.setting, 'KEYWAY_KEY_CREATION_LIMITS')
+  }
+  server.clock.advance(3_540_000)
+  const again = await server.signIn('ada@example.com')
+  assert.equal((await server.post('/v1/api-keys', {}, { token: again.tokens.accessToken })).status, 201)
 })

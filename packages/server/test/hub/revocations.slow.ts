@@ -20,6 +20,7 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
     KEYWAY_DATA_DIR: folder.path,
     KEYWAY_PORT: String(await freePort()),
     KEYWAY_MAX_ACTIVE_KEYS: '1000',
+    KEYWAY_KEY_CREATION_LIMITS: '1000/hour',
     KEYWAY_FAILURE_LIMITS: '100000/minute',
   }
   let server = await serve(settings)

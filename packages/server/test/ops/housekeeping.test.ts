@@ -5,7 +5,16 @@ import { DAY, HOUR, type Instant } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
-import { address, aLink, aMessage, aSession, aSigningKey, insertUser, NOW } from '../contract/fixtures.ts'
+import {
+  address,
+  aKey,
+  aLink,
+  aMessage,
+  aSession,
+  aSigningKey,
+  insertUser,
+  NOW,
+} from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine, openTestStorage, type TestStorage } from '../support/engines.ts'
 import { openServices } from '../support/services.ts'
 
@@ -38,6 +47,9 @@ forEachEngine(engine => {
     await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { endedAt: at, endedBy: 'logout' })))
     await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { expiresAt: at })))
     await both(400 * DAY, at => store.securityEvents.insert(securityEvent('sign_in', user.id, at, null)))
+    await both(400 * DAY, at => store.apiKeys.insert(aKey(user.id, { expiresAt: at })))
+    await store.apiKeys.insert(aKey(user.id, { expiresAt: gone(400 * DAY), revokedAt: gone(500 * DAY) }))
+    await store.apiKeys.insert(aKey(user.id, { createdAt: gone(800 * DAY) }))
     await both(DAY, at => store.inbox.insert(inboxMail(at), 200))
     await both(HOUR, at =>
       store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
@@ -54,7 +66,7 @@ forEachEngine(engine => {
     assert.ok((await opened.run()) >= 8)
     const counts: Record<string, number> = {}
     const tables =
-      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users'
+      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users api_keys'
     for (const table of tables.split(' ')) counts[table] = await countOf(opened, table)
     assert.deepEqual(counts, {
       magic_links: 1,
@@ -67,6 +79,7 @@ forEachEngine(engine => {
       send_buckets: 1,
       signing_keys: 1,
       users: 1,
+      api_keys: 3,
     })
     assert.equal(await opened.run(), 0, 'a second look finds nothing')
   })

@@ -69,7 +69,7 @@ forEachEngine(engine => {
     const nodes = [apiKeys]
     for (let restart = 0; restart < 3; restart++) {
       const storage = await opened.reopen()
-      nodes.push(createApiKeys({ storage, clock, log, outbox, maxActiveKeys: 100 }))
+      nodes.push(createApiKeys({ storage, clock, log, outbox, maxActiveKeys: 100, creationLimits: [] }))
     }
     const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
     assert.equal(
@@ -129,6 +129,7 @@ forEachEngine(engine => {
       log,
       outbox,
       maxActiveKeys: 100,
+      creationLimits: [],
     })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)

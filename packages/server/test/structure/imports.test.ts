@@ -16,6 +16,7 @@ const KERNEL = [
   'nearest-name',
   'network',
   'paging',
+  'rate-windows',
   'request-id',
   'store',
   'version',

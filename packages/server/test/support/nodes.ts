@@ -22,6 +22,7 @@ export const NODE_SETTINGS: Record<string, string> = {
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
   KEYWAY_FAILURE_LIMITS: '1000000/minute',
   KEYWAY_MAX_ACTIVE_KEYS: '10000',
+  KEYWAY_KEY_CREATION_LIMITS: '100000/day',
 }
 
 export interface TestNode extends RunningServer {

@@ -8,6 +8,7 @@ import type { Log } from '../../src/log.ts'
 import type { SendWindow } from '../../src/magic-links/send-limits.ts'
 import { type Caller, networkOf } from '../../src/network.ts'
 import type { MessageContent, OutboxMessage } from '../../src/outbox/message.ts'
+import type { RateWindow } from '../../src/rate-windows.ts'
 import type { Secrets } from '../../src/secrets.ts'
 import { compose } from '../../src/services.ts'
 import type { SessionLifetimes } from '../../src/sessions/session-lifetime.ts'
@@ -33,6 +34,7 @@ export interface ServiceOverrides {
   networkLimits?: SendWindow[] | null
   verifyUrl?: string
   maxActiveKeys?: number
+  keyCreationLimits?: RateWindow[]
   log?: Log
   mailHookSecret?: string
   /** Connections to PostgreSQL at most. */
@@ -127,6 +129,7 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     magicLinkLimits: overrides.limits ?? [{ window: 'minute', limit: 1000 }],
     magicLinkNetworkLimits: overrides.networkLimits ?? null,
     maxActiveKeys: overrides.maxActiveKeys ?? settings.maxActiveKeys,
+    keyCreationLimits: overrides.keyCreationLimits ?? [],
     verifyUrl: overrides.verifyUrl ?? settings.verifyUrl,
     mailHookSecret: overrides.mailHookSecret ?? null,
   }

@@ -99,7 +99,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       body: newKey,
       example: { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2090-01-01T00:00:00Z' },
       answers: [{ status: 201, description: 'The key object, and `key`.', ...madeKey }],
-      errors: ['key_limit_reached'],
+      errors: ['key_limit_reached', 'rate_limited'],
       async handle({ principal, body, caller }) {
         const wanted = {
           name: nameOrNone(body.name) ?? null,
@@ -118,7 +118,8 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       operation: 'listApiKeys',
       tag: TAG,
       summary: 'List your keys',
-      description: 'Newest first. Revoked and expired keys stay visible unless `status` leaves them out.',
+      description:
+        'Newest first. Revoked keys stay visible as long as the account, expired ones for 400 days.',
       access: 'keys:read',
       query: statusQuery,
       answers: [
@@ -178,12 +179,12 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       tag: TAG,
       summary: 'Replace a key',
       description:
-        'A new key with the name, scopes, app, networks and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. Works at the key limit.',
+        'A new key with the name, scopes, app, networks and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. At the key limit one rotation with an overlap works until that ends; without one every rotation works.',
       access: 'session',
       body: rotation,
       example: { overlap_seconds: 3600 },
       answers: [{ status: 201, description: 'The new key object, and `key`.', ...madeKey }],
-      errors: ['api_key_inactive', 'api_key_replaced'],
+      errors: ['api_key_inactive', 'api_key_replaced', 'key_limit_reached', 'rate_limited'],
       async handle({ principal, params, body, caller }) {
         const overlap = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS
         const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id!, overlap, caller)

@@ -4,6 +4,7 @@ import { leaseOwner } from './0003-lease-owner.ts'
 import { ledgerStays } from './0004-ledger-stays.ts'
 import { usersNotActive } from './0005-users-not-active.ts'
 import { wrongCodes } from './0006-wrong-codes.ts'
+import { keyLists } from './0007-key-lists.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
@@ -14,6 +15,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ledgerStays,
   usersNotActive,
   wrongCodes,
+  keyLists,
 ]
 
 /** The oldest version that serves on a database with all of these: one minor version back, since they only add. */

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ApiKeyStatus } from '../../src/api-keys/api-key.ts'
+import { DAY, type Instant } from '../../src/clock.ts'
+import type { Position } from '../../src/paging.ts'
+import type { Connection } from '../../src/storage/engine.ts'
+import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { aKey, insertUser, NOW } from './fixtures.ts'
+
+/** Of each of the statuses that one owner has very many of. */
+const MANY = 20_000
+/** Keys of one statement. */
+const CHUNK = 5_000
+const FEW = 5
+
+interface Read {
+  sql: string
+  parameters: readonly unknown[]
+}
+
+forEachEngine(engine => {
+  for (const many of ['revoked', 'expired', 'active'] as const) {
+    test(`a page reads the rows that it shows, also beside 20,000 ${many} keys of the same owner`, async t => {
+      const { storage } = await openTestStorage(engine, t)
+      const { store } = storage
+      const user = await insertUser(store)
+      const { connection } = storage.engine
+      for (let from = 0; from < MANY; from += CHUNK)
+        await connection.execute(insertMany(engine, user.id, many, from), [])
+      if (engine === 'postgres') await connection.execute('analyze api_keys', [])
+      // Older than all of those, so that whoever walks over them walks over all.
+      const few = { createdAt: NOW - 2 * DAY }
+      for (let index = 0; index < FEW; index++) {
+        await store.apiKeys.insert(aKey(user.id, { ...few, revokedAt: NOW - DAY }))
+        await store.apiKeys.insert(aKey(user.id, { ...few, expiresAt: NOW - DAY }))
+        await store.apiKeys.insert(aKey(user.id, { ...few, expiresAt: NOW + DAY }))
+        await store.apiKeys.insert(aKey(user.id, few))
+      }
+      const reads = watch(connection)
+      const page = (status: ApiKeyStatus | null, after: Position | null) =>
+        store.apiKeys.list(user.id, status, NOW, { limit: 50, after })
+      for (const status of ['active', 'expired', 'revoked', null] as const) {
+        const first = await page(status, null)
+        assert.equal(
+          first.rows.length,
+          status === null || status === many ? 50 : status === 'active' ? 10 : 5,
+        )
+        const last = await page(status, { at: NOW - 2 * DAY + 1, id: 'z' })
+        assert.equal(last.rows.length, status === null ? 4 * FEW : status === 'active' ? 2 * FEW : FEW)
+      }
+      assert.equal(await store.apiKeys.countActive(user.id, NOW, 100), many === 'active' ? 100 : 2 * FEW)
+      assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
+      assert.equal(reads.length, 10)
+      for (const read of reads.splice(0)) await assertFlat(engine, connection, read)
+    })
+  }
+})
+
+/** One key a millisecond, the newest at NOW - 1. */
+function insertMany(engine: EngineName, userId: string, status: ApiKeyStatus, from: number): string {
+  const n =
+    engine === 'sqlite'
+      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK}) `
+      : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK})) `
+  const columns =
+    'id, user_id, app_id, key_hash, key_prefix, scopes, allowed_networks, created_at, expires_at, revoked_at'
+  const end: Instant | 'null' = status === 'expired' ? NOW - DAY : 'null'
+  return `${n} insert into api_keys (${columns}) select 'key ' || i, '${userId}', 'service-sdk', 'hash ' || i, 'svc_', '[]', '[]',
+    ${NOW} - i, ${end}, ${status === 'revoked' ? NOW - DAY : 'null'} from n`
+}
+
+/** Every statement from here on that reads keys. */
+function watch(connection: Connection): Read[] {
+  const reads: Read[] = []
+  const execute = connection.execute.bind(connection)
+  connection.execute = (sql, parameters) => {
+    if (sql.includes('from api_keys') || sql.includes('from "api_keys"')) reads.push({ sql, parameters })
+    return execute(sql, parameters)
+  }
+  return reads
+}
+
+/** PostgreSQL counts the pages that it touched; SQLite says by which index, and whether it sorts what it walked over. */
+async function assertFlat(engine: EngineName, connection: Connection, { sql, parameters }: Read) {
+  if (engine === 'postgres') {
+    const { rows } = await connection.execute(`explain (analyze, buffers, format json) ${sql}`, parameters)
+    const [{ Plan: plan }] = (rows[0] as { 'QUERY PLAN': [{ Plan: Record<string, number> }] })['QUERY PLAN']
+    const pages = plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+    assert.ok(pages < 150, `${pages} pages for ${sql}`)
+    return
+  }
+  const { rows } = await connection.execute(`explain query plan ${sql}`, parameters)
+  const steps = (rows as { detail: string }[]).map(({ detail }) => detail)
+  for (const step of steps.filter(each => each.includes(' api_keys '))) {
+    assert.match(step, /^SEARCH api_keys USING (COVERING )?INDEX api_keys_\w+ \(user_id=\?/, sql)
+    const isFiltered = /revoked_at|expires_at/.test(sql)
+    if (isFiltered) assert.match(step, /INDEX api_keys_(revoked|endless|ending|by_end) /, sql)
+  }
+  assert.ok(
+    steps.some(step => step.includes(' api_keys ')),
+    sql,
+  )
+}
