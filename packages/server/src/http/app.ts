@@ -235,7 +235,19 @@ export function createApp(options: AppOptions): HttpApp {
     const body = declared.body && validate(declared.body, (await readJson(incoming, caller)) ?? {})
     declared.raw?.admit({ params, incoming })
     const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
-    const input = { principal, body, bytes, query, params, idempotencyKey, caller, requestId, incoming }
+    const reauthenticate = () => authenticate(access, incoming, caller)
+    const input = {
+      principal,
+      body,
+      bytes,
+      query,
+      params,
+      idempotencyKey,
+      caller,
+      requestId,
+      incoming,
+      reauthenticate,
+    }
     return working(declared, caller, () => declared.handle(input))
   }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Log } from '../log.ts'
 import { type Caller, canonicalAddress, isLoopback, networkMatcher, networkOf } from '../network.ts'
+import { createProxyWatch, isPrivateAddress } from './proxy-watch.ts'
 
 const MAX_CLIENT_LENGTH = 200
 /** What a peer without an address (a Unix socket) counts as: limits hold for it too. */
@@ -16,7 +17,7 @@ export interface Callers {
   of(incoming: IncomingMessage): Caller
   /** Whether listening address, peer and Host are this machine's own and no proxy stands between. */
   isLocal(incoming: IncomingMessage): boolean
-  /** A mistake in KEYWAY_TRUSTED_PROXIES that requests have shown, or null. */
+  /** A mistake in KEYWAY_TRUSTED_PROXIES that requests show now, or null. Public: no stranger can cause it. */
   readonly proxyMistake: string | null
 }
 
@@ -29,18 +30,22 @@ export function createCallers({
   trustedProxies,
   host,
   log,
+  now,
 }: {
   trustedProxies: readonly string[]
   host: string
   log: Log
+  now?: () => number
 }): Callers {
   const isTrusted = networkMatcher(trustedProxies)
-  let proxyMistake: string | null = null
+  const proxyWatch = createProxyWatch(log, now)
+  /** One connection carries many requests; its peer is read once. */
+  const peers = new WeakMap<Socket, Peer>()
 
   return {
     of(incoming) {
       const peer = peerOf(incoming.socket)
-      const address = addressBehind(peer.address, incoming)
+      const address = addressBehind(peer, incoming)
       const network = address === peer.address ? peer.network : networkOf(address)
       return { address, network, client: clientOf(incoming.headers['user-agent']) }
     },
@@ -55,17 +60,28 @@ export function createCallers({
       )
     },
     get proxyMistake() {
-      return proxyMistake
+      return proxyWatch.mistake
     },
   }
 
-  function addressBehind(peer: string, incoming: IncomingMessage): string {
-    if (isTrusted(peer)) return rightmostUntrusted(peer, incoming.headers['x-forwarded-for'])
-    if (proxyMistake === null && FORWARDING_HEADERS.some(name => incoming.headers[name] !== undefined)) {
-      proxyMistake = `a forwarding header came from ${peer}, which is not in KEYWAY_TRUSTED_PROXIES; if that is your proxy, all its clients share one limit`
-      log.warn({ peer }, proxyMistake)
+  function peerOf(socket: Socket): Peer {
+    let peer = peers.get(socket)
+    if (!peer) {
+      const address = canonicalAddress(socket.remoteAddress ?? NO_ADDRESS) ?? NO_ADDRESS
+      const isPrivate = isPrivateAddress(address)
+      peer = { address, network: networkOf(address), isTrusted: isTrusted(address), isPrivate }
+      peers.set(socket, peer)
     }
     return peer
+  }
+
+  function addressBehind(peer: Peer, { headers }: IncomingMessage): string {
+    if (peer.isTrusted) return rightmostUntrusted(peer.address, headers['x-forwarded-for'])
+    proxyWatch.saw(
+      peer,
+      FORWARDING_HEADERS.some(name => headers[name] !== undefined),
+    )
+    return peer.address
   }
 
   /** Each hop vouches for the one to its left, as long as it is trusted itself; what cannot be read ends the chain. */
@@ -95,19 +111,8 @@ function hopAddress(text: string): string | null {
 interface Peer {
   address: string
   network: string
-}
-
-/** One connection carries many requests; its peer is read once. */
-const peers = new WeakMap<Socket, Peer>()
-
-function peerOf(socket: Socket): Peer {
-  let peer = peers.get(socket)
-  if (!peer) {
-    const address = canonicalAddress(socket.remoteAddress ?? NO_ADDRESS) ?? NO_ADDRESS
-    peer = { address, network: networkOf(address) }
-    peers.set(socket, peer)
-  }
-  return peer
+  isTrusted: boolean
+  isPrivate: boolean
 }
 
 function clientOf(userAgent: string | undefined): string | null {

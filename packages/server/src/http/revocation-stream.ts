@@ -1,97 +1,106 @@
+import { SECOND } from '../clock.ts'
+
 interface Feed {
   data: readonly { id: string }[]
   has_more: boolean
   next_cursor: string
 }
 
+/** How often a follower's credential is checked while nothing happens: as often as the hub sweeps for endings. */
+const RECHECK_MS = SECOND
 /** A comment this often keeps proxies from cutting a quiet stream, and finds endings that no event told of. */
-const KEEP_ALIVE_MS = 15_000
+const KEEP_ALIVE_MS = 15 * SECOND
 /** Lines that wait for a reader at most; one that is slower is better served by connecting anew with its last id. */
 const MAX_UNREAD = 10_000
-/** Entries told lately; the feed re-reads its last seconds, and a follower need not hear everything twice. */
+/** Entries sent lately; the feed re-reads its last seconds, and a follower need not get everything twice. */
 const REMEMBERED = 1000
+
+export interface StreamSource {
+  /** What was read before the stream began. */
+  first: Feed
+  read(cursor: string): Promise<Feed>
+  /** Rejects once the follower's credential is no longer good: the stream ends then, before anything more is sent. */
+  reauthenticate(): Promise<unknown>
+  /** Calls `listener` when something ended. Returns the way to stop. */
+  subscribe(listener: () => void): () => void
+  /** Called once, however the stream ends. */
+  onEnd(): void
+}
 
 /**
  * Server-sent events (HTML standard, section 9.2): one `revocation` for each entry. The id of each is the
  * cursor of the reading that found it, so a client that reconnects with Last-Event-ID misses nothing.
  */
-export function eventStream({
-  first,
-  read,
-  subscribe,
-}: {
-  first: Feed
-  read: (cursor: string) => Promise<Feed>
-  subscribe: (listener: () => void) => () => void
-}): ReadableStream {
+export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()
-  const told = new Set<string>()
-  let cursor = first.next_cursor
-  let stop = () => {}
+  const sent = new Set<string>()
+  let cursor = source.first.next_cursor
   let isOpen = true
-  let reading = false
-  let again = false
+  let isReading = false
+  let isStale = false
+  let release = () => {}
 
   return new ReadableStream({
     start(controller) {
       const end = () => {
-        stop()
         if (isOpen) controller.close()
-        isOpen = false
+        release()
       }
-      // A reader may leave, or stop reading, at any moment; nothing is kept for it beyond a bound.
-      const tell = (line: string) => {
+      const send = (line: string) => {
         if (isOpen) controller.enqueue(encoder.encode(line))
         if ((controller.desiredSize ?? 0) < -MAX_UNREAD) end()
       }
-      const unsubscribe = subscribe(() => void follow(tell, end))
-      const timer = setInterval(() => {
-        tell(': alive\n\n')
-        void follow(tell, end)
+      const unsubscribe = source.subscribe(() => void follow(send, end))
+      const recheck = setInterval(() => source.reauthenticate().catch(end), RECHECK_MS)
+      const keepAlive = setInterval(() => {
+        send(': alive\n\n')
+        void follow(send, end)
       }, KEEP_ALIVE_MS)
-      timer.unref()
-      stop = () => {
-        clearInterval(timer)
+      recheck.unref()
+      keepAlive.unref()
+      release = () => {
+        isOpen = false
+        clearInterval(recheck)
+        clearInterval(keepAlive)
         unsubscribe()
-        stop = () => {}
+        release = () => {}
+        source.onEnd()
       }
-      tell('retry: 1000\n\n')
-      tellEntries(first, tell)
+      send('retry: 1000\n\n')
+      sendEntries(source.first, send)
       // What ended between the first reading and the subscription.
-      void follow(tell, end)
+      void follow(send, end)
     },
-    cancel() {
-      isOpen = false
-      stop()
-    },
+    cancel: () => release(),
   })
 
   /** One reading at a time; what happens meanwhile is read right after it. An unreadable store ends the stream. */
-  async function follow(tell: (line: string) => void, end: () => void): Promise<void> {
-    again = true
-    if (reading) return
-    reading = true
+  async function follow(send: (line: string) => void, end: () => void): Promise<void> {
+    isStale = true
+    if (isReading) return
+    isReading = true
     try {
-      while (again && isOpen) {
-        again = false
-        const feed = await read(cursor)
-        tellEntries(feed, tell)
-        if (feed.has_more && feed.next_cursor !== cursor) again = true
+      while (isStale && isOpen) {
+        isStale = false
+        await source.reauthenticate()
+        const feed = await source.read(cursor)
+        sendEntries(feed, send)
+        if (feed.has_more && feed.next_cursor !== cursor) isStale = true
         cursor = feed.next_cursor
       }
     } catch {
       end()
     } finally {
-      reading = false
+      isReading = false
     }
   }
 
-  function tellEntries(feed: Feed, tell: (line: string) => void): void {
+  function sendEntries(feed: Feed, send: (line: string) => void): void {
     for (const entry of feed.data) {
-      if (told.has(entry.id)) continue
-      told.add(entry.id)
-      if (told.size > REMEMBERED) told.delete(told.values().next().value!)
-      tell(`id: ${feed.next_cursor}\nevent: revocation\ndata: ${JSON.stringify(entry)}\n\n`)
+      if (sent.has(entry.id)) continue
+      sent.add(entry.id)
+      if (sent.size > REMEMBERED) sent.delete(sent.values().next().value!)
+      send(`id: ${feed.next_cursor}\nevent: revocation\ndata: ${JSON.stringify(entry)}\n\n`)
     }
   }
 }

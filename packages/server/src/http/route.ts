@@ -34,6 +34,8 @@ export interface RouteInput<A extends Access, Body, Query> {
   requestId: string
   /** For content negotiation only. */
   incoming: IncomingMessage
+  /** Checks the credential of this request again, for answers that go on. @throws KeywayError as the first check does */
+  reauthenticate(): Promise<unknown>
 }
 
 export interface RawBody {

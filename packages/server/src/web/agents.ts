@@ -55,13 +55,13 @@ function agentRow(agent: LiveAgent, token: string): Html {
 /** The whole list whenever it changed, or, for the page of a new key, the news of its first connection. */
 function streamAgents(kit: PageKit, c: PageContext): Response {
   const signedIn = c.get('signedIn')
+  if (!signedIn) return c.body('event: ended\ndata: yes\n\n', 200, { 'Content-Type': 'text/event-stream' })
   const cookie = kit.cookies.session(c) ?? ''
   const keyId = c.req.query('key')
   const token = kit.forms.token(c)
   let seen: string | null = null
-  return kit.streams.serve(c, signedIn?.session.id ?? 'nobody', async send => {
-    const stands = signedIn && (await kit.sessions.authenticateCookie(cookie))
-    if (!stands) {
+  return kit.streams.serve(c, signedIn.user.id, async send => {
+    if (!(await kit.sessions.authenticateCookie(cookie))) {
       await send('ended', 'yes')
       return false
     }

@@ -11,8 +11,10 @@ const LOOK_AGAIN_MS = SECOND
  * and so that none is held open by a forgotten peer.
  */
 const ROUNDS = 50
-/** Streams that one session may hold; a browser opens no more than six connections to a server anyway. */
-export const MAX_STREAMS_PER_OWNER = 6
+/** Streams that one person may hold: two browsers full, since a browser opens no more than six connections to a server. */
+export const MAX_STREAMS_PER_OWNER = 12
+/** Streams of this node; each reads the database twice a second. Over it the oldest ends, and its browser comes again. */
+export const MAX_STREAMS = 500
 
 export type Send = (event: string, data: string) => Promise<void>
 /** One look. `false` ends the stream. */
@@ -23,8 +25,18 @@ export interface Streams {
   serve(c: Context, owner: string, look: Look): Response
 }
 
-export function createStreams({ stopping, log }: { stopping: AbortSignal; log: Log }): Streams {
+export function createStreams({
+  stopping,
+  log,
+  maxStreams = MAX_STREAMS,
+}: {
+  stopping: AbortSignal
+  log: Log
+  maxStreams?: number
+}): Streams {
   const held = new Map<string, number>()
+  /** In the order of their beginnings; aborting one ends it. */
+  const open = new Set<AbortController>()
 
   return {
     serve(c, owner, look) {
@@ -38,7 +50,7 @@ export function createStreams({ stopping, log }: { stopping: AbortSignal; log: L
       return streamSSE(
         c,
         async stream => {
-          const gone = new AbortController()
+          const gone = begin()
           stream.onAbort(() => gone.abort())
           const ended = AbortSignal.any([stopping, gone.signal])
           const send: Send = (event, data) => stream.writeSSE({ event, data: data.replaceAll('\r', '') })
@@ -48,12 +60,24 @@ export function createStreams({ stopping, log }: { stopping: AbortSignal; log: L
               await wait(LOOK_AGAIN_MS, undefined, { signal: ended }).catch(() => {})
             }
           } finally {
+            open.delete(gone)
             release(owner)
           }
         },
         async error => log.warn({ err: error.name }, 'a page could not be kept up to date'),
       )
     },
+  }
+
+  function begin(): AbortController {
+    const gone = new AbortController()
+    open.add(gone)
+    if (open.size > maxStreams) {
+      const [oldest] = open
+      open.delete(oldest!)
+      oldest!.abort()
+    }
+    return gone
   }
 
   function release(owner: string): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { createCallers } from '../../src/http/caller.ts'
+import { FORWARDED_BY_A_PROXY } from '../../src/http/proxy-watch.ts'
 import { createLog } from '../../src/log.ts'
 
 const log = createLog('silent')
@@ -38,17 +39,80 @@ test('one IPv6 /64 is one network, and mapped IPv4 is IPv4', () => {
   assert.equal(chain('fe80::1%eth0').address, 'fe80::1')
 })
 
-test('without a trusted proxy no header is believed, and the operator is told once', () => {
-  const callers = createCallers({ trustedProxies: [], host: '127.0.0.1', log })
-  assert.equal(callers.proxyMistake, null)
-  const headers = {
-    'x-forwarded-for': '1.1.1.1',
-    forwarded: 'for=1.1.1.1',
-    'x-real-ip': '1.1.1.1',
-    'cf-connecting-ip': '1.1.1.1',
+const FORWARDED = {
+  'x-forwarded-for': '1.1.1.1',
+  forwarded: 'for=1.1.1.1',
+  'x-real-ip': '1.1.1.1',
+  'cf-connecting-ip': '1.1.1.1',
+}
+
+/** Callers that trust no proxy, with the warnings that they gave and a clock to move. */
+function openWatch() {
+  const warnings: { peer: string }[] = []
+  let time = 0
+  const callers = createCallers({
+    trustedProxies: [],
+    host: '127.0.0.1',
+    log: { ...log, warn: fields => void warnings.push(fields as { peer: string }) },
+    now: () => time,
+  })
+  const call = (peer: string, headers: Record<string, string> = {}, times = 1) => {
+    for (let n = 0; n < times; n++) assert.equal(callers.of(from(peer, headers)).address, peer)
   }
-  assert.equal(callers.of(from('192.0.2.1', headers)).address, '192.0.2.1')
+  return { callers, warnings, call, pass: (milliseconds: number) => (time += milliseconds) }
+}
+
+test('without a trusted proxy no header is believed', () => {
+  openWatch().call('192.0.2.1', FORWARDED)
+})
+
+test('each proxy that no setting names is warned of once an hour', () => {
+  const { warnings, call, pass } = openWatch()
+  call('10.0.0.1', FORWARDED, 50)
+  call('10.0.0.2', FORWARDED, 50)
+  call('10.0.0.3', {}, 50)
+  assert.deepEqual(
+    warnings.map(({ peer }) => peer),
+    ['10.0.0.1', '10.0.0.2'],
+  )
+  pass(3_600_000)
+  call('10.0.0.1', FORWARDED)
+  assert.equal(warnings.length, 3)
+})
+
+test('no stranger can make /readyz say that a proxy is missing', () => {
+  const { callers, call } = openWatch()
+  for (const stranger of ['192.0.2.1', '203.0.113.9', '2001:db8::1']) call(stranger, FORWARDED, 1000)
+  assert.equal(callers.proxyMistake, null)
+})
+
+test('/readyz names a proxy of the own network that forwards as a rule, and forgets it ten minutes later', () => {
+  const { callers, call, pass } = openWatch()
+  call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY - 1)
+  assert.equal(callers.proxyMistake, null)
+  call('10.0.0.1', FORWARDED)
   assert.match(callers.proxyMistake!, /KEYWAY_TRUSTED_PROXIES/)
+  assert.doesNotMatch(callers.proxyMistake!, /10\.0|\d+\.\d+/)
+  pass(600_000 - 1)
+  assert.ok(callers.proxyMistake)
+  pass(1)
+  assert.equal(callers.proxyMistake, null)
+})
+
+test('a header that a stranger sends through a proxy which adds none shows no mistake', () => {
+  const { callers, call } = openWatch()
+  for (let n = 0; n < 100; n++) {
+    call('127.0.0.1', FORWARDED)
+    call('127.0.0.1')
+  }
+  assert.equal(callers.proxyMistake, null)
+})
+
+test('strangers push no proxy out of what is remembered of the own network', () => {
+  const { callers, call } = openWatch()
+  call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY)
+  for (let n = 0; n < 1000; n++) call(`198.51.${n >> 8}.${n & 255}`, FORWARDED)
+  assert.ok(callers.proxyMistake)
 })
 
 test('a peer without an address is limited like any other', () => {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MAX_STREAMS_PER_OWNER } from '../../src/web/streams.ts'
+import { Hono } from 'hono'
+import { createLog } from '../../src/log.ts'
+import { createStreams, MAX_STREAMS_PER_OWNER, type Send } from '../../src/web/streams.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
+import { signedIn } from '../support/page-client.ts'
 import { askForLink, newPerson, signIn, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -85,4 +88,36 @@ test('streams are bounded, are given back, and end with the process', async () =
   await web.close()
   await ended
   assert.ok(performance.now() - started < 2500, 'nothing waited for the streams')
+})
+
+test('the streams of one person are bounded over all sessions, and whoever is not signed in holds none', async t => {
+  const web = await startWeb(t)
+  const sessions = [await signedIn(web), await signedIn(web)]
+  const gone = new AbortController()
+  t.after(() => gone.abort())
+  const statuses = []
+  for (let count = 0; count <= MAX_STREAMS_PER_OWNER; count++) {
+    const cookie = `keyway_session=${sessions[count % 2]!.jar.get('keyway_session')}`
+    const answer = await fetch(`${web.url}/agents/events`, { headers: { cookie }, signal: gone.signal })
+    statuses.push(answer.status)
+  }
+  assert.deepEqual(statuses, [...Array(MAX_STREAMS_PER_OWNER).fill(200), 204])
+  const stranger = await fetch(`${web.url}/agents/events`)
+  assert.match(await stranger.text(), /^event: ended/)
+})
+
+test('over the bound of all streams the oldest ends, and the newcomer is served', async t => {
+  const stopping = new AbortController()
+  t.after(() => stopping.abort())
+  const streams = createStreams({ stopping: stopping.signal, log: createLog('silent'), maxStreams: 2 })
+  const look = async (send: Send) => {
+    await send('x', 'y')
+    return true
+  }
+  const app = new Hono()
+  app.get('/:owner', c => streams.serve(c, c.req.param('owner'), look))
+  const [first, second, third] = [await app.request('/a'), await app.request('/b'), await app.request('/c')]
+  assert.match(await first.text(), /event: x/)
+  stopping.abort()
+  for (const answer of [second, third]) assert.match(await answer.text(), /event: x/)
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { toRfc3339 } from '../../clock.ts'
 import type { FeedPage } from '../../endings/revocation-feed.ts'
-import { invalidRequest } from '../../errors.ts'
+import { invalidRequest, KeywayError } from '../../errors.ts'
 import { type Answer, ok } from '../answer.ts'
 import * as answers from '../openapi-schemas.ts'
 import { MAX_PAGE_SIZE } from '../query.ts'
@@ -16,7 +16,14 @@ const feedQuery = z.object({
     .meta({ description: '`next_cursor` of an earlier answer, or a `Last-Event-ID`.' }),
 })
 
+/** Streams that one app may hold on this node: one for each of its own nodes, with room. */
+export const MAX_STREAMS_PER_APP = 20
+const RETRY_SECONDS = 10
+
 export function revocationRoutes({ revocations }: Pick<HttpServices, 'revocations'>): Route[] {
+  /** Open streams by app. */
+  const open = new Map<string, number>()
+
   return [
     route({
       method: 'GET',
@@ -25,7 +32,7 @@ export function revocationRoutes({ revocations }: Pick<HttpServices, 'revocation
       tag: 'Apps',
       summary: 'Follow which keys, sessions and users ended',
       description:
-        'Without a cursor the last 20 minutes, longer than any agent token lives. An entry may come twice. With `Accept: text/event-stream` the same entries arrive as they happen, each with a cursor as its id.',
+        'Without a cursor the last 20 minutes, longer than any agent token lives. An entry may come twice. With `Accept: text/event-stream` the same entries arrive as they happen, each with a cursor as its id; the stream ends when the secret that opened it is no longer good.',
       access: 'app',
       query: feedQuery,
       answers: [
@@ -36,14 +43,16 @@ export function revocationRoutes({ revocations }: Pick<HttpServices, 'revocation
           example: answers.revocationsExample,
         },
       ],
-      errors: [],
-      async handle({ query, incoming }) {
+      errors: ['rate_limited'],
+      async handle({ principal, query, incoming, reauthenticate }) {
         const isStream = incoming.headers.accept?.includes('text/event-stream') && incoming.method === 'GET'
         const cursor = query.cursor ?? (isStream ? lastEventId(incoming.headers['last-event-id']) : null)
         const read = async (from: string | null) => toFeed(await revocations.since(from, MAX_PAGE_SIZE))
         const first = await read(cursor)
         if (!isStream) return ok(first)
-        const body = eventStream({ first, read, subscribe: revocations.subscribe })
+        take(principal.id)
+        const onEnd = () => giveBack(principal.id)
+        const body = eventStream({ first, read, reauthenticate, subscribe: revocations.subscribe, onEnd })
         const stream: Answer = {
           status: 200,
           type: 'text/event-stream',
@@ -54,6 +63,21 @@ export function revocationRoutes({ revocations }: Pick<HttpServices, 'revocation
       },
     }),
   ]
+
+  function take(appId: string): void {
+    const count = open.get(appId) ?? 0
+    if (count >= MAX_STREAMS_PER_APP) {
+      const detail = `An app may follow with ${MAX_STREAMS_PER_APP} streams at once. Close one first.`
+      throw new KeywayError('rate_limited', detail, { retryAfter: RETRY_SECONDS })
+    }
+    open.set(appId, count + 1)
+  }
+
+  function giveBack(appId: string): void {
+    const left = open.get(appId)! - 1
+    if (left > 0) open.set(appId, left)
+    else open.delete(appId)
+  }
 }
 
 function lastEventId(header: string | string[] | undefined): string | null {

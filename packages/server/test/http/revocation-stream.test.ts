@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { MAX_STREAMS_PER_APP } from '../../src/http/routes/revocations.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { basic, openServer } from '../support/http.ts'
+
+/** The sweep of one second, with room for a busy machine. */
+const SWEEP_MS = 3000
+
+forEachEngine(engine => {
+  test('a stream of revocations ends within the sweep once its secret is replaced, and tells nothing after it', async t => {
+    const { server, secret, follow, replaceSecret } = await openFollowers(engine, t)
+    const { tokens } = await server.signIn('ada@example.com')
+    const { id } = await server.createKey(tokens.accessToken)
+    const stream = await follow(secret)
+    const other = await follow(await replaceSecret())
+    // The newest two secrets are good: this ends the first one.
+    await replaceSecret()
+    await server.call('DELETE', `/v1/api-keys/${id}`, { token: tokens.accessToken })
+    const startedAt = performance.now()
+    const text = await stream.rest()
+    assert.ok(performance.now() - startedAt < SWEEP_MS)
+    assert.doesNotMatch(text, new RegExp(id))
+    assert.match(await other.until(id), /event: revocation/)
+    assert.equal((await follow(secret)).status, 401)
+  })
+})
+
+test('the streams that one app holds are bounded and given back, and no other app is refused', async t => {
+  const { server, secret, follow } = await openFollowers('sqlite', t)
+  const streams = []
+  for (let n = 0; n < MAX_STREAMS_PER_APP; n++) streams.push(await follow(secret))
+  assert.deepEqual([...new Set(streams.map(({ status }) => status))], [200])
+  assert.equal((await follow(secret)).status, 429)
+  assert.equal((await follow(await server.registerApp('other'), 'other')).status, 200)
+  assert.equal((await server.get('/v1/revocations', { headers: basic('follower', secret) })).status, 200)
+  streams[0]!.leave()
+  let again = await follow(secret)
+  while (again.status === 429) again = await follow(secret) // as soon as the server has seen the peer go
+  assert.equal(again.status, 200)
+})
+
+async function openFollowers(engine: EngineName, t: TestContext) {
+  const server = await openServer(engine, t)
+  const secret = await server.registerApp('follower')
+
+  async function follow(withSecret: string, app = 'follower') {
+    const gone = new AbortController()
+    t.after(() => gone.abort())
+    const headers = { ...basic(app, withSecret), Accept: 'text/event-stream' }
+    const answer = await fetch(`${server.url}/v1/revocations`, { headers, signal: gone.signal })
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    const readOn = async () => {
+      const { done, value } = await reader.read()
+      text += value ?? ''
+      return !done
+    }
+    return {
+      status: answer.status,
+      leave: () => gone.abort(),
+      /** All of it, once it has ended. */
+      async rest() {
+        while (await readOn());
+        return text
+      },
+      async until(part: string) {
+        while (!text.includes(part) && (await readOn()));
+        return text
+      },
+    }
+  }
+
+  function replaceSecret(): Promise<string> {
+    server.clock.advance(1)
+    return server.apps.newSecret('follower')
+  }
+
+  return { server, secret, follow, replaceSecret }
+}
