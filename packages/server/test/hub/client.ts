@@ -7,6 +7,8 @@ export interface ConnectOptions {
   headers?: Record<string, string>
   protocols?: string[]
   path?: string
+  /** False: the server's protocol pings stay unanswered. */
+  autoPong?: boolean
 }
 
 /** How a handshake was refused. */
@@ -32,6 +34,7 @@ export class Client {
     this.socket = new WebSocket(url + (options.path ?? ''), options.protocols ?? offered, {
       headers: { ...bearer, ...options.headers },
       perMessageDeflate: true,
+      autoPong: options.autoPong ?? true,
     })
     this.socket.on('message', data => this.#note(() => this.heard.push(JSON.parse(String(data)))))
     this.socket.on('error', () => {})

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import type { Json } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
@@ -300,6 +301,31 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(hub.connectionCount, 1)
     dead.socket.resume()
     assert.match(await dead.end(), /^1006/)
+  })
+
+  test('an agent that does nothing but send protocol pings stays', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key, { autoPong: false })
+    for (let passed = 0; passed < 120; passed += 5) {
+      client.socket.ping()
+      await once(client.socket, 'pong')
+      await later(5000)
+    }
+    await client.flush()
+  })
+
+  test('each token is announced to expire, the renewed one too', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    for (let token = 0; token < 3; token++) {
+      for (let passed = 0; passed < 840; passed += 5) {
+        await later(5000)
+        await client.flush()
+      }
+      assert.equal((await client.next('token_expiring')).expires_in, 60)
+      client.send({ type: 'token', token: await tokenOf(services, key) })
+      assert.equal((await client.next('token_accepted')).expires_in, 900)
+    }
   })
 
   test('draining tells agents to go, takes none, and closes those that stay with 1012', async t => {

@@ -196,6 +196,17 @@ describe('the handshake', DEADLINE, () => {
     await connect(services, url, key)
   })
 
+  test('more good handshakes in a row than bad ones may be are not limited', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    for (let round = 0; round < 11; round++) {
+      const clients = Array.from({ length: 100 }, () => new Client(url, token))
+      for (const client of clients) await client.next('ready')
+      for (const client of clients) client.socket.terminate()
+      for (const client of clients) await client.end()
+    }
+  })
+
   test('handshakes that make no sense are answered with 4xx and harm nobody', async t => {
     const { services, url, port, key } = await open('sqlite', t)
     const good =

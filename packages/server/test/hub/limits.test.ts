@@ -54,6 +54,13 @@ describe('what one owner may cause', { timeout: 60_000 }, () => {
   })
 })
 
+test('a message that reaches nobody counts as one delivery', { timeout: 60_000 }, async t => {
+  const { services, url, key, userId, hub } = await open('sqlite', t)
+  await connect(services, url, key)
+  for (let n = 0; n < 5000; n++) assert.equal(await hub.sendTo(userId, 'nobody', n), null)
+  await assert.rejects(hub.sendTo(userId, 'nobody', 1), { code: 'rate_limited' })
+})
+
 describe('what all connections of one owner may cost', { timeout: 60_000 }, () => {
   test('frames of many connections count together, large ones more, and others have their own', async t => {
     const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })

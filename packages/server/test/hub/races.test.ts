@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import type { HubDeps } from '../../src/hub/hub.ts'
+import { caller, openServices } from '../support/services.ts'
+import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
+
+const DEAF: HubDeps['events'] = { subscribe: () => () => {}, publish: async () => {} }
+
+/** A hub whose answers from the database can be held back after they were read. */
+async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  let gate: { reached: () => void; released: Promise<void> } | null = null
+  /** Endings of transactions that have not committed yet, as the sweep sees it. */
+  const uncommitted = new Set<string>()
+  const node = await openHub(services, t, {
+    ports: {
+      verifyToken: services.agentTokens.verify,
+      async keyStatus(ids) {
+        const found = await services.apiKeys.standing(ids)
+        const held = gate
+        gate = null
+        held?.reached()
+        await held?.released
+        return found
+      },
+      async endingsSince(...since) {
+        const endings = await services.store.endings.since(...since)
+        return endings.filter(({ subjectId }) => !uncommitted.has(subjectId))
+      },
+    },
+    ...overrides,
+  })
+  /** Holds the next key status back from when it was read until `release`. */
+  const hold = () => {
+    const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    gate = { reached: reached.resolve, released: released.promise }
+    return { reached: reached.promise, release: released.resolve }
+  }
+  return { services, userId: user.id, hold, uncommitted, key: await makeKey(services, user.id), ...node }
+}
+
+describe('what happens while the status of a key is loaded', { timeout: 30_000 }, () => {
+  test('a connect whose key is revoked meanwhile is closed with 4410, for the status is loaded again', async t => {
+    const { services, url, userId, key, hold } = await openGated(t)
+    const witness = await connect(services, url, key)
+    const token = await tokenOf(services, key)
+    const { reached, release } = hold()
+    const client = new Client(url, token)
+    await reached
+    await services.apiKeys.revoke(userId, key.id, caller())
+    assert.equal(await witness.end(), '4410 revoked')
+    release()
+    assert.equal(await client.end(), '4410 revoked')
+    assert.deepEqual(client.heard, [])
+  })
+
+  test('a connect is registered before its key is loaded, so that a sweep in between finds it', async t => {
+    const { services, url, userId, key, hold, hub } = await openGated(t, { events: DEAF })
+    const token = await tokenOf(services, key)
+    const { reached, release } = hold()
+    const client = new Client(url, token)
+    await reached
+    assert.equal(hub.connectionCount, 1)
+    await services.apiKeys.revoke(userId, key.id, caller())
+    await hub.sweep()
+    release()
+    assert.equal(await client.end(), '4410 revoked')
+    assert.deepEqual(client.heard, [])
+  })
+
+  test('a renewal whose new key is revoked meanwhile is refused, and the old key still closes the connection', async t => {
+    const { services, url, userId, key, hold } = await openGated(t)
+    const client = await connect(services, url, key)
+    const next = await makeKey(services, userId)
+    const witness = await connect(services, url, next)
+    const token = await tokenOf(services, next)
+    const { reached, release } = hold()
+    client.send({ type: 'token', token })
+    await reached
+    await services.apiKeys.revoke(userId, next.id, caller())
+    assert.equal(await witness.end(), '4410 revoked')
+    release()
+    const answer = await client.until(() => client.heard[0])
+    assert.equal(answer.type === 'error' && answer.code, 'invalid_token', JSON.stringify(answer))
+    await services.apiKeys.revoke(userId, key.id, caller())
+    assert.equal(await client.end(), '4410 revoked')
+  })
+
+  test('a renewal whose old key is revoked meanwhile is closed with 4410', async t => {
+    const { services, url, userId, key, hold } = await openGated(t)
+    const client = await connect(services, url, key)
+    const token = await tokenOf(services, await makeKey(services, userId))
+    const { reached, release } = hold()
+    client.send({ type: 'token', token })
+    await reached
+    await services.apiKeys.revoke(userId, key.id, caller())
+    assert.equal(await client.end(), '4410 revoked')
+    release()
+    assert.deepEqual(client.heard, [])
+  })
+})
+
+test('an ending that commits 30 s after the instant that it names is found by the sweep', async t => {
+  const { services, url, userId, key, uncommitted, hub } = await openGated(t, { events: DEAF })
+  const client = await connect(services, url, key)
+  uncommitted.add(key.id)
+  await services.apiKeys.revoke(userId, key.id, caller())
+  for (let passed = 0; passed < 30; passed += 5) {
+    services.clock.advance(5000)
+    await hub.sweep()
+    hub.tick()
+    await client.flush()
+  }
+  uncommitted.clear()
+  await hub.sweep()
+  assert.equal(await client.end(), '4410 revoked')
+})
+
+test('a forged token is refused as often as it comes', async t => {
+  const { services, url, key } = await openGated(t)
+  const [head, payload] = (await tokenOf(services, key)).split('.')
+  const forged = `${head}.${payload}.${Buffer.alloc(64, 7).toString('base64url')}`
+  for (let n = 0; n < 3; n++) {
+    assert.equal(await new Client(url, forged, { way: 'subprotocol' }).end(), '4401 invalid_token')
+  }
+})
+
+test('connections whose removal from presence could not be written are removed by the next write', {
+  timeout: 30_000,
+}, async t => {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  const { presence } = services.store
+  let failures = 1
+  const written = Promise.withResolvers<void>()
+  const removed = Promise.withResolvers<void>()
+  const { url } = await openHub(services, t, {
+    presence: {
+      ...presence,
+      async record(added, removedIds) {
+        if (removedIds.length > 0 && failures-- > 0) throw new Error('the database is away')
+        await presence.record(added, removedIds)
+        if (added.length > 0) written.resolve()
+        if (removedIds.length > 0) removed.resolve()
+      },
+    },
+  })
+  const client = await connect(services, url, await makeKey(services, user.id))
+  await written.promise
+  assert.equal((await presence.listOf(user.id, 0)).length, 1)
+  client.socket.close()
+  await removed.promise
+  assert.deepEqual(await presence.listOf(user.id, 0), [])
+})
