@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ORIGINAL } from './copy.ts'
 import { ROOT, runTest } from './run-test.ts'
 
 /** What one test file runs of the source files: which characters, as intervals of [from, to). */
@@ -26,7 +27,7 @@ interface Cached extends Coverage {
   key: string
 }
 
-const CACHE = join(ROOT, 'node_modules/.cache/keyway/mutant-coverage.json')
+const CACHE = join(ORIGINAL, '.tmp/mutant-coverage.json')
 const SOURCES = /^packages\/(server|sdk)\/src\/.*\.ts$/
 const TIMEOUT_MS = 300_000
 

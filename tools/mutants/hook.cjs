@@ -10,8 +10,9 @@ if (mutant && module_.registerHooks) {
   module_.registerHooks({
     load(url, context, nextLoad) {
       if (url !== mutated) return nextLoad(url, context)
-      const code = module_.stripTypeScriptTypes(readFileSync(mutant.file, 'utf8'))
-      const source = code.slice(0, mutant.start) + mutant.text + code.slice(mutant.end)
+      let source = module_.stripTypeScriptTypes(readFileSync(mutant.file, 'utf8'))
+      for (const { start, end, text } of mutant.edits.toReversed())
+        source = source.slice(0, start) + text + source.slice(end)
       return { format: 'module', source, shortCircuit: true }
     },
   })

@@ -21,11 +21,13 @@ export interface TestRun {
 }
 
 export interface TestRunOptions {
-  /** Absolute path of the source file and what is changed in it. */
-  mutant?: { file: string } & Pick<Mutant, 'start' | 'end' | 'text'>
+  /** Absolute path of the source file, and what is changed in it, from its beginning to its end. */
+  mutant?: { file: string; edits: Pick<Mutant, 'start' | 'end' | 'text'>[] }
   timeoutMs: number
   /** A folder for all that the run leaves. */
   into: string
+  /** On PostgreSQL as well. */
+  onBothEngines?: boolean
   env?: NodeJS.ProcessEnv
 }
 
@@ -40,7 +42,7 @@ export async function runTest(file: string, options: TestRunOptions): Promise<Te
     process.execPath,
     [
       `--test-reporter=${join(HERE, 'first-failure.mjs')}`,
-      `--test-skip-pattern=${SKIPPED}`,
+      ...(options.onBothEngines ? [] : [`--test-skip-pattern=${SKIPPED}`]),
       join(ROOT, file),
     ],
     {

@@ -28,6 +28,7 @@ import {
   startCluster,
 } from '../../packages/server/test/support/postgres.ts'
 import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
+import { inCopy, ORIGINAL } from './copy.ts'
 import { type Coverage, candidateTests, coverageOf, covers, hashOf } from './coverage.ts'
 import { type Mutant, mutantsOf } from './operators.ts'
 import { report } from './report.ts'
@@ -44,10 +45,11 @@ export interface Result {
   judgedBy: string
 }
 
-const RESULTS = join(ROOT, '.tmp/mutants.json')
+const RESULTS = join(ORIGINAL, '.tmp/mutants.json')
 const TIMEOUT_FACTOR = 4
 const TIMEOUT_FLOOR_MS = 15_000
 
+await inCopy(import.meta.filename)
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -133,13 +135,16 @@ async function judge(
 ): Promise<Pick<Result, 'outcome' | 'by'>> {
   if (judges.length === 0) return { outcome: 'not covered', by: '' }
   for (const { test, seconds } of withinTime(judges)) {
-    const run = await runTest(test, {
-      mutant: { file: join(ROOT, file), start: mutant.start, end: mutant.end, text: mutant.text },
+    const options = {
+      mutant: { file: join(ROOT, file), edits: [mutant] },
       timeoutMs: Math.max(TIMEOUT_FLOOR_MS, seconds * 1000 * TIMEOUT_FACTOR),
       into,
       env,
-    })
-    if (run.outcome === 'passed') continue
+    }
+    const run = await runTest(test, options)
+    // Without a title the process died, be it of something else: only what happens again counts.
+    const again = run.outcome === 'failed' && run.failed === '' ? await runTest(test, options) : run
+    if (again.outcome === 'passed') continue
     kills.set(test, (kills.get(test) ?? 0) + 1)
     return { outcome: run.outcome === 'failed' ? 'killed' : 'timed out', by: `${test} “${run.failed}”` }
   }

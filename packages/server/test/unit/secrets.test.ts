@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createSecrets, equals, isBearer, randomToken, SealError, sha256 } from '../../src/secrets.ts'
+
+const OLD = Buffer.alloc(32, 1)
+const NEW = Buffer.alloc(32, 2)
+const HELLO = Buffer.from('hello')
+
+/** The error that opening it ends with. */
+function refusal(open: () => unknown): Error {
+  try {
+    open()
+  } catch (error) {
+    assert.ok(error instanceof SealError)
+    assert.equal(error.name, 'SealError')
+    return error
+  }
+  return assert.fail('it opened')
+}
+
+describe('a sealed value', () => {
+  const secrets = createSecrets([OLD])
+  const sealed = secrets.seal('mail', HELLO, 'row 1')
+
+  test('opens where it was sealed for, and nothing of it can be read', () => {
+    assert.deepEqual(secrets.open('mail', sealed, 'row 1'), HELLO)
+    assert.ok(!Buffer.from(sealed.split('.')[1]!, 'base64url').includes(HELLO))
+  })
+
+  test('opens in no other row', () => {
+    for (const row of ['row 2', 'row', 'row 11', ''])
+      assert.match(refusal(() => secrets.open('mail', sealed, row)).message, /belongs to another row/)
+  })
+
+  test('opens in no other column', () => {
+    for (const purpose of ['inbox', 'signing-key', 'session-secret', 'address-pepper'] as const)
+      assert.match(refusal(() => secrets.open(purpose, sealed, 'row 1')).message, /belongs to another row/)
+  })
+
+  test('does not open when a single bit of nonce, text or tag was changed', () => {
+    const [id, body = ''] = sealed.split('.')
+    const bytes = Buffer.from(body, 'base64url')
+    assert.equal(bytes.length, 12 + HELLO.length + 16)
+    for (const at of bytes.keys()) {
+      const changed = Buffer.from(bytes)
+      changed[at]! ^= 1
+      const error = refusal(() => secrets.open('mail', `${id}.${changed.toString('base64url')}`, 'row 1'))
+      assert.ok(error.cause instanceof Error)
+    }
+  })
+
+  test('does not open when it was cut short', () => {
+    const whole = sealed.length
+    for (let length = 0; length < whole; length++)
+      refusal(() => secrets.open('mail', sealed.slice(0, length), 'row 1'))
+  })
+
+  test('is another one each time', () => {
+    assert.notEqual(secrets.seal('mail', HELLO, 'row 1'), sealed)
+  })
+
+  test('opens as earlier versions of the program sealed it', () => {
+    const earlier = '9877b20c.Bi01aSwpWFcsKBuAQ-z72BONIDVEri_PmlqxBOR2XfF3'
+    assert.deepEqual(secrets.open('mail', earlier, 'row-1'), HELLO)
+  })
+})
+
+describe('several secrets', () => {
+  const both = createSecrets([NEW, OLD])
+  const [onlyOld, onlyNew] = [createSecrets([OLD]), createSecrets([NEW])]
+
+  test('all open, and the first seals', () => {
+    assert.deepEqual(both.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
+    assert.deepEqual(onlyNew.open('mail', both.seal('mail', HELLO, 'x'), 'x'), HELLO)
+  })
+
+  test('tell which values the first did not seal', () => {
+    assert.equal(both.isCurrent(both.seal('mail', HELLO, 'x')), true)
+    assert.equal(both.isCurrent(onlyOld.seal('mail', HELLO, 'x')), false)
+    assert.equal(both.isCurrent(`${onlyOld.fingerprint}.x${both.fingerprint}.`), false)
+  })
+
+  test('are told apart by ids that stay the same from version to version', () => {
+    assert.equal(onlyOld.fingerprint, '9877b20c')
+    assert.deepEqual(both.ids, [onlyNew.fingerprint, onlyOld.fingerprint])
+  })
+
+  test('name the one that is missing', () => {
+    const { message } = refusal(() => onlyNew.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'))
+    assert.match(message, /9877b20c, which is not in KEYWAY_SECRET/)
+  })
+
+  test('must be one at least', () => {
+    assert.throws(() => createSecrets([]), /at least one secret/)
+  })
+})
+
+describe('a MAC', () => {
+  const both = createSecrets([NEW, OLD])
+  const old = createSecrets([OLD])
+
+  test('holds for its message and purpose under any listed secret, and for nothing else', () => {
+    const mac = old.mac('login-code', '123')
+    assert.equal(mac, '9877b20c.NmhwyZN97JkAGUENUKXTR0XXcSNCxGk9yTjIcFXFoYs')
+    assert.equal(both.verifyMac('login-code', '123', mac), true)
+    assert.equal(both.verifyMac('login-code', '124', mac), false)
+    assert.equal(both.verifyMac('cursor', '123', mac), false)
+    assert.equal(createSecrets([NEW]).verifyMac('login-code', '123', mac), false)
+    for (const part of ['', '9877b20c', '9877b20c.', mac.slice(0, -1), `${mac}A`])
+      assert.equal(both.verifyMac('login-code', '123', part), false, part)
+  })
+})
+
+test('texts are equal only as a whole', () => {
+  assert.equal(equals('abc', 'abc'), true)
+  assert.equal(equals('', ''), true)
+  for (const other of ['abd', 'ab', 'abcd', '']) assert.equal(equals('abc', other), false)
+})
+
+test('an Authorization header is taken for its token only as RFC 6750 writes it', () => {
+  for (const header of ['Bearer token', 'bearer token', 'BEARER   token'])
+    assert.equal(isBearer(header, 'token'), true, header)
+  for (const header of [
+    undefined,
+    '',
+    'token',
+    'Bearer',
+    'Bearer ',
+    'Bearer toke',
+    'Bearer tokens',
+    'Basic token',
+    'Bearer token x',
+    'x Bearer token',
+  ])
+    assert.equal(isBearer(header, 'token'), false, String(header))
+})
+
+test('a long random secret is remembered by its SHA-256 in base64url', () => {
+  assert.equal(sha256('x'), 'LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE')
+})
+
+test('a random token has as many bytes as asked for', () => {
+  assert.match(randomToken(32), /^[\w-]{43}$/)
+  assert.notEqual(randomToken(32), randomToken(32))
+})

@@ -1,0 +1,228 @@
+/** A plausible mistake that the suite once let pass: what it is, how it is made, and which tests must notice it. */
+export interface Mistake {
+  name: string
+  /** Below packages/. */
+  file: string
+  /** Each found exactly once in the file, and replaced. What is put in has no types. */
+  edits: { find: string; put: string }[]
+  /** Test files below packages/, or patterns of them; the first failure ends the search. */
+  tests: string[]
+}
+
+const SERVER_TESTS = 'server/test'
+const HUB = `${SERVER_TESTS}/hub/*.test.ts`
+
+export const MISTAKES: Mistake[] = [
+  {
+    name: 'a renewal asks about the new key before it is held under it',
+    file: 'server/src/hub/renewals.ts',
+    edits: [
+      { find: '    hold(connection, claims.keyId)\n', put: '' },
+      {
+        find: 'await standings.askFor(connection, claims.keyId)\n',
+        put: 'await standings.askFor(connection, claims.keyId)\n    hold(connection, claims.keyId)\n',
+      },
+    ],
+    tests: [HUB],
+  },
+  {
+    name: 'no second token_expiring after a renewal',
+    file: 'server/src/hub/renewals.ts',
+    edits: [{ find: '    connection.noticed = false\n', put: '' }],
+    tests: [HUB],
+  },
+  {
+    name: "a revocation while the key's status is asked is not asked about again",
+    file: 'server/src/hub/revocations.ts',
+    edits: [
+      { find: 'for (const connection of registry.ofKey(keyId)) connection.askAgain = true\n', put: '\n' },
+    ],
+    tests: [HUB],
+  },
+  {
+    name: 'the sweep misses an ending that was committed 30 s late',
+    file: 'server/src/hub/revocations.ts',
+    edits: [{ find: 'let since = began - SWEEP_WINDOW_MS', put: 'let since = began - 10_000' }],
+    tests: [HUB],
+  },
+  {
+    name: 'a connection is registered after its key was asked about',
+    file: 'server/src/hub/ready.ts',
+    edits: [
+      { find: '    registry.add(connection, connection.connectedAt)\n', put: '' },
+      {
+        find: 'await standings.askFor(connection, connection.keyId)\n',
+        put: 'await standings.askFor(connection, connection.keyId)\n    registry.add(connection, connection.connectedAt)\n',
+      },
+    ],
+    tests: [HUB],
+  },
+  {
+    name: 'good handshakes are counted as bad ones',
+    file: 'server/src/hub/rate-limits.ts',
+    edits: [{ find: 'if (bucket) bucket.level += 1', put: '' }],
+    tests: [HUB],
+  },
+  {
+    name: 'sends to nobody cost nothing',
+    file: 'server/src/hub/messages.ts',
+    edits: [{ find: 'Math.max(1, targets.length)', put: 'targets.length' }],
+    tests: [HUB],
+  },
+  {
+    name: 'removals from presence whose write failed are forgotten',
+    file: 'server/src/hub/presence.ts',
+    edits: [{ find: 'for (const id of gone) removed.add(id)', put: '' }],
+    tests: [HUB],
+  },
+  {
+    name: 'the feed passes over endings that were committed late',
+    file: 'server/src/endings/revocation-feed.ts',
+    edits: [{ find: '{ at: now - LATE_COMMITS, id: FIRST_ID }', put: '{ at: now, id: FIRST_ID }' }],
+    tests: [
+      `${SERVER_TESTS}/flows/introspection.test.ts`,
+      `${SERVER_TESTS}/flows/*feed*.test.ts`,
+      `${SERVER_TESTS}/http/*.test.ts`,
+    ],
+  },
+  {
+    name: 'a restore passes over journal entries that were committed late',
+    file: 'server/src/backup/restore.ts',
+    edits: [{ find: 'header.created_at - LATE_COMMITS', put: 'header.created_at' }],
+    tests: [`${SERVER_TESTS}/backup/*.test.ts`],
+  },
+  {
+    name: 'what is sealed for one row opens in another',
+    file: 'server/src/secrets.ts',
+    edits: [
+      { find: 'cipher.setAAD(Buffer.from(context))\n      const body', put: 'const body' },
+      { find: 'decipher.setAAD(Buffer.from(context))\n', put: '' },
+    ],
+    tests: [`${SERVER_TESTS}/unit/secrets.test.ts`],
+  },
+  {
+    name: 'what is sealed for one column opens in another',
+    file: 'server/src/secrets.ts',
+    edits: [{ find: "root.bytes, 'keyway', purpose, 32", put: "root.bytes, 'keyway', 'any', 32" }],
+    tests: [`${SERVER_TESTS}/unit/secrets.test.ts`],
+  },
+  {
+    name: 'a wrong code tells that its account is suspended',
+    file: 'server/src/magic-links/verify.ts',
+    edits: [
+      {
+        find: "    const claimed = 'code' in proof",
+        put: "    if ((await storage.store.users.findByEmail(proof.email))?.status === 'suspended') throw refusedAs('account_suspended')\n    const claimed = 'code' in proof",
+      },
+    ],
+    tests: [`${SERVER_TESTS}/flows/sign-in.test.ts`, `${SERVER_TESTS}/flows/*code*.test.ts`],
+  },
+  {
+    name: 'a rotation revives a session that has ended',
+    file: 'server/src/storage/sessions.ts',
+    edits: [
+      {
+        find: ".where('counter', '=', counter)\n        .where('ended_at', 'is', null)\n",
+        put: ".where('counter', '=', counter)\n",
+      },
+    ],
+    tests: [`${SERVER_TESTS}/contract/sessions.test.ts`, `${SERVER_TESTS}/flows/refresh*.test.ts`],
+  },
+  {
+    name: 'a transaction that is retried journals all of its attempts',
+    file: 'server/src/backup/journaled-storage.ts',
+    edits: [{ find: 'noted = nothing() // a transaction that is tried again begins anew\n', put: '\n' }],
+    tests: [`${SERVER_TESTS}/backup/*.test.ts`],
+  },
+  {
+    name: 'events leave after a commit that failed',
+    file: 'server/src/storage/sqlite-group-commit.ts',
+    edits: [{ find: 'one.fail(unavailable(error))\n      return\n', put: 'one.fail(unavailable(error))\n' }],
+    tests: [`${SERVER_TESTS}/contract/sqlite*.test.ts`, `${SERVER_TESTS}/contract/transactions.test.ts`],
+  },
+  {
+    name: 'resealing stops after the first batch',
+    file: 'server/src/operations/reseal.ts',
+    edits: [{ find: 'if (values.length < BATCH) break', put: 'break' }],
+    tests: [`${SERVER_TESTS}/ops/r*.test.ts`],
+  },
+  {
+    name: 'a use of a key during a flush is lost',
+    file: 'server/src/api-keys/last-used.ts',
+    edits: [{ find: 'if (noted.get(id)?.at === at) noted.delete(id)', put: 'noted.delete(id)' }],
+    tests: [`${SERVER_TESTS}/flows/*key*.test.ts`],
+  },
+  {
+    name: 'uses that are not stored yet are lost when the server closes',
+    file: 'server/src/server.ts',
+    edits: [{ find: 'await services.apiKeys\n      .flushUses()\n', put: 'await Promise.resolve()\n' }],
+    tests: [`${SERVER_TESTS}/flows/*key*.test.ts`, `${SERVER_TESTS}/ops/*.test.ts`],
+  },
+  {
+    name: 'a 429 names the setting to everybody',
+    file: 'server/src/http/app.ts',
+    edits: [{ find: 'namesSettings: options.hasInbox', put: 'namesSettings: true' }],
+    tests: [`${SERVER_TESTS}/http/*.test.ts`],
+  },
+  {
+    name: 'every request by an unlisted proxy is a warning',
+    file: 'server/src/http/caller.ts',
+    edits: [{ find: 'if (proxyMistake === null && FORWARDING_HEADERS', put: 'if (FORWARDING_HEADERS' }],
+    tests: [`${SERVER_TESTS}/http/c*.test.ts`],
+  },
+  {
+    name: 'presence rows of dead nodes are kept for ever',
+    file: 'server/src/operations/housekeeping.ts',
+    edits: [{ find: 'batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),\n', put: '\n' }],
+    tests: [`${SERVER_TESTS}/ops/housekeeping.test.ts`],
+  },
+  {
+    name: 'suppressions that have ended are kept for ever',
+    file: 'server/src/operations/housekeeping.ts',
+    edits: [{ find: 'batch => store.suppressions.prune(now, batch),\n', put: '\n' }],
+    tests: [`${SERVER_TESTS}/ops/housekeeping.test.ts`],
+  },
+  {
+    name: 'equal numbers in two windows are refused',
+    file: 'server/src/config/send-windows.ts',
+    edits: [{ find: 'shorter.limit > longer.limit', put: 'shorter.limit >= longer.limit' }],
+    tests: [`${SERVER_TESTS}/config/*.test.ts`],
+  },
+  {
+    name: 'a forged token is remembered before its signature was checked',
+    file: 'server/src/signing-keys/jwt.ts',
+    edits: [
+      {
+        find: '    const bytes = decode(signature)\n',
+        put: '    known.add(token)\n    const bytes = decode(signature)\n',
+      },
+    ],
+    tests: [`${SERVER_TESTS}/unit/jwt.test.ts`, `${SERVER_TESTS}/unit/known-tokens.test.ts`],
+  },
+  {
+    name: 'locks are taken in the order in which they were named',
+    file: 'server/src/storage/send-limits.ts',
+    edits: [
+      { find: 'const names = [...new Set(buckets)].sort()', put: 'const names = [...new Set(buckets)]' },
+    ],
+    tests: [`${SERVER_TESTS}/contract/magic-links.test.ts`, `${SERVER_TESTS}/flows/send-limits.test.ts`],
+  },
+  {
+    name: 'SDK: a refused token is used for the next connect',
+    file: 'sdk/src/agent.ts',
+    edits: [{ find: "if (reconnect === 'exchange') this.#tokens.forget()", put: '' }],
+    tests: ['sdk/test/agent*.test.ts'],
+  },
+  {
+    name: 'SDK: a refused renewal token is used again',
+    file: 'sdk/src/renewal.ts',
+    edits: [{ find: 'this.#options.tokens.forget()', put: '' }],
+    tests: ['sdk/test/agent*.test.ts'],
+  },
+  {
+    name: 'SDK: a handover holds back what any connection brings',
+    file: 'sdk/src/handover.ts',
+    edits: [{ find: 'if (this.#under?.to === connection) this', put: 'if (this.#under) this' }],
+    tests: ['sdk/test/handover.test.ts', 'sdk/test/agent*.test.ts'],
+  },
+]

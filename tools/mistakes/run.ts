@@ -1,0 +1,70 @@
+/**
+ * `npm run test:mistakes`: puts back each mistake of mistakes.ts, one at a time and in memory, and runs the tests that
+ * must notice it, on both engines. Prints a table; status 1 when a mistake survived or its place was not found.
+ *
+ *   -- TEXT…   only mistakes whose name contains one of the texts
+ */
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  findPostgresBinaries,
+  POSTGRES_URL_VARIABLE,
+  startCluster,
+} from '../../packages/server/test/support/postgres.ts'
+import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
+import { inCopy } from '../mutants/copy.ts'
+import { ROOT, runTest } from '../mutants/run-test.ts'
+import { MISTAKES, type Mistake } from './mistakes.ts'
+
+const PACKAGES = join(ROOT, 'packages')
+const TIMEOUT_MS = 120_000
+
+interface Row {
+  mistake: string
+  result: 'caught' | 'SURVIVED' | 'NOT FOUND'
+  by: string
+}
+
+await inCopy(import.meta.filename)
+const wanted = process.argv.slice(2)
+const chosen = MISTAKES.filter(({ name }) => wanted.length === 0 || wanted.some(text => name.includes(text)))
+const into = mkdtempSync(join(quickFolder(), 'keyway-mistakes-'))
+const cluster = findPostgresBinaries() ? await startCluster() : null
+const rows: Row[] = []
+try {
+  for (const mistake of chosen) {
+    const row = await tryMistake(mistake)
+    rows.push(row)
+    console.log(`${row.result}: ${row.mistake} ${row.by && `(${row.by})`}`)
+  }
+} finally {
+  await cluster?.stop()
+  rmSync(into, { recursive: true, force: true, maxRetries: 3 })
+}
+console.table(rows)
+process.exitCode = rows.length > 0 && rows.every(({ result }) => result === 'caught') ? 0 : 1
+
+async function tryMistake({ name, file, edits, tests }: Mistake): Promise<Row> {
+  const source = readFileSync(join(PACKAGES, file), 'utf8')
+  const places = edits.map(({ find, put }) => ({
+    start: source.indexOf(find),
+    end: source.indexOf(find) + find.length,
+    text: put,
+    isOnce: source.split(find).length === 2,
+  }))
+  const missing = edits.find((_, index) => !places[index]!.isOnce)
+  if (missing) return { mistake: name, result: 'NOT FOUND', by: `${file}: ${JSON.stringify(missing.find)}` }
+  const files = tests.flatMap(pattern => globSync(pattern, { cwd: PACKAGES }).sort())
+  for (const test of new Set(files)) {
+    const run = await runTest(join('packages', test), {
+      mutant: { file: join(PACKAGES, file), edits: places.toSorted((a, b) => a.start - b.start) },
+      timeoutMs: TIMEOUT_MS,
+      into,
+      onBothEngines: true,
+      env: cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {},
+    })
+    if (run.outcome !== 'passed')
+      return { mistake: name, result: 'caught', by: `${test}: ${run.failed || run.outcome}` }
+  }
+  return { mistake: name, result: 'SURVIVED', by: files.length === 0 ? `no test at ${tests.join(', ')}` : '' }
+}

@@ -1,0 +1,33 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join, relative } from 'node:path'
+
+const HERE = join(import.meta.dirname, '../..')
+const VARIABLE = 'KEYWAY_ORIGINAL_TREE'
+const LEFT_OUT = new Set(['node_modules', '.git', '.tmp', '.installing', 'results', 'screenshots', 'data'])
+
+/** The tree that was copied: where results are kept. */
+export const ORIGINAL = process.env[VARIABLE] ?? HERE
+
+/**
+ * Goes on in a copy of the tree, so that the tree may change meanwhile: runs the same program there with the same
+ * arguments, and ends with it. Returns in the copy only.
+ */
+export async function inCopy(program: string): Promise<void> {
+  if (process.env[VARIABLE] !== undefined) return
+  const copy = mkdtempSync(join(tmpdir(), 'keyway-tree-'))
+  cpSync(HERE, copy, { recursive: true, filter: path => !LEFT_OUT.has(basename(path)) })
+  for (const folder of ['', 'tools', 'packages/server'])
+    symlinkSync(join(HERE, folder, 'node_modules'), join(copy, folder, 'node_modules'))
+  const child = spawn(
+    process.execPath,
+    ['--no-warnings', join(copy, relative(HERE, program)), ...process.argv.slice(2)],
+    { cwd: copy, stdio: 'inherit', env: { ...process.env, [VARIABLE]: HERE } },
+  )
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
+  const [status] = await once(child, 'exit')
+  rmSync(copy, { recursive: true, force: true, maxRetries: 3 })
+  process.exit(status ?? 1)
+}
