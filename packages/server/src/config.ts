@@ -54,6 +54,8 @@ export interface Config {
   trustedProxies: string[]
   corsOrigins: string[]
   maxActiveKeys: number
+  /** Successful exchanges of one key on one node. */
+  exchangeLimits: RateWindow[]
   /** Keys that one person creates, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
@@ -109,6 +111,7 @@ function assemble(values: Values): Config {
     trustedProxies: values.KEYWAY_TRUSTED_PROXIES ?? [],
     corsOrigins: values.KEYWAY_CORS_ORIGINS ?? [],
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
+    exchangeLimits: values.KEYWAY_EXCHANGE_LIMITS,
     keyCreationLimits: values.KEYWAY_KEY_CREATION_LIMITS,
     hubMaxConnections: values.KEYWAY_HUB_MAX_CONNECTIONS,
     metricsPort: values.KEYWAY_METRICS_PORT ?? null,

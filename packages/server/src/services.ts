@@ -107,7 +107,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, given: Ba
     maxActiveKeys: config.maxActiveKeys,
     creationLimits: config.keyCreationLimits,
   })
-  const agentTokens = createAgentTokens({ ...common, apiKeys, jwt })
+  const agentTokens = createAgentTokens({ ...common, apiKeys, jwt, exchangeLimits: config.exchangeLimits })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   const magicLinks = createMagicLinks({
     ...common,

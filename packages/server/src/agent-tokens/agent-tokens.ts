@@ -4,8 +4,10 @@ import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { invalidRequest, type KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
+import type { RateWindow } from '../rate-windows.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
+import { createExchangeLimits } from './exchange-limits.ts'
 
 /** The header type and the `type` claim: neither an access token nor anything else is taken for it. */
 const AGENT_TOKEN_TYPE = 'agent_ws'
@@ -28,7 +30,7 @@ export interface AgentTokens {
    * Exchanges a key for an agent token. One read, no write.
    *
    * @param audience a registered app's audience, or undefined for the hub
-   * @throws KeywayError as `ApiKeys.authenticate`, and `insufficient_scope`, `invalid_request` (audience)
+   * @throws KeywayError as `ApiKeys.authenticate`, and `invalid_request` (audience), `rate_limited`
    */
   exchange(
     key: string,
@@ -50,8 +52,11 @@ export function createAgentTokens(deps: {
   jwt: Jwt
   clock: Clock
   publicUrl: string
+  /** Successful exchanges of one key on this node. */
+  exchangeLimits: readonly RateWindow[]
 }): AgentTokens {
   const { storage, apiKeys, jwt, clock, publicUrl } = deps
+  const limits = createExchangeLimits({ clock, windows: deps.exchangeLimits })
   const hub = hubAudience(publicUrl)
 
   return {
@@ -59,8 +64,9 @@ export function createAgentTokens(deps: {
       const isKnown = await isAudience(audience)
       const apiKey = await apiKeys.authenticate(key, caller, {
         scope: 'agent:connect',
-        accept() {
+        accept({ id }) {
           if (!isKnown) throw unknownAudience()
+          limits.take(id)
         },
       })
       const now = clock.now()

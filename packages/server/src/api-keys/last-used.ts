@@ -16,6 +16,9 @@ export interface LastUsed {
   flush(): Promise<void>
 }
 
+/** Told of uses before they are stored. */
+export type LastUsedNotices = Pick<KeyNotices, 'tellOfWaking'>
+
 /**
  * When keys were last used: gathered in memory and written in batches, so that a key used a thousand times a
  * second is no hot row and an exchange writes nothing.
@@ -27,7 +30,7 @@ export function createLastUsed({
 }: {
   storage: Storage
   clock: Clock
-  notices: Pick<KeyNotices, 'tellOfWaking'>
+  notices: LastUsedNotices
 }): LastUsed {
   const noted = new Map<string, KeyUse>()
   let flushing: Promise<void> = Promise.resolve()

@@ -190,6 +190,13 @@ export const settings = {
     example: '100',
     parse: values.integer(1, 100_000),
   }),
+  KEYWAY_EXCHANGE_LIMITS: required({
+    default: '600/minute',
+    meaning:
+      'How many successful exchanges one key may make on one node, in sliding windows. A token works for 15 minutes, so an agent needs one in ten.',
+    example: '600/minute',
+    parse: sendWindows,
+  }),
   KEYWAY_KEY_CREATION_LIMITS: required({
     default: '100/hour,500/day',
     meaning: 'How many keys one user may make, rotations included, in sliding windows.',

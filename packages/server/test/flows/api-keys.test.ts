@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { refusalOf, statusOf, toScopes } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
 import { createKeyNotices } from '../../src/api-keys/key-notices.ts'
-import { createLastUsed } from '../../src/api-keys/last-used.ts'
+import { createLastUsed, type LastUsedNotices } from '../../src/api-keys/last-used.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
@@ -352,6 +352,34 @@ forEachEngine(engine => {
     await assert.rejects(lastUsed.flush())
     assert.equal(lastUsed.withLastUse(apiKey).lastUsedAt, services.clock.now())
     await assert.rejects(lastUsed.flush())
+  })
+
+  test('a use that is noted while another is being stored is stored by the next flush', async t => {
+    const services = await openServices(engine, t)
+    const { userId, make } = await withOwner(services)
+    const { apiKey } = await make()
+    const gate = Promise.withResolvers<void>()
+    const reached = Promise.withResolvers<void>()
+    const gated: LastUsedNotices = {
+      async tellOfWaking() {
+        reached.resolve()
+        await gate.promise
+      },
+    }
+    const lastUsed = createLastUsed({ storage: services.storage, clock: services.clock, notices: gated })
+    const stored = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
+    lastUsed.note(apiKey.id, '192.0.2.1')
+    const first = services.clock.now()
+    const flushed = lastUsed.flush()
+    await reached.promise
+    services.clock.advance(SECOND)
+    lastUsed.note(apiKey.id, '192.0.2.1')
+    gate.resolve()
+    await flushed
+    assert.equal(await stored(), first)
+    assert.equal(lastUsed.withLastUse(apiKey).lastUsedAt, first + SECOND, 'shown until it is stored')
+    await lastUsed.flush()
+    assert.equal(await stored(), first + SECOND)
   })
 
   test('a rotated key hands on name, scopes, app, networks and its end, and works on for the overlap', async t => {

@@ -319,3 +319,30 @@ test('too many keys within a window are 429 with the window and the wait', async
   const again = await server.signIn('ada@example.com')
   assert.equal((await server.post('/v1/api-keys', {}, { token: again.tokens.accessToken })).status, 201)
 })
+
+test('EXC-06: 2,000 exchanges of one key are bounded with 429 and Retry-After; refusals and other keys are not', async t => {
+  const server = await openServer('sqlite', t)
+  const ada = await server.signIn('ada@example.com')
+  const bob = await server.signIn('bob@example.com')
+  const { id, key } = await server.createKey(ada.tokens.accessToken)
+  const other = await server.createKey(bob.tokens.accessToken)
+  const exchange = (api_key: string) => server.post('/auth/agent-token', { api_key })
+  const answers: CallAnswer[] = []
+  for (let sent = 0; sent < 2000; sent += 100) {
+    answers.push(...(await Promise.all(Array.from({ length: 100 }, () => exchange(key)))))
+  }
+  assert.equal(answers.filter(({ status }) => status === 200).length, 600)
+  const limited = answers.filter(({ status }) => status === 429)
+  assert.equal(limited.length, 1400)
+  for (const { body, headers } of limited) {
+    assert.deepEqual([body.code, body.window, body.retry_after], ['rate_limited', 'minute', 60])
+    assert.equal(headers.get('retry-after'), '60')
+  }
+  assert.equal((await exchange(other.key)).status, 200)
+  assert.equal((await exchange(`svc_${'0'.repeat(32)}`)).body.code, 'invalid_api_key')
+  assert.equal((await server.get('/v1/me', { token: key })).status, 200, 'the key works elsewhere')
+  server.clock.advance(60_000)
+  assert.equal((await exchange(key)).status, 200)
+  await server.call('DELETE', `/v1/api-keys/${id}`, { token: ada.tokens.accessToken })
+  assert.equal((await exchange(key)).body.code, 'api_key_revoked')
+})

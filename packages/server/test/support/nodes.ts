@@ -23,6 +23,7 @@ export const NODE_SETTINGS: Record<string, string> = {
   KEYWAY_FAILURE_LIMITS: '1000000/minute',
   KEYWAY_MAX_ACTIVE_KEYS: '10000',
   KEYWAY_KEY_CREATION_LIMITS: '100000/day',
+  KEYWAY_EXCHANGE_LIMITS: '1000000/minute',
 }
 
 export interface TestNode extends RunningServer {

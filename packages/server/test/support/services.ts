@@ -35,6 +35,7 @@ export interface ServiceOverrides {
   verifyUrl?: string
   maxActiveKeys?: number
   keyCreationLimits?: RateWindow[]
+  exchangeLimits?: RateWindow[]
   log?: Log
   mailHookSecret?: string
   /** Connections to PostgreSQL at most. */
@@ -130,6 +131,7 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     magicLinkNetworkLimits: overrides.networkLimits ?? null,
     maxActiveKeys: overrides.maxActiveKeys ?? settings.maxActiveKeys,
     keyCreationLimits: overrides.keyCreationLimits ?? [],
+    exchangeLimits: overrides.exchangeLimits ?? settings.exchangeLimits,
     verifyUrl: overrides.verifyUrl ?? settings.verifyUrl,
     mailHookSecret: overrides.mailHookSecret ?? null,
   }

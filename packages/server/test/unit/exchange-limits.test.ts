@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createExchangeLimits, MAX_REMEMBERED_KEYS } from '../../src/agent-tokens/exchange-limits.ts'
+import { HOUR, MINUTE, SECOND } from '../../src/clock.ts'
+import type { KeywayError } from '../../src/errors.ts'
+import type { RateWindow } from '../../src/rate-windows.ts'
+
+function open(windows: RateWindow[], maxKeys?: number) {
+  const clock = { at: 1_000_000, now: () => clock.at }
+  const limits = createExchangeLimits({ clock, windows, maxKeys })
+  /** Null, or the seconds to wait. */
+  const take = (keyId: string): number | null => {
+    try {
+      limits.take(keyId)
+      return null
+    } catch (error) {
+      return (error as KeywayError).extras.retryAfter!
+    }
+  }
+  return { clock, limits, take }
+}
+
+test('a key is exchanged so often in a window, whoever waits as long as was said passes, and others have their own', () => {
+  const { clock, take } = open([{ window: 'minute', limit: 600 }])
+  for (let count = 0; count < 600; count++) assert.equal(take('a'), null)
+  assert.equal(take('a'), 60)
+  assert.equal(take('b'), null)
+  clock.at += 59_999
+  assert.equal(take('a'), 1)
+  clock.at += 1
+  for (let count = 0; count < 600; count++) assert.equal(take('a'), null)
+  assert.equal(take('a'), 60)
+})
+
+test('no window of any length ever holds more than its limit, and refusals never prolong the wait', () => {
+  const windows: RateWindow[] = [
+    { window: 'minute', limit: 5 },
+    { window: 'hour', limit: 12 },
+  ]
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 4 * MINUTE }), { maxLength: 200 }), pauses => {
+      const { clock, take } = open(windows)
+      const passed: number[] = []
+      for (const pause of pauses) {
+        clock.at += pause % 3 === 0 ? pause : pause % SECOND
+        const wait = take('a')
+        if (wait === null) passed.push(clock.at)
+        else assert.ok(wait >= 1 && wait <= HOUR / SECOND)
+      }
+      for (const end of passed) {
+        assert.ok(passed.filter(at => at > end - MINUTE && at <= end).length <= 5)
+        assert.ok(passed.filter(at => at > end - HOUR && at <= end).length <= 12)
+      }
+    }),
+  )
+})
+
+test('memory is bounded, and a key that is in use is never forgotten while others come and go', () => {
+  const { limits, take } = open([{ window: 'minute', limit: 600 }], 1000)
+  let refused = 0
+  for (let other = 0; other < 50_000; other++) {
+    take(`other ${other}`)
+    if (other % 50 === 0 && take('steady') !== null) refused++
+    assert.ok(limits.size <= 1000, `${limits.size} keys`)
+  }
+  assert.equal(refused, 400, 'of a thousand in one minute six hundred pass')
+  assert.equal(MAX_REMEMBERED_KEYS, 50_000)
+})
+
+test('what nobody exchanged for two windows takes no memory once another key is exchanged', () => {
+  const { clock, limits, take } = open([{ window: 'minute', limit: 600 }])
+  for (let key = 0; key < 1000; key++) take(`key ${key}`)
+  clock.at += MINUTE
+  take('one')
+  clock.at += MINUTE
+  take('one')
+  assert.equal(limits.size, 1)
+})
