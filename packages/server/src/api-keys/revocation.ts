@@ -1,9 +1,8 @@
 import type { Instant } from '../clock.ts'
-import { endingsOf } from '../endings/ending.ts'
+import { recordEnding } from '../endings/record-ending.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
-import { securityEvent } from '../security-events/security-event.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, type OwnedApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
@@ -65,23 +64,20 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
   }
 }
 
-/** What belongs to every revocation, in its own transaction: the owner's record, and word to all nodes. */
+/** Records a revocation in its own transaction. */
 export async function recordRevocation(
   tx: Transaction,
   apiKey: ApiKey,
   now: Instant,
   caller: Caller | null,
 ): Promise<void> {
-  await tx.securityEvents.insert(
-    securityEvent('api_key_revoked', apiKey.userId, now, caller, { keyId: apiKey.id }),
-  )
-  await tellChanged(tx, apiKey, now)
+  const { id, userId } = apiKey
+  await recordEnding(tx, { kind: 'api_key', ids: [id], userId, at: now, because: 'api_key_revoked', caller })
 }
 
 /** Lets every hub ask about the key anew: now by the event, and for certain by the sweep of the endings. */
 export async function tellChanged(tx: Transaction, { id, userId }: ApiKey, now: Instant): Promise<void> {
-  await tx.endings.insert(endingsOf('api_key', [id], userId, now))
-  tx.publish({ type: 'api_key.changed', keyId: id, userId })
+  await recordEnding(tx, { kind: 'api_key', ids: [id], userId, at: now, because: null, caller: null })
 }
 
 async function findById(store: Store, id: string): Promise<OwnedApiKey | null> {

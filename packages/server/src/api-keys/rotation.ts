@@ -1,5 +1,5 @@
 import { type Instant, SECOND } from '../clock.ts'
-import { endingsOf } from '../endings/ending.ts'
+import { recordLaterEnding } from '../endings/record-ending.ts'
 import { FEED_WINDOW } from '../endings/revocation-feed.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -107,7 +107,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
  */
 export async function tellEnd(tx: Transaction, old: ApiKey, end: Instant, now: Instant): Promise<void> {
   if (end === old.expiresAt || end >= now + FEED_WINDOW) return
-  await tx.endings.insert(endingsOf('api_key', [old.id], old.userId, end))
+  await recordLaterEnding(tx, { kind: 'api_key', id: old.id, userId: old.userId, at: end })
 }
 
 async function landed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {

@@ -1,18 +1,17 @@
 import type { BillingStore } from '../billing/billing-store.ts'
 import type { Clock, Instant } from '../clock.ts'
+import type { Ending } from '../endings/ending.ts'
 import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
-import type { SessionEnd } from '../sessions/session.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import type { Journal } from './journal.ts'
-import type { JournalEntry } from './journal-entry.ts'
+import type { EntryOf, JournalEntry } from './journal-entry.ts'
 
 /** What one run of a transaction did that the journal must hold. */
 interface Noted {
-  keyIds: Set<string>
-  userIds: Set<string>
+  /** The subjects of its endings, by kind. */
+  ended: Record<Ending['kind'], Set<string>>
   appIds: Set<string>
   entries: JournalEntry[]
 }
@@ -26,6 +25,7 @@ export function journaled<Base extends Storage>(
   deps: { journal: Journal; clock: Clock; log: Log },
 ): Base {
   const { journal, clock, log } = deps
+  const states = readEndedStates(storage, clock)
 
   return {
     ...storage,
@@ -48,7 +48,11 @@ export function journaled<Base extends Storage>(
   }
 
   function nothing(): Noted {
-    return { keyIds: new Set(), userIds: new Set(), appIds: new Set(), entries: [] }
+    return {
+      ended: { api_key: new Set(), session: new Set(), user: new Set() },
+      appIds: new Set(),
+      entries: [],
+    }
   }
 
   function noting(tx: Transaction, noted: Noted): Transaction {
@@ -62,11 +66,17 @@ export function journaled<Base extends Storage>(
         },
       },
       billing: notingBilling(tx.billing, noted),
-      sessions: notingSessions(tx.sessions, noted),
+      endings: {
+        ...tx.endings,
+        async insert(endings) {
+          await tx.endings.insert(endings)
+          for (const { kind, subjectId } of endings) noted.ended[kind].add(subjectId)
+        },
+      },
       magicLinks: notingLinks(tx.magicLinks, noted),
       publish(event: Event) {
-        if (event.type === 'api_key.changed') noted.keyIds.add(event.keyId)
-        if (event.type === 'user.changed') noted.userIds.add(event.userId)
+        // Activations and roles are changes of an account and no endings.
+        if (event.type === 'user.changed') noted.ended.user.add(event.userId)
         tx.publish(event)
       },
     }
@@ -106,24 +116,6 @@ export function journaled<Base extends Storage>(
     }
   }
 
-  function notingSessions(sessions: SessionStore, { entries }: Noted): SessionStore {
-    const note = (id: string, by: SessionEnd, at: Instant) =>
-      entries.push({ type: 'session', at, id, ended_by: by })
-    return {
-      ...sessions,
-      async end(id, by, at) {
-        const ended = await sessions.end(id, by, at)
-        if (ended) note(id, by, at)
-        return ended
-      },
-      async endAllOf(userId, by, at, exceptId) {
-        const ended = await sessions.endAllOf(userId, by, at, exceptId)
-        for (const id of ended) note(id, by, at)
-        return ended
-      },
-    }
-  }
-
   function notingLinks(links: MagicLinkStore, { entries }: Noted): MagicLinkStore {
     return {
       ...links,
@@ -143,46 +135,71 @@ export function journaled<Base extends Storage>(
     }
   }
 
-  /** The commit stands whatever becomes of this, so a journal that cannot be written is the operator's to hear of. */
+  /** The commit is durable whatever becomes of this, so a journal that cannot be written is reported to the operator. */
   async function write(noted: Noted): Promise<void> {
-    if (noted.keyIds.size + noted.userIds.size + noted.appIds.size + noted.entries.length === 0) return
     try {
-      await journal.append([...noted.entries, ...(await standingsOf(noted))])
+      await journal.append([...noted.entries, ...(await endedStates(noted)), ...(await appSecrets(noted))])
     } catch (error) {
       log.error({ error: String(error) }, 'the journal cannot be written: a restore would not know of this')
     }
   }
 
-  /** As they are after the commit: a later change that is in there already harms nothing. */
-  async function standingsOf({ keyIds, userIds, appIds }: Noted): Promise<JournalEntry[]> {
+  async function endedStates({ ended }: Noted): Promise<JournalEntry[]> {
+    const kinds = Object.keys(states) as Ending['kind'][]
+    const some = kinds.filter(kind => ended[kind].size > 0)
+    return (await Promise.all(some.map(kind => states[kind]([...ended[kind]])))).flat()
+  }
+
+  async function appSecrets({ appIds }: Noted): Promise<JournalEntry[]> {
     const at = clock.now()
-    const keys = keyIds.size > 0 ? await storage.store.apiKeys.findMany([...keyIds]) : []
-    const users = await Promise.all([...userIds].map(id => storage.store.users.find(id)))
-    const apps = await Promise.all(
+    return Promise.all(
       [...appIds].map(async (id): Promise<JournalEntry> => {
         const secrets = await storage.store.apps.datedSecrets(id)
         return { type: 'app_secrets', at, id, secrets: secrets.map(toDated) }
       }),
     )
-    return [
-      ...keys.map(
-        ({ id, revokedAt, expiresAt, allowedNetworks }): JournalEntry => ({
-          type: 'api_key',
-          at,
-          id,
-          revoked_at: revokedAt,
-          expires_at: expiresAt,
-          allowed_networks: allowedNetworks,
-        }),
-      ),
-      ...users.flatMap((user): JournalEntry[] =>
-        user ? [{ type: 'user', at, id: user.id, status: user.status, role: user.role }] : [],
-      ),
-      ...apps,
-    ]
   }
 }
 
 function toDated({ hash, createdAt }: { hash: string; createdAt: Instant }) {
   return { hash, created_at: createdAt }
+}
+
+/**
+ * What the journal holds of each kind of ending: the state of its subjects, read after the commit, since a later
+ * change that it has already harms nothing. A new kind of ending does not compile before it is here.
+ */
+export type EndedStates = {
+  [Kind in Ending['kind']]: (ids: readonly string[]) => Promise<EntryOf<Kind>[]>
+}
+
+function readEndedStates({ store }: Storage, clock: Clock): EndedStates {
+  return {
+    async api_key(ids) {
+      const at = clock.now()
+      return (await store.apiKeys.findMany(ids)).map(({ id, revokedAt, expiresAt, allowedNetworks }) => ({
+        type: 'api_key',
+        at,
+        id,
+        revoked_at: revokedAt,
+        expires_at: expiresAt,
+        allowed_networks: allowedNetworks,
+      }))
+    },
+    async session(ids) {
+      const sessions = await Promise.all(ids.map(id => store.sessions.find(id)))
+      return sessions.flatMap(session =>
+        session?.endedAt && session.endedBy
+          ? [{ type: 'session', at: session.endedAt, id: session.id, ended_by: session.endedBy }]
+          : [],
+      )
+    },
+    async user(ids) {
+      const at = clock.now()
+      const users = await Promise.all(ids.map(id => store.users.find(id)))
+      return users.flatMap(user =>
+        user ? [{ type: 'user', at, id: user.id, status: user.status, role: user.role }] : [],
+      )
+    },
+  }
 }

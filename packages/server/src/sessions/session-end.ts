@@ -1,8 +1,7 @@
 import type { Clock, Instant } from '../clock.ts'
-import { endingsOf } from '../endings/ending.ts'
+import { recordEnding } from '../endings/record-ending.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
-import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEnd } from './session.ts'
@@ -60,7 +59,7 @@ export function createSessionEnd({
   }
 }
 
-/** What belongs to every end of a session, in the transaction that ended it: its records, and word to all nodes. */
+/** Records the end of a session in the transaction that ended it. */
 export async function recordEnd(
   tx: Transaction,
   type: 'session_ended' | 'refresh_token_reused',
@@ -68,7 +67,5 @@ export async function recordEnd(
   caller: Caller | null,
   now: Instant,
 ): Promise<void> {
-  await tx.endings.insert(endingsOf('session', [id], userId, now))
-  await tx.securityEvents.insert(securityEvent(type, userId, now, caller, { sessionId: id }))
-  tx.publish({ type: 'session.ended', sessionId: id, userId })
+  await recordEnding(tx, { kind: 'session', ids: [id], userId, at: now, because: type, caller })
 }

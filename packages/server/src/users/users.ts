@@ -1,5 +1,5 @@
 import type { Clock, Instant } from '../clock.ts'
-import { endingsOf } from '../endings/ending.ts'
+import { recordEnding } from '../endings/record-ending.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Secrets } from '../secrets.ts'
@@ -96,9 +96,7 @@ export function createUsers({
           if (!standing || standing.status === 'deleted') return standing
           await endSignIns(tx, standing, 'deleted', now)
           await endKeys(tx, id, now)
-          await tx.endings.insert(endingsOf('user', [id], id, now))
-          await tx.securityEvents.insert(securityEvent('account_deleted', id, now, null))
-          tx.publish({ type: 'user.changed', userId: id })
+          await recordAccount(tx, id, 'account_deleted', now)
           if (standing.email) await forgetAddress(tx, standing.email)
           return tx.users.erase(id, now)
         },
@@ -129,10 +127,17 @@ export async function suspendWithin(tx: Transaction, id: string, now: Instant): 
   const suspended = await tx.users.setStatus(id, ['active'], 'suspended')
   if (!suspended) return null
   await endSignIns(tx, suspended, 'suspended', now)
-  await tx.endings.insert(endingsOf('user', [id], id, now))
-  await tx.securityEvents.insert(securityEvent('account_suspended', id, now, null))
-  tx.publish({ type: 'user.changed', userId: id })
+  await recordAccount(tx, id, 'account_suspended', now)
   return suspended
+}
+
+function recordAccount(
+  tx: Transaction,
+  id: string,
+  because: 'account_suspended' | 'account_deleted',
+  at: Instant,
+): Promise<void> {
+  return recordEnding(tx, { kind: 'user', ids: [id], userId: id, at, because, caller: null })
 }
 
 /** Ends every way in that the account has without a key: sessions, and links that are still in the mail. */
@@ -142,16 +147,14 @@ async function endSignIns(
   by: 'suspended' | 'deleted',
   now: Instant,
 ): Promise<void> {
-  const sessionIds = await tx.sessions.endAllOf(user.id, by, now)
-  await tx.endings.insert(endingsOf('session', sessionIds, user.id, now))
-  for (const sessionId of sessionIds) tx.publish({ type: 'session.ended', sessionId, userId: user.id })
+  const ids = await tx.sessions.endAllOf(user.id, by, now)
+  await recordEnding(tx, { kind: 'session', ids, userId: user.id, at: now, because: null, caller: null })
   if (user.email !== null) await tx.magicLinks.consumeAllOf(user.email, now)
 }
 
 async function endKeys(tx: Transaction, userId: string, now: Instant): Promise<void> {
-  const keyIds = await tx.apiKeys.revokeAllOf(userId, now)
-  await tx.endings.insert(endingsOf('api_key', keyIds, userId, now))
-  for (const keyId of keyIds) tx.publish({ type: 'api_key.changed', keyId, userId })
+  const ids = await tx.apiKeys.revokeAllOf(userId, now)
+  await recordEnding(tx, { kind: 'api_key', ids, userId, at: now, because: null, caller: null })
 }
 
 function required(user: User | null): User {

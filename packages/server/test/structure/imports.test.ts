@@ -40,7 +40,7 @@ const NOUNS = [
 ]
 const MAY_IMPORT: Record<string, string[]> = {
   'security-events': [],
-  endings: [],
+  endings: ['security-events'],
   apps: [],
   outbox: ['users/user.ts', 'users/email-address.ts'],
   billing: ['users/user.ts', ...SMALL_NOUNS],
