@@ -1,7 +1,15 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { newId } from '../ids.ts'
-import { parseEmailAddress } from '../users/email-address.ts'
+import { DELIVERY_DEADLINE } from '../outbox/delivery.ts'
+import type { OutboxMessage } from '../outbox/message.ts'
+import type { OutboxStore } from '../outbox/outbox-store.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import { type Command, CommandFailed } from './command.ts'
 import { createMail } from './mail.ts'
+
+const POLL_INTERVAL_MS = 100
+/** Mails to the address among which the test is looked for. */
+const RECENT = 20
 
 export const commands: Command[] = [
   {
@@ -28,16 +36,31 @@ export const commands: Command[] = [
         }),
       )
       await dispatcher.drain()
-      const sent = (await storage.store.outbox.recentFor(email, 20)).find(mail => mail.id === id)
+      const sent = await untilAttempted(storage.store.outbox, email, id)
       if (sent?.state !== 'sent')
         throw new CommandFailed(
-          `The mail was not taken yet: ${sent?.lastError ?? 'a running server may be sending it; see keyway users show'}.`,
+          `The mail was not taken: ${sent?.lastError ?? 'a running server has leased it and does not answer; see keyway users show'}.`,
         )
       context.print({ id, state: sent.state }, `A test mail for ${email} was taken.`)
       return 0
     },
   },
 ]
+
+/** A server beside this command may have leased the mail first: then its attempt is the one to wait for. */
+async function untilAttempted(
+  outbox: OutboxStore,
+  recipient: EmailAddress,
+  id: string,
+): Promise<OutboxMessage | undefined> {
+  const deadline = performance.now() + DELIVERY_DEADLINE + POLL_INTERVAL_MS
+  for (;;) {
+    const mail = (await outbox.recentFor(recipient, RECENT)).find(each => each.id === id)
+    const isUnderWay = mail?.state === 'queued' && mail.lastError === null
+    if (!isUnderWay || performance.now() > deadline) return mail
+    await wait(POLL_INTERVAL_MS)
+  }
+}
 
 function refused(error: Error): never {
   throw new CommandFailed(
