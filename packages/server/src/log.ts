@@ -35,7 +35,17 @@ export function createLog(
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: label => ({ level: label }) },
   }
-  return bounded(destination ? pino(options, destination) : pino(options), now)
+  return bounded(pino(options, destination ?? standardOutput()), now)
+}
+
+/** Lines that cannot be written now are kept up to this many bytes, and tried again with the next one. */
+const MAX_UNWRITTEN_BYTES = 1024 * 1024
+
+/** A reader that went away or a full disk costs lines, and never the process: an error without a listener would. */
+function standardOutput(): DestinationStream {
+  const output = pino.destination({ fd: process.stdout.fd, sync: true, maxLength: MAX_UNWRITTEN_BYTES })
+  output.on('error', () => {})
+  return output
 }
 
 interface Kind {

@@ -28,6 +28,7 @@ drains it: agents are told, queued mail stays queued, and it exits with 0 within
 async function serve(config: Config): Promise<number> {
   // A terminal or a log reader that went away is no reason to end.
   process.stdout.on('error', () => {})
+  process.stderr.on('error', () => {})
   warn(configWarnings(config))
   const stop = untilSignal()
   // Until it listens, what a start waits for need not keep the process alive, and afterwards nothing may end it.

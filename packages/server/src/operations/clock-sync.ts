@@ -44,7 +44,7 @@ export function createClockSync({
     isUnreported = false
     mayLogAt = now + LOG_INTERVAL
     const problem = clockProblem(behind, reference)
-    if (problem) log.warn({ step_ms: behind }, problem)
+    if (problem) log.warn({ problem, step_ms: behind }, 'a clock was stepped')
   }
 }
 

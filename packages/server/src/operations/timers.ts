@@ -13,8 +13,6 @@ const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const HOUSEKEEPING_INTERVAL = MINUTE
 /** The system's clock is compared by a read within this process; the database's costs three round trips. */
 const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
-/** A job that keeps failing is logged no more often: with the database away all of them fail. */
-const FAILURE_LOG_INTERVAL = MINUTE
 
 interface Job {
   interval: number
@@ -78,18 +76,15 @@ export function createTimers({
   }
 }
 
-/** Runs the job, but never twice at once, and logs its failures within a bound. */
+/** Runs the job, but never twice at once, and logs its failures. */
 function guarded({ failure, run }: Job, log: Log): () => Promise<void> {
   let isRunning = false
-  let loggedAt = Number.NEGATIVE_INFINITY
   return async () => {
     if (isRunning) return
     isRunning = true
     try {
       await run()
     } catch (error) {
-      if (performance.now() - loggedAt < FAILURE_LOG_INTERVAL) return
-      loggedAt = performance.now()
       log.warn({ error: String(error) }, failure)
     } finally {
       isRunning = false

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import { HOUR } from '../../src/clock.ts'
-import { environment, serve, temporaryFolder } from '../support/serve.ts'
+import { freePort } from '../support/free-port.ts'
+import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
 
 test('a start whose clock lies behind the last heartbeat of a killed process serves', async t => {
   const { settings, file } = place(t)
@@ -18,6 +22,38 @@ test('a start whose clock lies behind the last heartbeat of a killed process ser
   assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
   assert.equal(await server.end('SIGTERM'), 0)
 })
+
+test('an output that cannot be written ends nothing', { skip: !existsSync('/dev/full') }, async t => {
+  const { settings } = place(t)
+  const port = await freePort()
+  const full = openSync('/dev/full', 'w')
+  const child = spawn(process.execPath, [launcher, 'serve'], {
+    env: environment({ ...settings, KEYWAY_PORT: String(port), KEYWAY_LOG_LEVEL: 'debug' }),
+    stdio: ['ignore', full, 'pipe'],
+  })
+  closeSync(full)
+  t.after(() => child.kill('SIGKILL'))
+  await untilAlive(`http://localhost:${port}/livez`)
+  for (let call = 0; call < 20; call++)
+    assert.equal((await fetch(`http://localhost:${port}/livez`)).status, 200)
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  assert.deepEqual(await exited, [0, null])
+})
+
+/** @throws AssertionError after ten seconds */
+async function untilAlive(url: string): Promise<void> {
+  for (let attempt = 0; attempt < 200; attempt++) {
+    const signal = AbortSignal.timeout(1000)
+    const isAlive = await fetch(url, { signal }).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+    if (isAlive) return
+    await wait(50)
+  }
+  assert.fail(`${url} does not answer`)
+}
 
 test('an exit that no command asked for says why, with a failing status', () => {
   const main = new URL('../../src/cli.ts', import.meta.url)
