@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createCharges, IDEMPOTENCY_WINDOW } from '../../src/billing/charges.ts'
 import { DAY, HOUR, type Instant } from '../../src/clock.ts'
+import { NODE_TIMEOUT_MS } from '../../src/hub/presence-store.ts'
 import { newId } from '../../src/ids.ts'
 import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
@@ -116,6 +117,36 @@ forEachEngine(engine => {
     assert.deepEqual([row!.state, row!.sealedContent], ['sent', null])
   })
 
+  test('rows of dead nodes with their connections go after a minute, and suppressions at their end', async t => {
+    const { store, run } = await open(engine, t)
+    const silence = 6 * NODE_TIMEOUT_MS
+    for (const [id, seenAt] of [
+      ['alive', NOW - silence],
+      ['dead', NOW - silence - 1],
+    ] as const) {
+      await store.presence.heartbeat({ id, startedAt: NOW - DAY, seenAt, version: '1' })
+      await store.presence.record([connectionOn(id)], [])
+    }
+    for (const [name, until] of [
+      ['kept', NOW],
+      ['gone', NOW - 1],
+    ] as const) {
+      const suppressed = { address: address(`${name}@example.com`), at: NOW - DAY, until }
+      await store.suppressions.record({ ...suppressed, reason: 'bounce', provider: 'resend' })
+    }
+    assert.equal(await run(), 3)
+    assert.deepEqual(
+      (await store.presence.nodes(0)).map(({ id }) => id),
+      ['alive'],
+    )
+    assert.deepEqual(
+      (await store.presence.listOf('user', 0)).map(({ nodeId }) => nodeId),
+      ['alive'],
+    )
+    assert.ok(await store.suppressions.find(address('kept@example.com'), NOW - 1))
+    assert.equal(await store.suppressions.find(address('gone@example.com'), NOW - 2), null)
+  })
+
   test('a backlog of thousands goes in small batches within one round', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
@@ -166,6 +197,18 @@ forEachEngine(engine => {
     assert.equal(IDEMPOTENCY_WINDOW, DAY)
   })
 })
+
+function connectionOn(nodeId: string) {
+  const key = { userId: 'user', keyId: 'key', keyName: null }
+  return {
+    connectionId: `on-${nodeId}`,
+    nodeId,
+    ...key,
+    address: '192.0.2.1',
+    client: null,
+    connectedAt: NOW,
+  }
+}
 
 function settled(at: Instant) {
   return aMessage({ state: 'sent', settledAt: at, sealedContent: null })

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { resealAll } from '../../src/operations/reseal.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import { createSealedStore } from '../../src/storage/reseal.ts'
+import { aMessage, insertUser, NOW } from '../contract/fixtures.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+
+/** Three batches of 200, the last of them not full. */
+const ROWS = 450
+
+forEachEngine(engine => {
+  test('everything is resealed, also where it takes several batches', async t => {
+    const { storage, secrets: old } = await openTestStorage(engine, t)
+    await insertUser(storage.store)
+    await storage.transaction(async tx => {
+      for (let row = 0; row < ROWS; row++) {
+        const message = aMessage({ createdAt: NOW + row })
+        const sealedContent = old.seal('mail', Buffer.from(`mail ${row}`), message.id)
+        await tx.outbox.insert({ ...message, sealedContent })
+      }
+    })
+    const fresh = createSecrets([Buffer.alloc(32, 9), Buffer.alloc(32, 7)])
+    const store = createSealedStore(storage.engine)
+    const report = await resealAll(store, fresh)
+    assert.deepEqual(report, { resealed: ROWS, unopened: [] })
+    assert.deepEqual(await store.sealedByOthers('messages', fresh.fingerprint, '', 1), [])
+    const alone = createSecrets([Buffer.alloc(32, 9)])
+    const rows = await storage.store.outbox.lease(NOW + ROWS, NOW + 2 * ROWS, ROWS)
+    const opened = rows.map(({ id, sealedContent }) => alone.open('mail', sealedContent!, id).toString())
+    assert.equal(new Set(opened).size, ROWS)
+  })
+})
