@@ -98,9 +98,11 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const mayBeThere = wanted.id !== undefined
       const refused = await refusalNow(store, apiKey, mayBeThere)
       if (refused) throw refusal(refused)
-      const outcome = await storage.transaction<Created>(
-        tx => insertCounted(tx, apiKey, caller, mayBeThere),
-        afterwards => landedKey(afterwards, apiKey),
+      const outcome = await storage.inTurn([`user:${userId}`], () =>
+        storage.transaction<Created>(
+          tx => insertCounted(tx, apiKey, caller, mayBeThere),
+          afterwards => landedKey(afterwards, apiKey),
+        ),
       )
       if ('refused' in outcome) throw refusal(outcome.refused)
       return { key, apiKey: outcome.apiKey }

@@ -38,9 +38,11 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
 
     const refused = await refusalNow(storage.store, userId, id, overlapSeconds)
     if (refused) throw refusal(refused)
-    const outcome = await storage.transaction<Outcome>(
-      tx => replace(tx, id, fresh, overlapSeconds, caller),
-      store => landed(store, fresh),
+    const outcome = await storage.inTurn([`user:${userId}`], () =>
+      storage.transaction<Outcome>(
+        tx => replace(tx, id, fresh, overlapSeconds, caller),
+        store => landed(store, fresh),
+      ),
     )
     if ('refused' in outcome) throw refusal(outcome.refused)
     return { key, apiKey: outcome.apiKey }

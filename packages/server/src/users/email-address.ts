@@ -6,7 +6,10 @@ export type EmailAddress = string & { readonly [canonical]: true }
 export const MAX_ADDRESS_LENGTH = 254
 const MAX_LOCAL_PART_LENGTH = 64
 
-const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
+/** RFC 5321's dot-string without `!` and `%`, by which old relays route mail on (RFC 5321, appendix F.2). */
+const LOCAL_PART = /^[a-z0-9#$&'*+/=?^_`{|}~-]+(?:\.[a-z0-9#$&'*+/=?^_`{|}~-]+)*$/
+/** How an encoded word of RFC 2047 begins. Mailers decode it, and another address can be inside. */
+const ENCODED_WORD = '=?'
 const SPACE = new Set(' \t\r\n')
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
@@ -14,8 +17,8 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
  * The canonical form of exactly one plain ASCII `local@domain`, or null.
  *
  * White space around it is removed and ASCII letters are lower-cased, nothing else: Unicode folding is how
- * two spellings became one account elsewhere, and the rare forms (quotes, comments, address literals, routes)
- * are where mailers disagree about who receives. An internationalised domain comes in its `xn--` form.
+ * two spellings became one account elsewhere, and the rare forms (quotes, comments, address literals, routes,
+ * encoded words) are where mailers disagree about who receives. An internationalised domain comes in its `xn--` form.
  */
 export function parseEmailAddress(input: string): EmailAddress | null {
   if (input.length > MAX_ADDRESS_LENGTH + 64) return null
@@ -23,6 +26,7 @@ export function parseEmailAddress(input: string): EmailAddress | null {
   const [local = '', domain = '', ...rest] = address.split('@')
   if (rest.length > 0 || address.length > MAX_ADDRESS_LENGTH) return null
   if (local.length > MAX_LOCAL_PART_LENGTH || !LOCAL_PART.test(local) || !isDomain(domain)) return null
+  if (local.includes(ENCODED_WORD)) return null
   return address as EmailAddress
 }
 

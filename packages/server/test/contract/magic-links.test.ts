@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
+import type pg from 'pg'
 import { HOUR, MINUTE } from '../../src/clock.ts'
 import type { Store } from '../../src/store.ts'
-import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { forEachEngine, openTestStorage, postgresMissing } from '../support/engines.ts'
+import { withClient } from '../support/postgres.ts'
 import { address, aLink, NOW, race, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
@@ -110,4 +112,30 @@ async function sendWithin(store: Store, buckets: string[], limit: number): Promi
   if (histories.some(history => history.nthLast.get(limit) !== null)) return false
   await store.magicLinks.recordSend(buckets, NOW)
   return true
+}
+
+describe('on postgres', { skip: postgresMissing() }, () => {
+  test('rows that count sends are locked in the order of their names, whatever the order they are asked for in', async t => {
+    const { storage, config } = await openTestStorage('postgres', t)
+    const url = (config.database as { url: string }).url
+    const names = ['a', 'b', 'c']
+    await storage.transaction(tx => tx.magicLinks.lockSendBuckets(names))
+    await withClient(url, async holder => {
+      await holder.query('begin')
+      await holder.query("select 1 from send_buckets where bucket = 'b' for update")
+      const waiting = storage.transaction(tx => tx.magicLinks.lockSendBuckets(['c', 'b', 'a']))
+      await withClient(url, async observer => {
+        await untilSomeoneWaits(observer)
+        const free = await observer.query('select bucket from send_buckets for update skip locked')
+        assert.deepEqual(free.rows, [{ bucket: 'c' }], 'the first is held, the last not yet')
+      })
+      await holder.query('commit')
+      await waiting
+    })
+  })
+})
+
+async function untilSomeoneWaits(client: pg.Client): Promise<void> {
+  const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  while ((await client.query(waiting)).rowCount === 0) await new Promise(setImmediate)
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { sendWindows } from '../../src/config/send-windows.ts'
 import { KeywayError } from '../../src/errors.ts'
 import { addressBucketName } from '../../src/magic-links/send-limits.ts'
 import { forEachEngine, type TestStorage } from '../support/engines.ts'
@@ -95,6 +96,16 @@ forEachEngine(engine => {
       window: 'day',
       setting: ADDRESS_SETTING,
     })
+  })
+
+  test('two windows may have the same number: the longer one counts', async t => {
+    const services = await openServices(engine, t, { limits: sendWindows('2/minute,2/hour') })
+    await send(services)
+    await send(services)
+    const refused = { retryAfter: 3600, window: 'hour', setting: ADDRESS_SETTING }
+    assert.deepEqual(await refusalOf(send(services)), refused)
+    services.clock.advance(3_600_000)
+    assert.equal(await refusedWith(send(services)), 'none')
   })
 
   test('refused requests write nothing and never prolong the wait', async t => {

@@ -2,12 +2,26 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import addressparser from 'nodemailer/lib/addressparser/index.js'
+import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { anyText } from '../support/any-text.ts'
+import { startSmtpServer } from '../support/smtp.ts'
 
 interface ParsedAddress {
   address?: string
   group?: unknown
+}
+
+const LOCAL_CHARACTERS = "azAZ09!#$%&'*+/=?^_`{|}~-.".split('')
+
+const MAIL = {
+  messageId: '0190a5b8-7c3e-7abc-8def-0123456789ab',
+  subject: 'Sign in',
+  text: 'Hello\n',
+  html: '<p>Hello</p>',
+  template: 'test',
+  link: null,
+  code: null,
 }
 
 /** What a mailer would send to, were it handed this text as a header. */
@@ -71,7 +85,19 @@ const refusedBecause: Record<string, string[]> = {
     'u@x.test\x7f',
     'u@x.test\r\n\r\nbody',
   ],
-  'old routes': ['evil.test!v@x.test@y.test', '@a.test,@b.test:v@x.test'],
+  'old routes': [
+    'evil.test!v@x.test@y.test',
+    'evil.test!v@x.test',
+    'v%evil.test@x.test',
+    'v%40evil.test@x.test',
+    '@a.test,@b.test:v@x.test',
+  ],
+  'encoded words, which mailers decode': [
+    '=?utf-8?q?a=40evil.test?=@victim.test',
+    '=?utf-8?b?yubldmlslnrlc3q=?=@victim.test',
+    'a.=?us-ascii?q?=40evil.test=2c?=@victim.test',
+    '=?x@victim.test',
+  ],
   'dots at the wrong place': ['.u@x.test', 'u.@x.test', 'u..u@x.test'],
   nothing: ['', ' ', '@', 'u@', '@x.test'],
 }
@@ -90,7 +116,7 @@ describe('an address is exactly one plain ASCII local@domain', () => {
   })
 
   test('every character that a plain local part may have is kept', () => {
-    const address = "!#$%&'*+/=?^_`{|}~-@x.test"
+    const address = "#$&'*+/?=^_`{|}~-@x.test"
     assert.equal(parseEmailAddress(address), address)
   })
 
@@ -130,6 +156,10 @@ describe('whatever text comes', () => {
         ...'aZ9.@+-_<>()[]",;: \t\r\n%!\\\0\u0130\u212a\uff20\u2028'.split(''),
         'x.test',
         '@y.test',
+        '=?utf-8?q?',
+        'a=40evil.test',
+        '?=',
+        '%40',
       ),
       { maxLength: 12 },
     )
@@ -152,6 +182,36 @@ describe('whatever text comes', () => {
         if (address !== null) assert.deepEqual(recipientsOf(address), [address])
       }),
       { numRuns: 1000 },
+    )
+  })
+
+  test('what is accepted is the one RCPT and the one To of a real mail, letter for letter', async t => {
+    const server = await startSmtpServer(t, { startTls: false })
+    const settings = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
+    const mailer = createSmtpMailer(
+      { ...settings, port: server.port, user: null, password: null },
+      { from: { name: 'Keyway', address: 'no-reply@sender.test' } },
+    )
+    t.after(() => mailer.close())
+    const local = fc.string({ unit: fc.constantFrom(...LOCAL_CHARACTERS), minLength: 1, maxLength: 20 })
+    const candidate = fc.oneof(
+      local.map(name => `${name}@x.test`),
+      fc.emailAddress(),
+      text,
+    )
+    const accepted = candidate.map(parseEmailAddress).filter(address => address !== null)
+    await fc.assert(
+      fc.asyncProperty(accepted, async to => {
+        const before = server.mails.length
+        await mailer.deliver({ ...MAIL, to }, AbortSignal.timeout(10_000))
+        const mails = server.mails.slice(before)
+        assert.deepEqual(
+          mails.map(mail => [mail.recipients, mail.headers.get('to')]),
+          [[[to], [to]]],
+        )
+        assert.ok(server.wire.includes(`RCPT TO:<${to}>\r\n`))
+      }),
+      { numRuns: 150 },
     )
   })
 

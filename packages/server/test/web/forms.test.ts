@@ -165,6 +165,55 @@ test('a code works only in the browser that asked, and a wrong one says so', asy
   assert.equal(entered.headers.get('location'), '/keys?done=welcome')
 })
 
+test('after too many wrong codes the page points to the button in the mail, and that works', async t => {
+  const web = await startWeb(t)
+  const asker = createClient(web.url)
+  const { typeCode, mail } = await askFor(web, asker)
+  for (let tries = 0; tries < 5; tries++) assert.equal((await typeCode(wrong(mail.code!))).status, 400)
+  const refused = await typeCode(mail.code!)
+  assert.equal(refused.status, 429)
+  assert.ok(Number(refused.headers.get('retry-after')) > 0)
+  assert.match(await refused.text(), /Use the button in the mail: it works/)
+  const token = new URL(mail.link!).searchParams.get('token')!
+  const entered = await asker.post('/verify', {
+    form_token: await asker.formToken('/sign-in'),
+    token,
+    email: ADA,
+  })
+  assert.equal(entered.headers.get('location'), '/keys?done=welcome')
+})
+
+test('a browser in which someone signed in before counts its wrong codes apart from those of strangers', async t => {
+  const web = await startWeb(t)
+  const known = createClient(web.url)
+  const first = await askFor(web, known)
+  assert.equal((await first.typeCode(first.mail.code!)).status, 303)
+  await known.post('/sign-out', { form_token: await known.formToken('/keys') })
+  const second = await askFor(web, known)
+  for (let tries = 0; tries < 5; tries++) await second.typeCode(wrong(second.mail.code!))
+  const third = await askFor(web, known)
+  assert.equal((await third.typeCode(third.mail.code!)).status, 429, 'five of its own')
+  const other = await askFor(web, createClient(web.url))
+  assert.equal((await other.typeCode(other.mail.code!)).status, 303, 'none of strangers')
+})
+
+async function askFor(web: Awaited<ReturnType<typeof startWeb>>, browser: ReturnType<typeof createClient>) {
+  const before = (await web.mails(ADA, 0)).length
+  const form_token = await browser.formToken('/sign-in')
+  await browser.post('/sign-in', { form_token, email: ADA })
+  const page = await (await browser.get('/check-mail')).text()
+  const login_id = /name="login_id" value="([^"]+)"/.exec(page)![1]!
+  const [mail] = await web.mails(ADA, before + 1)
+  return {
+    mail: mail!,
+    typeCode: (code: string) => browser.post('/check-mail', { form_token, login_id, code }),
+  }
+}
+
+function wrong(code: string): string {
+  return code === '00000000' ? '11111111' : '00000000'
+}
+
 test('what people type comes back as text, never as markup', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
