@@ -11,6 +11,7 @@ import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import { toResponse, writeAnswer } from './answer.ts'
 import type { HttpApp } from './app.ts'
 import { toKeywayError, toProblem } from './errors.ts'
+import { boundSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
 import { overloaded } from './work-limit.ts'
 
 export interface HttpTimeouts {
@@ -20,6 +21,8 @@ export interface HttpTimeouts {
   requestMs: number
   /** How often both are looked at. */
   checkMs: number
+  /** A connection on which nothing moves in the middle of a request; longer than a page's stream lasts. */
+  inactivityMs: number
   /** A connection that asks nothing more. Longer than a load balancer's own (60 s), so that it never closes first. */
   keepAliveMs: number
 }
@@ -28,6 +31,7 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
   headersMs: 10_000,
   requestMs: 15_000,
   checkMs: 2_000,
+  inactivityMs: 60_000,
   keepAliveMs: 65_000,
 }
 const MAX_HEADER_BYTES = 16 * 1024
@@ -43,7 +47,8 @@ export function createHttpServer(
     clock,
     log,
     timeouts = HTTP_TIMEOUTS,
-  }: { publicUrl: string; clock: Clock; log: Log; timeouts?: HttpTimeouts },
+    socketLimits = SOCKET_LIMITS,
+  }: { publicUrl: string; clock: Clock; log: Log; timeouts?: HttpTimeouts; socketLimits?: SocketLimits },
 ): Server {
   const listener = getRequestListener((request, env) => serve(request, env as HttpBindings), {
     // A request without Host (HTTP/1.0) is served; the name is used for nothing.
@@ -68,6 +73,8 @@ export function createHttpServer(
   )
   const pipeline = createPipeline()
   server.maxHeadersCount = MAX_HEADERS
+  server.timeout = timeouts.inactivityMs
+  boundSockets(server, socketLimits, timeouts.checkMs)
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))

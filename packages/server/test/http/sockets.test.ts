@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
-import { test } from 'node:test'
-import { openServer } from '../support/http.ts'
+import { connect, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { basic, openServer } from '../support/http.ts'
 
 const LIVE = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const POST = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
@@ -167,3 +167,68 @@ test('a client that leaves in the middle of its body disturbs nobody', async t =
   await once(socket, 'close')
   assert.equal((await server.get('/livez')).status, 200)
 })
+
+test('over the bound of connections the one that waited longest is closed, and whoever asks or is answered stays', async t => {
+  const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
+  const silent = await connected(t, server.port)
+  const streaming = await connected(t, server.port)
+  const headers = Object.entries(basic('shop', await server.registerApp('shop')))
+  streaming.write(
+    `GET /v1/revocations HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n${headers.map(pair => pair.join(': ')).join('\r\n')}\r\n\r\n`,
+  )
+  await once(streaming, 'data')
+  for (let n = 0; n < 10; n++) {
+    const socket = await connected(t, server.port)
+    socket.write(LIVE)
+    assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 200/)
+  }
+  await closed(silent)
+  assert.equal(streaming.destroyed, false)
+})
+
+type Server = Awaited<ReturnType<typeof openServer>>
+
+/** More than the kernel takes for a reader that does not read. */
+const pages = { fetch: () => new Response('x'.repeat(30_000_000)) }
+
+/** The server's side of a connection whose client asks and never reads. */
+async function askWithoutReading(t: TestContext, { server, port }: Server): Promise<Socket> {
+  const accepted = once(server, 'connection')
+  const socket = await connected(t, port)
+  socket.pause()
+  const asked = once(server, 'request')
+  socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+  await asked
+  return (await accepted)[0]
+}
+
+test('an answer that is not read is cut off in time', async t => {
+  const limits = { timeouts: { checkMs: 50 }, socketLimits: { answerMs: 200 } }
+  await closed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
+})
+
+test('over the bound of requests the oldest answer that is not read makes room', async t => {
+  const server = await openServer('sqlite', t, { socketLimits: { requests: 3 }, pages })
+  const [first, ...others] = [
+    await askWithoutReading(t, server),
+    await askWithoutReading(t, server),
+    await askWithoutReading(t, server),
+  ]
+  assert.equal((await server.get('/livez')).status, 200)
+  await closed(first!)
+  assert.deepEqual(
+    others.map(({ destroyed }) => destroyed),
+    [false, false],
+  )
+})
+
+async function connected(t: TestContext, port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  t.after(() => void socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+async function closed(socket: Socket): Promise<void> {
+  if (!socket.closed) await once(socket, 'close')
+}

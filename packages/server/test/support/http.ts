@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import { type AppOptions, createApp } from '../../src/http/app.ts'
 import { createCallers } from '../../src/http/caller.ts'
 import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from '../../src/http/http-server.ts'
+import { SOCKET_LIMITS, type SocketLimits } from '../../src/http/sockets.ts'
 import type { EngineName } from './engines.ts'
 import { openHttpServices } from './http-services.ts'
 import type { ServiceOverrides } from './services.ts'
@@ -14,6 +15,7 @@ export interface ServerOverrides extends ServiceOverrides {
   corsOrigins?: string[]
   failureLimits?: AppOptions['failureLimits']
   timeouts?: Partial<HttpTimeouts>
+  socketLimits?: Partial<SocketLimits>
   pages?: AppOptions['pages']
   publicUrl?: string
   maxWorkedOn?: number
@@ -63,7 +65,8 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     intake: overrides.intake,
   })
   const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }
-  const server = createHttpServer(app, { publicUrl, clock, log, timeouts })
+  const socketLimits = { ...SOCKET_LIMITS, ...overrides.socketLimits }
+  const server = createHttpServer(app, { publicUrl, clock, log, timeouts, socketLimits })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(async () => {
