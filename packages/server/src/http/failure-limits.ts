@@ -1,25 +1,13 @@
-import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { forSite, type SendWindow, WINDOW_LENGTHS, type WindowName } from '../magic-links/send-limits.ts'
 import { type Caller, siteOf } from '../network.ts'
+import { PROBLEMS } from '../problems.ts'
 
 /** Networks remembered at most; the one that failed longest ago is forgotten first. */
 export const MAX_NETWORKS = 10_000
 /** The same for IPv6 sites, each of which has sixteen times as many failures to remember. */
 export const MAX_SITES = 1000
-
-/** Refusals of a guessed credential. A malformed request is no guess. */
-const GUESSES: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'magic_link_invalid',
-  'magic_link_expired',
-  'magic_link_used',
-  'invalid_api_key',
-  'api_key_revoked',
-  'api_key_expired',
-  'invalid_refresh_token',
-  'refresh_token_reused',
-])
 
 export interface FailureLimits {
   /**
@@ -53,7 +41,7 @@ export function createFailureLimits({
 
   return {
     refusal(caller, error) {
-      if (!GUESSES.has(error.code)) return error
+      if (!PROBLEMS[error.code].isGuess) return error
       const now = clock.now()
       const full = fullOf(caller, now)
       // A refused one is not counted: trying on never makes the wait longer.

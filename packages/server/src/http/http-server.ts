@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server'
@@ -7,6 +7,7 @@ import { NO_STORE } from '../cache-control.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { problemOf } from '../problems.ts'
 import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import { toResponse, writeAnswer } from './answer.ts'
 import type { HttpApp } from './app.ts'
@@ -138,12 +139,11 @@ export function createHttpServer(
     endWith(socket, NO_TUNNEL)
   }
 
-  function endWith(socket: Duplex, { status, title, detail, code, allow }: Refusal): void {
+  function endWith(socket: Duplex, { status, detail, code, allow }: Refusal): void {
     const requestId = newRequestId(clock.now())
-    const type = `${publicUrl}/errors/${code}`
-    const body = JSON.stringify({ type, title, status, detail, code, request_id: requestId })
+    const body = JSON.stringify(problemOf(new KeywayError(code, detail), { publicUrl, requestId, status }))
     const head = [
-      `HTTP/1.1 ${status} ${title}`,
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
       'Content-Type: application/problem+json',
       `Content-Length: ${Buffer.byteLength(body)}`,
       `${REQUEST_ID_HEADER}: ${requestId}`,
@@ -189,7 +189,6 @@ function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
 /** What is written by hand, where there is no request that could be answered. */
 interface Refusal {
   status: number
-  title: string
   detail: string
   code: ErrorCode
   allow?: string
@@ -199,7 +198,6 @@ const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 const NO_TUNNEL: Refusal = {
   status: 405,
-  title: 'Method Not Allowed',
   detail: `This is no proxy and opens no tunnel. It answers ${ALLOWED}.`,
   code: 'method_not_allowed',
   allow: ALLOWED,
@@ -207,7 +205,6 @@ const NO_TUNNEL: Refusal = {
 
 const MALFORMED: Refusal = {
   status: 400,
-  title: 'Bad Request',
   detail: 'This is not a well-formed HTTP request.',
   code: 'invalid_request',
 }
@@ -215,19 +212,16 @@ const MALFORMED: Refusal = {
 const PARSER_REFUSALS: Record<string, Refusal> = {
   HPE_HEADER_OVERFLOW: {
     status: 431,
-    title: 'Request Header Fields Too Large',
     detail: `The headers of a request have at most ${MAX_HEADER_BYTES} bytes.`,
     code: 'invalid_request',
   },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: {
     status: 413,
-    title: 'Payload Too Large',
     detail: 'Chunk extensions are not read.',
-    code: 'invalid_request',
+    code: 'payload_too_large',
   },
   ERR_HTTP_REQUEST_TIMEOUT: {
     status: 408,
-    title: 'Request Timeout',
     detail: 'The request took too long to arrive.',
     code: 'invalid_request',
   },

@@ -1,7 +1,7 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { PROBLEMS } from '../problems.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
-import { ERROR_KINDS } from './errors.ts'
 import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
 import { EXAMPLE_ID, problem } from './openapi-schemas.ts'
 import { paramNames, type Route } from './route.ts'
@@ -158,14 +158,14 @@ export function errorCodesOf(route: Route): ErrorCode[] {
 }
 
 function errorsOf(route: Route): Json {
-  const byStatus = Map.groupBy(errorCodesOf(route), code => ERROR_KINDS[code].status)
+  const byStatus = Map.groupBy(errorCodesOf(route), code => PROBLEMS[code].status)
   return Object.fromEntries(
     [...byStatus]
       .filter(([status]) => !route.answers.some(answer => answer.status === status))
       .map(([status, codes]) => [
         String(status),
         {
-          description: codes.map(code => `\`${code}\`: ${ERROR_KINDS[code].title}.`).join(' '),
+          description: codes.map(code => `\`${code}\`: ${PROBLEMS[code].title}.`).join(' '),
           content: {
             'application/problem+json': {
               schema: { $ref: '#/components/schemas/Problem' },
@@ -180,7 +180,7 @@ function errorsOf(route: Route): Json {
 }
 
 function problemExample(code: ErrorCode, publicUrl: string): Json {
-  const { status, title, help } = ERROR_KINDS[code]
+  const { status, title, help } = PROBLEMS[code]
   return { type: `${publicUrl}/errors/${code}`, title, status, detail: help, code, request_id: EXAMPLE_ID }
 }
 

@@ -1,25 +1,7 @@
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Log } from '../log.ts'
+import { PROBLEMS } from '../problems.ts'
 
-/** Refusals that whoever watches for attacks wants to see. A malformed request is none of them. */
-const OF_CONCERN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'account_suspended',
-  'api_key_expired',
-  'api_key_revoked',
-  'charge_not_authorized',
-  'forbidden',
-  'insufficient_scope',
-  'invalid_api_key',
-  'invalid_refresh_token',
-  'invalid_token',
-  'magic_link_expired',
-  'magic_link_invalid',
-  'magic_link_used',
-  'network_not_allowed',
-  'rate_limited',
-  'refresh_token_reused',
-  'session_required',
-])
 interface Refused {
   code: ErrorCode
   /** The operation, as documented. */
@@ -40,7 +22,7 @@ export function createRequestLog(log: Log): RequestLog {
   return {
     answered: request => log.debug(request, 'request'),
     refused(refused) {
-      if (OF_CONCERN.has(refused.code)) log.info(refused, 'refused')
+      if (PROBLEMS[refused.code].isLogged) log.info(refused, 'refused')
     },
   }
 }

@@ -1,7 +1,9 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { ErrorCode, FieldError, Problem } from '@keyway/sdk/protocol'
+import type { ErrorCode, FieldError } from '@keyway/sdk/protocol'
 import { NO_STORE } from '../cache-control.ts'
+import { KeywayError } from '../errors.ts'
+import { problemOf } from '../problems.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 type RefusalCode = Extract<
@@ -50,31 +52,14 @@ export function refusal(
   return { status, code, detail, headers }
 }
 
-/** A code has one title, wherever it is answered (RFC 9457 section 3.1.4): the API's own. */
-const TITLES: Record<RefusalCode, string> = {
-  invalid_request: 'The request is not valid',
-  authentication_required: 'Authentication is required',
-  invalid_token: 'The token is not valid',
-  forbidden: 'This is not allowed',
-  not_found: 'There is nothing here',
-  upgrade_required: 'This address speaks WebSocket',
-  rate_limited: 'Too many requests',
-  unavailable: 'The service is not available',
-}
-
 /** Answers a handshake over HTTP and ends the socket. */
 export function refuse(socket: Duplex, refused: Refusal, publicUrl: string, requestId: string): void {
   const retryAfter = refused.headers?.['Retry-After']
-  const problem: Problem = {
-    type: `${publicUrl}/errors/${refused.code}`,
-    title: TITLES[refused.code],
-    status: refused.status,
-    detail: refused.detail,
-    code: refused.code,
-    request_id: requestId,
+  const error = new KeywayError(refused.code, refused.detail, {
     ...(refused.errors && { errors: refused.errors }),
-    ...(retryAfter ? { retry_after: Number(retryAfter) } : {}),
-  }
+    ...(retryAfter && { retryAfter: Number(retryAfter) }),
+  })
+  const problem = problemOf(error, { publicUrl, requestId })
   const body = JSON.stringify(problem)
   const headers: Record<string, string> = {
     'Content-Type': 'application/problem+json',

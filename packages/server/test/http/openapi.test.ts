@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { ERROR_KINDS } from '../../src/http/errors.ts'
 import { createOpenApi, errorCodesOf } from '../../src/http/openapi.ts'
 import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
+import { PROBLEMS } from '../../src/problems.ts'
 import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
@@ -28,7 +28,7 @@ describe('the API document', () => {
       if (route.body)
         assert.ok(operation.requestBody.content['application/json'].example, `${route.operation} example`)
       for (const code of errorCodesOf(route)) {
-        const { status } = ERROR_KINDS[code]
+        const { status } = PROBLEMS[code]
         if (!route.answers.some(answer => answer.status === status)) {
           assert.ok(operation.responses[status].content['application/problem+json'].examples[code])
         }

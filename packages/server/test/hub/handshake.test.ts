@@ -3,7 +3,7 @@ import { connect as dial } from 'node:net'
 import { describe, test } from 'node:test'
 import { HUB_PROTOCOL } from '@keyway/sdk/protocol'
 import { toRfc3339 } from '../../src/clock.ts'
-import { ERROR_KINDS } from '../../src/http/errors.ts'
+import { PROBLEMS } from '../../src/problems.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
@@ -108,7 +108,7 @@ describe('the handshake', DEADLINE, () => {
     for (const [code, client] of Object.entries(refusals)) {
       const { problem, headers } = await client.refusal()
       assert.equal(problem.code, code)
-      assert.equal(problem.title, ERROR_KINDS[problem.code as keyof typeof ERROR_KINDS].title)
+      assert.equal(problem.title, PROBLEMS[problem.code as keyof typeof PROBLEMS].title)
       assert.equal(headers['x-content-type-options'], 'nosniff')
       if (code === 'not_found') assert.match(problem.detail, /\/docs/)
     }

@@ -16,6 +16,7 @@ const KERNEL = [
   'nearest-name',
   'network',
   'paging',
+  'problems',
   'rate-windows',
   'request-id',
   'store',

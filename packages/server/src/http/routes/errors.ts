@@ -1,7 +1,7 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { PROBLEMS } from '../../problems.ts'
 import { type Answer, ok } from '../answer.ts'
-import { ERROR_KINDS } from '../errors.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
@@ -34,7 +34,7 @@ export function errorRoutes(): Route[] {
       errors: [],
       handle({ params, incoming }) {
         const code = params.code as ErrorCode
-        if (!Object.hasOwn(ERROR_KINDS, code)) throw notFound()
+        if (!Object.hasOwn(PROBLEMS, code)) throw notFound()
         return incoming.headers.accept?.includes('text/html') ? errorPage(code) : ok(explain(code))
       },
     }),
@@ -42,13 +42,13 @@ export function errorRoutes(): Route[] {
 }
 
 function explain(code: ErrorCode) {
-  const { status, title, help } = ERROR_KINDS[code]
+  const { status, title, help } = PROBLEMS[code]
   return { code, status, title, help }
 }
 
 /** Only texts of our own table are in it, which hold no markup. */
 function errorPage(code: ErrorCode): Answer {
-  const { status, title, help } = ERROR_KINDS[code]
+  const { status, title, help } = PROBLEMS[code]
   const escaped = help.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
   const body = `<!doctype html>
 <html lang="en">

@@ -1,0 +1,224 @@
+import type { ErrorCode, Problem } from '@keyway/sdk/protocol'
+import type { KeywayError } from './errors.ts'
+
+/** One row of the problem table (RFC 9457): all that a refusal's code decides. */
+export interface ProblemKind {
+  status: 400 | 401 | 402 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 426 | 429 | 500 | 503
+  title: string
+  /** What whoever meets it does next; `GET /errors/{code}` shows it. */
+  help: string
+  /** A guessed credential was refused, which counts against its network. A malformed request is no guess. */
+  isGuess?: true
+  /** Whoever watches for attacks wants to see it. */
+  isLogged?: true
+}
+
+/** Every code and its answer. A code that is missing here does not compile. */
+export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
+  invalid_json: {
+    status: 400,
+    title: 'The body is not valid JSON',
+    help: 'Send one JSON object in UTF-8, for example {"email": "ada@example.com"}.',
+  },
+  invalid_request: {
+    status: 400,
+    title: 'The request is not valid',
+    help: 'Read `errors`: each entry names a field and says what it must be. /openapi.json has every schema.',
+  },
+  magic_link_invalid: {
+    status: 400,
+    title: 'The sign-in link or code is not valid',
+    help: 'Check that the whole link was opened, or ask for a new one with POST /auth/send-magic-link.',
+    isGuess: true,
+    isLogged: true,
+  },
+  authentication_required: {
+    status: 401,
+    title: 'Authentication is required',
+    help: 'Send `Authorization: Bearer <access token or API key>`; apps send `Authorization: Basic` with their id and secret.',
+  },
+  invalid_token: {
+    status: 401,
+    title: 'The token is not valid',
+    help: 'The access token is malformed, expired, or its session has ended. Refresh it with POST /auth/refresh, or sign in again.',
+    isLogged: true,
+  },
+  invalid_api_key: {
+    status: 401,
+    title: 'The API key is not valid',
+    help: 'Check that the whole key was copied: svc_ and 32 characters. A key is shown once, when it is made.',
+    isGuess: true,
+    isLogged: true,
+  },
+  api_key_revoked: {
+    status: 401,
+    title: 'The API key was revoked',
+    help: 'Revoking is permanent. Make a new key with POST /v1/api-keys.',
+    isGuess: true,
+    isLogged: true,
+  },
+  api_key_expired: {
+    status: 401,
+    title: 'The API key has expired',
+    help: 'Make a new key with POST /v1/api-keys; rotate the next one before it expires.',
+    isGuess: true,
+    isLogged: true,
+  },
+  invalid_refresh_token: {
+    status: 401,
+    title: 'The refresh token is not valid',
+    help: 'Its session has ended or was never here. Sign in again.',
+    isGuess: true,
+    isLogged: true,
+  },
+  refresh_token_reused: {
+    status: 401,
+    title: 'The refresh token was used before',
+    help: 'A rotated token came back, so its session was ended. Sign in again, refresh one at a time, and send an Idempotency-Key so that a lost answer can be asked for again.',
+    isGuess: true,
+    isLogged: true,
+  },
+  insufficient_balance: {
+    status: 402,
+    title: 'The balance is too low',
+    help: 'The account has less than the amount of this charge. Nothing was charged.',
+  },
+  insufficient_scope: {
+    status: 403,
+    title: 'The key lacks a scope',
+    help: 'Use a key with the scope that WWW-Authenticate names, or one without scopes.',
+    isLogged: true,
+  },
+  session_required: {
+    status: 403,
+    title: 'Only a signed-in person may do this',
+    help: 'Keys are made and rotated, and what they may do is widened, with an access token; an agent token opens the hub only.',
+    isLogged: true,
+  },
+  account_suspended: {
+    status: 403,
+    title: 'The account is suspended',
+    help: 'Ask the operator of this service. Keys work again once the account is active.',
+    isLogged: true,
+  },
+  charge_not_authorized: {
+    status: 403,
+    title: 'The charge is not authorised',
+    help: 'The user must authorise this app: PUT /v1/me/charge-authorizations/{app_id}.',
+    isLogged: true,
+  },
+  network_not_allowed: {
+    status: 403,
+    title: 'The key may not be used from this network',
+    help: 'The key lists allowed_networks and the request came from elsewhere. Change them with PATCH /v1/api-keys/{key_id}.',
+    isLogged: true,
+  },
+  forbidden: { status: 403, title: 'This is not allowed', help: 'The detail says why.', isLogged: true },
+  not_found: {
+    status: 404,
+    title: 'There is nothing here',
+    help: 'Check the path and the id. /docs lists what there is; what belongs to someone else looks the same as what does not exist.',
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'The method is not allowed here',
+    help: 'The `Allow` header lists the methods of this path.',
+  },
+  payload_too_large: {
+    status: 413,
+    title: 'The body is too large',
+    help: 'A request body has at most 16 KiB, unless its route says otherwise.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'The body must be plain JSON',
+    help: 'Send `Content-Type: application/json`, once, without Content-Encoding.',
+  },
+  upgrade_required: {
+    status: 426,
+    title: 'This address speaks WebSocket',
+    help: 'Connect a WebSocket client with an agent token and the subprotocol keyway.hub.v1.',
+  },
+  key_limit_reached: {
+    status: 409,
+    title: 'There are too many active keys',
+    help: 'Revoke a key that is not needed, or rotate one: that works at the limit too.',
+  },
+  idempotency_conflict: {
+    status: 409,
+    title: 'The Idempotency-Key was used with another body',
+    help: 'Use a new random key for each charge, and the same key and body to repeat one.',
+  },
+  api_key_inactive: {
+    status: 409,
+    title: 'The key is not active',
+    help: 'A revoked or expired key cannot be rotated. Make a new one with POST /v1/api-keys.',
+  },
+  api_key_replaced: {
+    status: 409,
+    title: 'The key has a successor',
+    help: 'Rotate the key that `replaced_by` names.',
+  },
+  magic_link_expired: {
+    status: 410,
+    title: 'The sign-in link has expired',
+    help: 'Links live for five minutes. Ask for a new one with POST /auth/send-magic-link.',
+    isGuess: true,
+    isLogged: true,
+  },
+  magic_link_used: {
+    status: 410,
+    title: 'The sign-in link was used',
+    help: 'A link works once, and using one ends the others of that address. Ask for a new one.',
+    isGuess: true,
+    isLogged: true,
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    help: 'Wait for the seconds in Retry-After. Trying earlier does not make the wait longer.',
+    isLogged: true,
+  },
+  unavailable: {
+    status: 503,
+    title: 'The service is not available',
+    help: 'Something that is needed cannot be reached. Nothing was granted. Try again after the seconds in Retry-After.',
+  },
+  internal_error: {
+    status: 500,
+    title: 'Something went wrong here',
+    help: 'This is a fault of the service. Tell its operator the request_id.',
+  },
+}
+
+export interface ProblemContext {
+  requestId: string
+  publicUrl: string
+  /** Whether the caller is the operator, trying things out with a local inbox, and may know which setting refused. */
+  namesSettings?: boolean
+  /** Of a refusal by the HTTP parser, where the protocol has a status of its own for it (408, 431). */
+  status?: number
+}
+
+/** The problem document of a refusal: the one builder for routes, the HTTP parser and the hub's handshake. */
+export function problemOf(error: KeywayError, context: ProblemContext): Problem {
+  const kind = PROBLEMS[error.code]
+  const { errors, retryAfter, window, setting } = error.extras
+  return {
+    type: `${context.publicUrl}/errors/${error.code}`,
+    title: kind.title,
+    status: context.status ?? kind.status,
+    detail: kind.status === 404 ? withDocs(error.message) : error.message,
+    code: error.code,
+    request_id: context.requestId,
+    ...(errors && { errors }),
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+    ...(window && { window }),
+    ...(setting && context.namesSettings && { setting }),
+  }
+}
+
+/** Every 404 says where to look what there is, also one that a noun worded. */
+export function withDocs(detail: string): string {
+  return detail.includes('/docs') ? detail : `${detail} /docs lists what there is.`
+}
