@@ -6,9 +6,12 @@ import { freePort } from '../support/free-port.ts'
 import { createJourney, type Journey } from '../support/journey.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
-const ROUNDS = 12
-/** The journey takes about this long, so a kill falls anywhere in it. */
-const JOURNEY_MS = 150
+/** What each round of a journey is told before its kill, in the order of the journey. */
+const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
+type Stage = (typeof STAGES)[number]
+const ROUNDS_OF_EACH = 3
+/** A step takes about this long, so a kill falls anywhere into the next one or the one after. */
+const STEP_MS = 20
 
 /** What one journey was told is so. */
 interface Acknowledged {
@@ -32,29 +35,50 @@ test('a kill at any moment loses nothing that was acknowledged', { timeout: 120_
   t.after(() => server.end('SIGKILL'))
   const journey = createJourney(server.url)
 
-  for (let round = 0; round < ROUNDS; round++) {
+  const kept: Acknowledged[] = []
+  for (let round = 0; round < ROUNDS_OF_EACH * STAGES.length; round++) {
     const told: Acknowledged = { email: `round-${round}@example.com` }
-    await killDuring(server, travel(journey, told))
+    await killAfter(STAGES[round % STAGES.length]!, server, reached => travel(journey, told, reached))
     server = await serve(settings)
     await assertKept(server, journey, told)
+    kept.push(told)
   }
+  const count = (isTold: (told: Acknowledged) => unknown) => kept.filter(isTold).length
+  assert.ok(
+    count(({ accessToken }) => accessToken) >= 3 * ROUNDS_OF_EACH,
+    'too few sessions were acknowledged',
+  )
+  assert.ok(count(({ key }) => key) >= 2 * ROUNDS_OF_EACH, 'too few keys were acknowledged')
+  assert.ok(count(({ revoked }) => revoked) >= ROUNDS_OF_EACH, 'too few revocations were acknowledged')
 })
 
 /** Goes on until the service is gone, and notes what it was told until then. */
-async function travel(journey: Journey, told: Acknowledged): Promise<void> {
+async function travel(journey: Journey, told: Acknowledged, reached: (stage: Stage) => void): Promise<void> {
+  reached('nothing')
   await journey.sendLink(told.email)
   const token = await journey.readToken(told.email)
   told.accessToken = (await journey.verify(told.email, token)).access_token
   told.usedToken = token
+  reached('session')
   told.key = await journey.createKey(told.accessToken, 'kept')
+  reached('key')
   await journey.exchange(told.key.key)
   await journey.revoke(told.accessToken, told.key.id)
   told.revoked = true
+  reached('revocation')
 }
 
-async function killDuring(server: ServedProcess, travelled: Promise<void>): Promise<void> {
+/** Waits for the stage, and kills a moment later, while the journey goes on. @throws what the journey fails with before */
+async function killAfter(
+  stage: Stage,
+  server: ServedProcess,
+  travelling: (reached: (stage: Stage) => void) => Promise<void>,
+): Promise<void> {
+  const reached = Promise.withResolvers<void>()
+  const travelled = travelling(now => now === stage && reached.resolve())
+  await Promise.race([reached.promise, travelled])
   const settled = travelled.catch(() => undefined)
-  await new Promise(resolve => setTimeout(resolve, randomInt(JOURNEY_MS)))
+  await new Promise(resolve => setTimeout(resolve, randomInt(STEP_MS)))
   await server.end('SIGKILL')
   await settled
 }

@@ -177,6 +177,13 @@ describe('limits', () => {
     ])
   })
 
+  test('equal numbers in two windows are allowed: the longer one then decides', () => {
+    assert.deepEqual(loadConfig({ KEYWAY_MAGIC_LINK_LIMITS: '5/minute,5/hour' }).magicLinkLimits, [
+      { window: 'minute', limit: 5 },
+      { window: 'hour', limit: 5 },
+    ])
+  })
+
   test('0, a window twice, an unknown window and more per minute than per hour are mistakes', () => {
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '0/minute' }, /at least 1/)
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '5/minute,6/minute' }, /at most once/)
