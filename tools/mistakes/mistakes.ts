@@ -223,6 +223,12 @@ export const MISTAKES: Mistake[] = [
     name: 'SDK: a handover holds back what any connection brings',
     file: 'sdk/src/handover.ts',
     edits: [{ find: 'if (this.#under?.to === connection) this', put: 'if (this.#under) this' }],
-    tests: ['sdk/test/handover.test.ts', 'sdk/test/agent*.test.ts'],
+    tests: ['sdk/test/agent*.test.ts'],
+  },
+  {
+    name: 'SDK: a handover outlives the connection that it leads to',
+    file: 'sdk/src/handover.ts',
+    edits: [{ find: ' || this.#under?.to === connection', put: '' }],
+    tests: ['sdk/test/agent*.test.ts'],
   },
 ]

@@ -406,6 +406,17 @@ describe('moving to another node', () => {
       successor.send({ ...message, id: 'third', data: 3 })
       assert.equal((await events.message.next()).id, 'third')
     })
+
+  test('what the successor brought is given out when the successor is over first', async t => {
+    const { server, events, clock, end } = await startConnected(t)
+    const successor = await movedOn({ server, events, clock, end })
+    assert.deepEqual(await end.frames.next(), { type: 'ping' })
+    successor.send({ type: 'message', id: 'brought', from: 'x', from_key_id: null, data: 1 })
+    await settle()
+    assert.equal(events.message.rest.length, 0)
+    successor.close(1012, 'restarting')
+    assert.equal((await events.message.next()).id, 'brought')
+  })
 })
 
 describe('sending', () => {
@@ -553,6 +564,19 @@ describe('renewing', () => {
     clock.advance(1000)
     assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-3')
     assert.equal(events.disconnected.rest.length, 0)
+  })
+
+  test('a token that was refused at a renewal is not used for the next connection', async t => {
+    const { server, clock, end, events } = await startConnected(t)
+    await keepAlive(clock, end, events, RENEWAL_AT - 1)
+    clock.advance(1)
+    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-2')
+    end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
+    end.close(1011, 'internal')
+    const { retryInMs } = await events.disconnected.next()
+    clock.advance(retryInMs!)
+    const next = await server.connections.next()
+    assert.equal(next.token, 'token-3')
   })
 
   test('the hub’s warning brings the renewal forward', async t => {

@@ -16,6 +16,8 @@ import { startKeyway } from './support/keyway-server.ts'
 import { problem, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
 
 const run = promisify(execFile)
+/** npx unpacks and starts a program. */
+const NPX_MS = 60_000
 const ROOT = join(import.meta.dirname, '..')
 
 interface TestContext {
@@ -146,7 +148,7 @@ describe('the demo command', () => {
     const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY, npm_config_cache: cache }
     const running = run('npx', ['-y', await serveTarball(t)], { cwd: folder(t), env })
     running.catch(error => server.connections.push(error))
-    const end = await server.connections.next()
+    const end = await server.connections.next(NPX_MS)
     if (end instanceof Error) throw end
     end.send({ type: 'message', id: '1', from: 'somebody', from_key_id: null, data: 'hello' })
     const { to, data } = (await end.frames.next()) as { to: string; data: unknown }

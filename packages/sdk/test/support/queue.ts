@@ -1,3 +1,6 @@
+/** What has not come by then does not come, also on a busy machine. */
+const LONGEST_WAIT_MS = 10_000
+
 /** Things that happen, to be awaited one after the other. */
 export class Queue<Item> {
   #items: Item[] = []
@@ -9,9 +12,21 @@ export class Queue<Item> {
     else this.#items.push(item)
   }
 
-  next(): Promise<Item> {
+  /** @throws Error where nothing comes within `withinMs` */
+  next(withinMs = LONGEST_WAIT_MS): Promise<Item> {
     const item = this.#items.shift()
-    return item === undefined ? new Promise(resolve => this.#waiting.push(resolve)) : Promise.resolve(item)
+    if (item !== undefined) return Promise.resolve(item)
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(take), 1)
+        reject(new Error(`nothing came within ${withinMs} ms`))
+      }, withinMs)
+      const take = (item: Item) => {
+        clearTimeout(late)
+        resolve(item)
+      }
+      this.#waiting.push(take)
+    })
   }
 
   /** What nobody has awaited yet. */

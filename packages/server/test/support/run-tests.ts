@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { byFolder } from './by-folder.ts'
@@ -44,14 +44,27 @@ async function runTests(args: string[]): Promise<number> {
     NODE_OPTIONS: withPreloads(process.env.NODE_OPTIONS ?? ''),
   }
   try {
+    const slowest = join(recording, 'slowest.txt')
+    const reporters = options.some(option => option.startsWith('--test-reporter')) ? [] : reportersTo(slowest)
     const status = await runNode(
-      ['--test', ...DEFAULTS, ...options, ...byFolder(files, ROOT, recording)],
+      ['--test', ...DEFAULTS, ...reporters, ...options, ...byFolder(files, ROOT, recording)],
       environment,
     )
+    if (existsSync(slowest)) process.stdout.write(readFileSync(slowest, 'utf8'))
     return reportSecrets(recording) ? status : status || 1
   } finally {
     await cluster?.stop()
   }
+}
+
+/** The usual one, and the ten slowest tests into a file, to be shown after its summary. */
+function reportersTo(slowest: string): string[] {
+  return [
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${join(import.meta.dirname, 'slowest-tests.mjs')}`,
+    `--test-reporter-destination=${slowest}`,
+  ]
 }
 
 function withPreloads(options: string): string {

@@ -1,0 +1,15 @@
+import { relative } from 'node:path'
+
+const SHOWN = 10
+
+/** A reporter for node:test beside the usual one: names the tests that took longest. Suites are not tests. */
+export default async function* slowestTests(events) {
+  const tests = []
+  for await (const { type, data } of events) {
+    if ((type !== 'test:pass' && type !== 'test:fail') || data.details.type === 'suite') continue
+    tests.push({ seconds: data.details.duration_ms / 1000, name: data.name, file: data.file ?? '' })
+  }
+  tests.sort((a, b) => b.seconds - a.seconds)
+  for (const { seconds, name, file } of tests.slice(0, SHOWN))
+    yield `ℹ slow ${seconds.toFixed(1)} s: ${name} (${relative(process.cwd(), file)})\n`
+}
