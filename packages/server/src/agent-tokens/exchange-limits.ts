@@ -8,7 +8,9 @@ import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '
  */
 export const MAX_REMEMBERED_KEYS = 50_000
 /** Exchanges of a window are counted in so many slots, so that a key takes the same memory whatever the limit is. */
-const SLOTS = 60
+const SLOTS = 12
+/** Numbers of one slot. */
+const WIDTH = 3
 
 export interface ExchangeLimits {
   /** Counts an exchange that is about to succeed. What is refused is not counted. @throws KeywayError `rate_limited` */
@@ -42,8 +44,9 @@ export function createExchangeLimits({
     take(keyId) {
       const now = clock.now()
       const counts = countsOf(keyId, now)
-      const wait = longestOf(counts.map(count => count.wait(now)))
-      if (wait) throw rateLimited(wait)
+      let isFull = false
+      for (const count of counts) isFull = count.isFull(now) || isFull
+      if (isFull) throw rateLimited(longestOf(counts.map(count => count.wait(now)))!)
       for (const count of counts) count.add(now)
     },
     get size() {
@@ -67,7 +70,7 @@ export function createExchangeLimits({
 }
 
 /**
- * What happened within a window, in slots of a sixtieth of it. A slot counts until its latest entry leaves the window:
+ * What happened within a window, in slots of a twelfth of it. A slot counts until its latest entry leaves the window:
  * never more than the limit passes in any window, and a steady stream waits at most a slot longer than it had to.
  */
 class SlidingCount {
@@ -76,26 +79,42 @@ class SlidingCount {
   #total = 0
   /** Of each slot, the oldest first: when it began, when its latest entry was, how many there are. */
   readonly #slots: number[] = []
+  /** Where the oldest slot begins that still counts. */
+  #head = 0
 
   constructor(window: RateWindow) {
     this.#window = window
     this.#length = WINDOW_LENGTHS[window.window]
   }
 
-  wait(now: Instant): Wait | null {
+  isFull(now: Instant): boolean {
     const slots = this.#slots
-    while (slots.length > 0 && slots[1]! <= now - this.#length) this.#total -= slots.splice(0, 3)[2]!
-    return this.#total < this.#window.limit ? null : waitFor(this.#window, slots[1]!, now)
+    while (this.#head < slots.length && slots[this.#head + 1]! <= now - this.#length) {
+      this.#total -= slots[this.#head + 2]!
+      this.#head += WIDTH
+    }
+    return this.#total >= this.#window.limit
+  }
+
+  wait(now: Instant): Wait | null {
+    return this.isFull(now) ? waitFor(this.#window, this.#slots[this.#head + 1]!, now) : null
   }
 
   add(now: Instant): void {
     const slots = this.#slots
-    const last = slots.length - 3
+    const last = slots.length - WIDTH
     this.#total++
-    if (last >= 0 && now - slots[last]! < this.#length / SLOTS) {
+    if (last >= this.#head && now - slots[last]! < this.#length / SLOTS) {
       slots[last + 1] = Math.max(slots[last + 1]!, now)
       slots[last + 2]!++
-    } else slots.push(now, now, 1)
+      return
+    }
+    // What has left the window goes when it is as much as can stay.
+    if (this.#head >= SLOTS * WIDTH) {
+      slots.splice(0, this.#head)
+      this.#head = 0
+    }
+    slots.push(now, now, 1)
   }
 }
 

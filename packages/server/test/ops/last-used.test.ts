@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startServer } from '../../src/server.ts'
+import { createJourney } from '../support/journey.ts'
+import { startKeyway } from './running.ts'
+
+test('a use that was noted just before the service ends is stored by its end', async t => {
+  const server = await startKeyway(t)
+  const journey = createJourney(server.url)
+  const email = 'ada@example.com'
+  await journey.sendLink(email)
+  const { access_token } = await journey.verify(email, await journey.readToken(email))
+  const { id, key } = await journey.createKey(access_token, 'laptop')
+  await journey.exchange(key)
+  const { config } = server.services
+  await server.close()
+  const again = await startServer(config)
+  t.after(() => again.close())
+  const stored = await again.services.storage.store.apiKeys.findMany([id])
+  assert.notEqual(stored[0]!.lastUsedAt, null)
+})
