@@ -34,6 +34,7 @@ export interface ConnectionsDeps {
   ports: HubPorts
   /** Live connections per user on this node; one more is closed with 4429 `too_many_connections`. */
   maxConnectionsPerUser: number
+  maxUnreadBytesPerUser?: number
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Presence

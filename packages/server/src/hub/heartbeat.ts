@@ -9,13 +9,14 @@ import { endingByExpiry, type Renewals } from './renewals.ts'
 export const HEARTBEAT_SECONDS = 25
 /** A connection that was silent for this long is dropped. */
 const SILENCE_SECONDS = 60
-/** Bytes that may wait unsent for all connections of one owner, counted with each pass. */
-export const MAX_UNREAD_BYTES_PER_OWNER = 64 * 1024 * 1024
+/** Bytes that may wait unsent for all connections of one user, counted with each pass. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024
 /** A connection that is not `ready` by then is closed with 1013. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 export interface HeartbeatDeps {
   clock: Clock
+  maxUnreadBytesPerUser?: number
   registry: Registry
   freshness: Pick<DatabaseFreshness, 'isFresh'>
   renewals: Pick<Renewals, 'noticeExpiry'>
@@ -26,7 +27,7 @@ export interface HeartbeatDeps {
  * of silent connections after 60 s, and of those that make one owner's unread messages too many.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
-  const { clock, registry, freshness, renewals } = deps
+  const { clock, registry, freshness, renewals, maxUnreadBytesPerUser = MAX_UNREAD_BYTES } = deps
   return beat
 
   function beat(): void {
@@ -34,7 +35,8 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     const isFresh = freshness.isFresh(now)
     const unread = new Map<string, number>()
     for (const connection of registry.byId.values()) {
-      const ending = endingByTime(connection, now, isFresh) ?? endingByUnread(connection, unread)
+      const ending =
+        endingByTime(connection, now, isFresh) ?? endingByUnread(connection, unread, maxUnreadBytesPerUser)
       if (ending) connection.close(ending)
       else if (isSilent(connection, now)) connection.drop()
       else keep(connection, now)
@@ -56,11 +58,15 @@ function endingByTime(connection: AgentConnection, now: Instant, isFresh: boolea
 }
 
 /** Adds to what the connection's owner leaves unread; whoever takes it over the bound is closed. */
-function endingByUnread({ socket, userId }: AgentConnection, unread: Map<string, number>): Ending | null {
+function endingByUnread(
+  { socket, userId }: AgentConnection,
+  unread: Map<string, number>,
+  bound: number,
+): Ending | null {
   const { bufferedAmount } = socket
   if (bufferedAmount === 0) return null
   const total = (unread.get(userId) ?? 0) + bufferedAmount
-  if (total > MAX_UNREAD_BYTES_PER_OWNER) return SLOW_CONSUMER
+  if (total > bound) return SLOW_CONSUMER
   unread.set(userId, total)
   return null
 }

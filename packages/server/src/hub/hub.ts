@@ -41,6 +41,8 @@ export interface HubDeps {
   corsOrigins: readonly string[]
   /** Live connections per user on this node. */
   maxConnectionsPerUser: number
+  /** Bytes that may wait unsent for all connections of a user on this node; 64 MiB unless given. */
+  maxUnreadBytesPerUser?: number
   /** A UUID of this process; a new one at every start. */
   nodeId: string
   version: string

@@ -303,7 +303,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.match(await dead.end(), /^1006/)
   })
 
-  test('an agent that does nothing but send protocol pings stays', async t => {
+  test('an agent that does nothing but send protocol pings stays', { timeout: 10_000 }, async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key, { autoPong: false })
     for (let passed = 0; passed < 120; passed += 5) {

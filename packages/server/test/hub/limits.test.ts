@@ -62,6 +62,22 @@ test('a message that reaches nobody counts as one delivery', { timeout: 60_000 }
 })
 
 describe('what all connections of one owner may cost', { timeout: 60_000 }, () => {
+  test('unread messages of all connections count together, and who makes them too many is closed', async t => {
+    const { services, url, key, userId, hub } = await open('sqlite', t, { maxUnreadBytesPerUser: 100_000 })
+    const quick = await connect(services, url, key)
+    const slow = await connect(services, url, key)
+    slow.socket.pause()
+    // Far below 1 MiB for one connection, so every message is written until a heartbeat ends it.
+    for (let n = 0; hub.connectionCount === 2; n++) {
+      assert.ok(n < 200)
+      assert.equal(await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)), 1)
+      hub.tick()
+    }
+    slow.socket.resume()
+    assert.equal(await slow.end(), '4429 slow_consumer')
+    await quick.flush()
+  })
+
   test('frames of many connections count together, large ones more, and others have their own', async t => {
     const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
     // 1000 at once, 200 a second: more than five connections can send by their own limits.
