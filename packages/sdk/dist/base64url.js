@@ -12,5 +12,8 @@ export function decodeBase64url(text) {
     return Uint8Array.from(binary, character => character.charCodeAt(0));
 }
 function encodeBase64url(binary) {
-    return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+    return btoa(binary)
+        .replaceAll('+', '-')
+        .replaceAll('/', '_')
+        .replace(/={1,2}$/, '');
 }
