@@ -65,10 +65,15 @@ export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
   }
 }
 
-type Place = Omit<Parameters<typeof createStorage>[0], 'autoMigrate'>
+type Place = Omit<Parameters<typeof createStorage>[0], 'autoMigrate' | 'secrets'>
 
 async function migrate(place: Place): Promise<void> {
-  await (await createStorage({ ...place, autoMigrate: true }, createLog('error'))).close()
+  await (
+    await createStorage(
+      { ...place, secrets: [Buffer.from(SECRET, 'base64')], autoMigrate: true },
+      createLog('error'),
+    )
+  ).close()
 }
 
 export async function administrate(url: string, statement: string): Promise<void> {

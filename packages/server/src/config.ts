@@ -1,4 +1,4 @@
-import { databaseMistakes } from './config/database.ts'
+import { databaseMistakes, databaseWarnings } from './config/database.ts'
 import { derivedDefaults } from './config/derived-defaults.ts'
 import { type Environment, readSettings } from './config/environment.ts'
 import { secretMistakes } from './config/keyway-secret.ts'
@@ -86,9 +86,9 @@ export function loadConfigOfProcess(): Config {
   return loadConfig(process.env)
 }
 
-/** What is allowed and yet deserves a word at start. */
+/** Settings that are allowed and yet questionable: printed at start and by `check-config` and `doctor`. */
 export function configWarnings(config: Config): string[] {
-  return [...urlWarnings(config), ...mailWarnings(config)]
+  return [...urlWarnings(config), ...mailWarnings(config), ...databaseWarnings(config)]
 }
 
 function assemble(values: Values): Config {

@@ -1,9 +1,11 @@
+import { parseId } from './ids.ts'
+
 /**
- * What one part of the service tells the others, on every node, once the transaction that caused it is
- * durable. An event carries ids only and decides nothing: whoever hears it asks the store how things stand.
- * So a lost, late, doubled or forged event can never end or keep anything wrongly.
+ * A hint that something changed, published on every node once the transaction that caused it is durable. It
+ * carries ids only and decides nothing: a receiver asks the store for the current state. So a lost, late, doubled
+ * or forged hint can neither end nor keep anything wrongly.
  */
-export type Event =
+export type Hint =
   /** A key was revoked, replaced, or its networks or expiry changed. */
   | { type: 'api_key.changed'; keyId: string; userId: string }
   | { type: 'session.ended'; sessionId: string; userId: string }
@@ -12,14 +14,114 @@ export type Event =
   /** Mail was queued. */
   | { type: 'mail.queued' }
   | { type: 'signing_keys.changed' }
-  /** Events may have been missed just now; whoever relies on them asks the store again. */
+
+/** What one hub asks of others; see hub/node-relay.ts. */
+export type RelayOrder =
+  | { op: 'deliver'; userId: string; to: string; frame: string }
+  | { op: 'disconnect'; userId: string; target: string }
+  /** Nothing but the answer, which comes after everything that the node had published before. */
+  | { op: 'ping' }
+
+export type RelayMessage =
+  | { kind: 'order'; from: string; question: number; order: RelayOrder }
+  | { kind: 'answer'; from: string; question: number; count: number }
+
+/**
+ * A message between hubs. `to` lists the node ids that it is meant for. A node id is new at every start of a
+ * process, so a message recorded before a start never names the process that started.
+ */
+export interface RelayEvent {
+  type: 'hub.relay'
+  to: readonly string[]
+  message: RelayMessage
+}
+
+export type Event =
+  | Hint
+  | RelayEvent
+  /** Made by the receiver itself: events may have been missed just now, so ask the store again. Never travels. */
   | { type: 'events.gap' }
-  /** Text from one hub node to another; see hub/. */
-  | { type: 'hub.relay'; to: string; payload: string }
 
 export interface Events {
   /** Calls `listener` for every event of every node, this one included. Returns the way to stop. */
   subscribe(listener: (event: Event) => void): () => void
-  /** Tells what no transaction caused (hub relays). Events of a transaction go through `Transaction.publish`. */
+  /** Publishes what no transaction caused (hub relays). Events of a transaction go through `Transaction.publish`. */
   publish(event: Event): Promise<void>
+  /**
+   * Whether a live node of the previous minor version is listed, which neither seals nor opens. While one is, hints
+   * are exchanged with it unsealed (decision 68). Absent where every node is this process.
+   */
+  expectUnsealed?(isListed: boolean): void
+}
+
+/** Longer than any of ours: a connection, a key, or `all`. */
+const MAX_TARGET_LENGTH = 64
+/** Connections that one order can reach; far above every limit. */
+const MAX_COUNT = 1_000_000
+
+/** A hint with valid fields and no others, or null. */
+export function parseHint(value: unknown): Hint | null {
+  const fields = toFields(value)
+  const userId = idIn(fields.userId)
+  switch (fields.type) {
+    case 'api_key.changed': {
+      const keyId = idIn(fields.keyId)
+      return keyId && userId ? { type: fields.type, keyId, userId } : null
+    }
+    case 'session.ended': {
+      const sessionId = idIn(fields.sessionId)
+      return sessionId && userId ? { type: fields.type, sessionId, userId } : null
+    }
+    case 'user.changed':
+      return userId ? { type: fields.type, userId } : null
+    case 'mail.queued':
+    case 'signing_keys.changed':
+      return { type: fields.type }
+    default:
+      return null
+  }
+}
+
+/** An event with valid fields and no others, or null for what no node publishes. */
+export function parseEvent(value: unknown): Hint | RelayEvent | null {
+  const { type, to, message } = toFields(value)
+  if (type !== 'hub.relay') return parseHint(value)
+  const parsed = parseMessage(message)
+  if (!parsed || !Array.isArray(to) || !to.every(id => typeof id === 'string')) return null
+  return { type, to, message: parsed }
+}
+
+function parseMessage(value: unknown): RelayMessage | null {
+  const { kind, from: sender, question, order, count } = toFields(value)
+  const from = idIn(sender)
+  if (!from || !isWhole(question, Number.MAX_SAFE_INTEGER)) return null
+  if (kind === 'answer') return isWhole(count, MAX_COUNT) ? { kind, from, question, count } : null
+  const parsed = kind === 'order' ? parseOrder(order) : null
+  return parsed && { kind: 'order', from, question, order: parsed }
+}
+
+function parseOrder(value: unknown): RelayOrder | null {
+  const { op, userId: owner, to, target, frame } = toFields(value)
+  if (op === 'ping') return { op }
+  const userId = idIn(owner)
+  if (!userId) return null
+  if (op === 'deliver' && isTarget(to) && typeof frame === 'string') return { op, userId, to, frame }
+  if (op === 'disconnect' && isTarget(target)) return { op, userId, target }
+  return null
+}
+
+function toFields(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function idIn(value: unknown): string | null {
+  return typeof value === 'string' ? parseId(value) : null
+}
+
+function isTarget(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_TARGET_LENGTH
+}
+
+function isWhole(value: unknown, most: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
 }

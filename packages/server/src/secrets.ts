@@ -29,10 +29,12 @@ export type Purpose =
   | 'backup'
   | 'journal'
   | 'wrong-code'
+  | 'event'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-const SECRET_ID_BYTES = 4
+export const SECRET_ID_BYTES = 4
+const FIRST_BLOCK = Buffer.from([1])
 
 /** No listed secret opens the value: the operator removed one too early, or the database is not this one's. */
 export class SealError extends Error {
@@ -47,6 +49,11 @@ export interface Secrets {
   seal(purpose: Purpose, plaintext: Buffer, context: string): string
   /** @throws SealError when no listed secret opens it. */
   open(purpose: Purpose, sealed: string, context: string): Buffer
+  /**
+   * A 32-byte key for one use, derived under the first secret, or under the listed one that `id` names; null for
+   * an unlisted id. `context` tells uses of one purpose apart.
+   */
+  deriveKey(purpose: Purpose, context: Buffer, id?: string): Buffer | null
   /** Whether the first secret sealed it; `keyway keys reseal` rewraps what it did not. */
   isCurrent(sealed: string): boolean
   /** HMAC-SHA-256 under the first secret, base64url, prefixed with the id of that secret. */
@@ -96,6 +103,11 @@ export function createSecrets(roots: Buffer[]): Secrets {
       } catch (cause) {
         throw new SealError('a stored value was changed or belongs to another row', { cause })
       }
+    },
+    deriveKey(purpose, context, id = first.id) {
+      const root = byId.get(id)
+      // One block of HKDF-Expand (RFC 5869, section 2.3): the sub-key is uniformly random already.
+      return root ? hmac(subKey(root, purpose), Buffer.concat([context, FIRST_BLOCK])) : null
     },
     isCurrent(sealed) {
       return sealed.startsWith(`${first.id}.`)

@@ -210,8 +210,8 @@ function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
     },
     hub: () => hub.health(),
     events() {
-      const { listening, lagMs } = storage.eventsHealth()
-      return { listening, lagSeconds: lagMs === undefined ? null : lagMs / 1000 }
+      const { listening, lagMs, rejected } = storage.eventsHealth()
+      return { listening, lagSeconds: lagMs === undefined ? null : lagMs / 1000, rejected }
     },
     database: () => storage.engine.load?.() ?? null,
     clockSkewSeconds: () => clock.skew / 1000,

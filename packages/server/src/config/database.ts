@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
+import { isLoopbackHost } from '../network.ts'
 import { Mistake } from './mistakes.ts'
 import type { Parser } from './values.ts'
 
@@ -31,4 +32,36 @@ export function databaseMistakes(config: Config): string[] {
           'Example: KEYWAY_DATABASE_URL=postgres://keyway:password@db.example.com/keyway',
       ]
     : []
+}
+
+/** One warning for each way to another machine that is not encrypted. */
+export function databaseWarnings({ database, events }: Config): string[] {
+  const warnings: string[] = []
+  if (database.engine === 'postgres' && isReadable(database.url))
+    warnings.push(`KEYWAY_DATABASE_URL leads to another machine without TLS: ${POSTGRES_ADVICE}`)
+  const isApart = events.kind === 'postgres' && database.engine === 'postgres' && events.url !== database.url
+  if (isApart && isReadable(events.url))
+    warnings.push(`KEYWAY_EVENTS_URL leads to another machine without TLS: ${POSTGRES_ADVICE}`)
+  if (events.kind === 'redis' && isReadable(events.url))
+    warnings.push(
+      'KEYWAY_EVENTS_URL leads to another machine without TLS: its password travels readable, and whoever is between can hold events back. Use rediss://.',
+    )
+  return warnings
+}
+
+const POSTGRES_ADVICE =
+  'its password and all rows travel readable. Add ?sslmode=verify-full (and sslrootcert=FILE for an own authority).'
+/** Of libpq's modes those that are satisfied without TLS. */
+const MODES_WITHOUT_TLS = ['disable', 'allow', 'prefer', null]
+
+/** Whether what is sent there can be read on the way: neither this machine nor TLS. */
+function isReadable(url: string): boolean {
+  const { protocol, hostname, searchParams } = new URL(url)
+  if (protocol === 'rediss:') return false
+  // A socket of this machine is a path, percent-encoded as the host or as a parameter.
+  const host = searchParams.get('host') ?? decodeURIComponent(hostname)
+  if (host === '' || host.startsWith('/') || isLoopbackHost(host)) return false
+  if (protocol === 'redis:') return true
+  const isTls = ['1', 'true'].includes(searchParams.get('ssl') ?? '')
+  return !isTls && MODES_WITHOUT_TLS.includes(searchParams.get('sslmode'))
 }

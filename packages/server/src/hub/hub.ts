@@ -143,7 +143,7 @@ export function createHub(deps: HubDeps): Hub {
   }
 
   function receive(event: Event): void {
-    if (event.type === 'hub.relay') relay.hear(event)
+    if (event.type === 'hub.relay') relay.receive(event)
     else revocations.receive(event)
   }
 

@@ -80,7 +80,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     const targets = registry.targets(userId, to, exceptId)
     let written = 0
     for (const target of targets) if (target.write(frame)) written++
-    registry.charge(userId, Math.max(1, targets.length), frame.length)
+    registry.charge(userId, Math.max(1, targets.length), frame.length, clock.now())
     return written
   }
 }

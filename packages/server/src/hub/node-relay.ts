@@ -1,28 +1,20 @@
-import type { Event, Events } from '../events.ts'
-import { parseId } from '../ids.ts'
+import type { Events, RelayEvent, RelayMessage, RelayOrder } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Presence } from './presence.ts'
 
 /** How long an answer of another node is waited for. */
 export const RELAY_TIMEOUT_MS = 1000
-/** One that lives answers within milliseconds; one that died a moment ago never will, and no start waits long for it. */
+/** A live node answers within milliseconds; one that died a moment ago never will, and no start waits long for it. */
 const GREETING_TIMEOUT_MS = 300
 /** Questions to other nodes that may be open; above that only this node is served. */
-const MAX_OPEN_QUESTIONS = 5000
-const EVERYONE = '*'
-
-/** What one hub asks of all others. */
-export type RelayOrder =
-  | { op: 'deliver'; userId: string; to: string; frame: string }
-  | { op: 'disconnect'; userId: string; target: string }
-  /** Nothing but the answer, which comes after all that the node had published before. */
-  | { op: 'ping' }
-
-type RelayMessage =
-  | { kind: 'order'; from: string; question: number; order: RelayOrder }
-  | { kind: 'answer'; from: string; question: number; count: number }
+const MAX_OPEN_QUESTIONS = 10_000
+/** Of these, for one owner: more than any burst of a connection, so that few owners cannot fill them all. */
+const MAX_OPEN_QUESTIONS_PER_OWNER = 500
+/** Publications that fail come in numbers: one line for all of so long. */
+const WARN_EVERY_MS = 60_000
 
 interface Question {
+  owner: string | null
   count: number
   unanswered: Set<string>
   timer: NodeJS.Timeout
@@ -39,13 +31,13 @@ export interface Relay {
   catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
   greet(): Promise<void>
-  hear(event: Extract<Event, { type: 'hub.relay' }>): void
+  receive(event: RelayEvent): void
   stop(): void
 }
 
 export function createRelay(deps: {
   events: Events
-  presence: Pick<Presence, 'others' | 'met'>
+  presence: Pick<Presence, 'peers' | 'met'>
   log: Log
   nodeId: string
   /** How many connections here an order reached. */
@@ -53,9 +45,13 @@ export function createRelay(deps: {
 }): Relay {
   const { events, presence, log, nodeId, carryOut } = deps
   const open = new Map<number, Question>()
+  const openOf = new Map<string, number>()
+  /** Peers that left a question unanswered and have sent nothing since: dead, most likely, and not waited for. */
+  const silent = new Set<string>()
   let lastQuestion = 0
-  /** One publication after the other: a carrier with several lines would overtake itself. */
-  let line = Promise.resolve()
+  let warnedAt = Number.NEGATIVE_INFINITY
+  /** One publication after the other: a carrier with several connections would reorder them. */
+  let publishing = Promise.resolve()
   let catchingUp = Promise.resolve()
   /** Not begun yet: all who ask meanwhile share it, so ten thousand agents that leave cost a few questions. */
   let nextCatchUp: Promise<void> | undefined
@@ -71,15 +67,14 @@ export function createRelay(deps: {
       return nextCatchUp
     },
     greet: () => ping(GREETING_TIMEOUT_MS),
-    hear({ to, payload }) {
-      if (to !== nodeId && to !== EVERYONE) return
-      const message = parse(payload)
-      if (!message || message.from === nodeId) return
+    receive({ to, message }) {
+      // A message that was recorded before this process started does not name it.
+      if (!to.includes(nodeId) || message.from === nodeId) return
       presence.met(message.from)
-      if (message.kind === 'answer') answered(message)
-      if (message.kind !== 'order') return
+      silent.delete(message.from)
+      if (message.kind === 'answer') return receiveAnswer(message)
       const { from, question, order } = message
-      publish(from, { kind: 'answer', from: nodeId, question, count: carryOut(order) })
+      publish([from], { kind: 'answer', from: nodeId, question, count: carryOut(order) })
     },
     stop() {
       for (const question of [...open.keys()]) conclude(question)
@@ -91,22 +86,34 @@ export function createRelay(deps: {
   }
 
   function ask(order: RelayOrder, timeoutMs = RELAY_TIMEOUT_MS): Promise<number> {
-    const others = presence.others()
-    if (others.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
+    const peers = presence.peers()
+    const owner = order.op === 'ping' ? null : order.userId
+    if (peers.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
+    if (owner && (openOf.get(owner) ?? 0) >= MAX_OPEN_QUESTIONS_PER_OWNER) return Promise.resolve(0)
+    const question = ++lastQuestion
+    publish(peers, { kind: 'order', from: nodeId, question, order })
+    const unanswered = new Set(peers.filter(peer => !silent.has(peer)))
+    if (unanswered.size === 0) return Promise.resolve(0)
     return new Promise(resolve => {
-      const question = ++lastQuestion
-      const timer = setTimeout(() => conclude(question), timeoutMs)
+      const timer = setTimeout(() => giveUp(question), timeoutMs)
       timer.unref()
-      open.set(question, { count: 0, unanswered: new Set(others), timer, resolve })
-      publish(EVERYONE, { kind: 'order', from: nodeId, question, order })
+      open.set(question, { owner, count: 0, unanswered, timer, resolve })
+      if (owner) openOf.set(owner, (openOf.get(owner) ?? 0) + 1)
     })
   }
 
-  function answered({ from, question, count }: { from: string; question: number; count: number }): void {
+  function receiveAnswer({ from, question, count }: { from: string; question: number; count: number }): void {
     const asked = open.get(question)
     if (!asked?.unanswered.delete(from)) return
     asked.count += count
     if (asked.unanswered.size === 0) conclude(question)
+  }
+
+  function giveUp(question: number): void {
+    const peers = presence.peers()
+    for (const peer of silent) if (!peers.includes(peer)) silent.delete(peer)
+    for (const peer of open.get(question)?.unanswered ?? []) if (peers.includes(peer)) silent.add(peer)
+    conclude(question)
   }
 
   function conclude(question: number): void {
@@ -114,23 +121,22 @@ export function createRelay(deps: {
     if (!asked) return
     open.delete(question)
     clearTimeout(asked.timer)
+    const { owner } = asked
+    if (owner) {
+      const left = openOf.get(owner)! - 1
+      if (left === 0) openOf.delete(owner)
+      else openOf.set(owner, left)
+    }
     asked.resolve(asked.count)
   }
 
-  function publish(to: string, message: RelayMessage): void {
-    const payload = JSON.stringify(message)
-    line = line
-      .then(() => events.publish({ type: 'hub.relay', to, payload }))
-      .catch(error => log.warn({ err: error }, 'another hub could not be told'))
-  }
-}
-
-/** Both ends are this program, perhaps of a neighbouring version: what is not understood is skipped. */
-function parse(payload: string): RelayMessage | null {
-  try {
-    const message = JSON.parse(payload) as RelayMessage
-    return typeof message?.from === 'string' && parseId(message.from) !== null ? message : null
-  } catch {
-    return null
+  function publish(to: readonly string[], message: RelayMessage): void {
+    publishing = publishing
+      .then(() => events.publish({ type: 'hub.relay', to, message }))
+      .catch(error => {
+        if (performance.now() - warnedAt < WARN_EVERY_MS) return
+        warnedAt = performance.now()
+        log.warn({ err: error }, 'messages to other nodes could not be published')
+      })
   }
 }

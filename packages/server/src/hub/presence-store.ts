@@ -12,21 +12,23 @@ export interface PresenceRow {
   connectedAt: Instant
 }
 
-/** A process of the service. One that has not been seen for `NODE_TIMEOUT` is gone, and its connections with it. */
+/** A process of the service. One without a heartbeat for `NODE_TIMEOUT_MS` is dead, and its connections with it. */
 export interface NodeRow {
   id: string
   startedAt: Instant
   seenAt: Instant
   version: string
+  /** False for the previous minor version, which neither seals nor opens events (decision 68). */
+  sealsEvents: boolean
 }
 
 export const NODE_HEARTBEAT_MS = 2000
 export const NODE_TIMEOUT_MS = 10_000
 
 export interface PresenceStore {
-  /** Registers this node or says that it is alive. */
+  /** Registers this node or renews its lease. */
   heartbeat(node: NodeRow): Promise<void>
-  /** Takes the node and its connections out. */
+  /** Deregisters the node and its connections. */
   leave(nodeId: string): Promise<void>
   /** Writes and removes connections of one node in one batch. One that is there already takes its new key. */
   record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>

@@ -1,4 +1,5 @@
 import type { Clock, Instant } from '../clock.ts'
+import type { Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import {
@@ -16,35 +17,39 @@ const BATCH_MS = 200
 export interface Presence {
   came(connection: AgentConnection): void
   went(connection: AgentConnection): void
-  /** Live connections of a user on all nodes, newest first; of this node as it knows them itself. */
+  /** Live connections of a user on all nodes, newest first; those of this node from memory. */
   list(userId: string): Promise<PresenceRow[]>
   /** Other nodes that were alive at the last heartbeat. */
   others(): readonly string[]
-  /** Another node said that it is there. */
+  /** Those of them that seal what they publish: only with them messages are exchanged. */
+  peers(): readonly string[]
+  /** A peer sent something, and so is alive. */
   met(nodeId: string): void
   heartbeat(): Promise<void>
-  /** Takes this node out. Never rejects. */
+  /** Deregisters this node. Never rejects. */
   leave(): Promise<void>
 }
 
 export function createPresence(deps: {
   presence: PresenceStore
+  events: Pick<Events, 'expectUnsealed'>
   clock: Clock
   log: Log
   registry: Registry
   nodeId: string
   version: string
 }): Presence {
-  const { presence, clock, log, registry, nodeId, version } = deps
+  const { presence, events, clock, log, registry, nodeId, version } = deps
   const startedAt = clock.now()
   let added = new Map<string, PresenceRow>()
   let removed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   let writing = Promise.resolve()
-  let others: string[] = []
-  /** Who greeted since the last heartbeat began: what it reads may be older than they are. */
+  let peers: string[] = []
+  let unsealed: string[] = []
+  /** Peers that sent something since the last heartbeat began: what it reads may be older than they are. */
   const newcomers = new Set<string>()
-  let heardAt: Instant | null = null
+  let recordedAt: Instant | null = null
   let left = false
 
   return {
@@ -66,33 +71,36 @@ export function createPresence(deps: {
         (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
       )
     },
-    others: () => others,
+    others: () => [...peers, ...unsealed],
+    peers: () => peers,
     met(other) {
       if (other === nodeId) return
       newcomers.add(other)
-      if (!others.includes(other)) others = [...others, other]
+      if (!peers.includes(other)) peers = [...peers, other]
     },
-    heartbeat: () =>
-      beat().catch(error => log.warn({ err: error }, 'the hub could not say that it is alive')),
+    heartbeat: () => beat().catch(error => log.warn({ err: error }, 'the heartbeat could not be recorded')),
     async leave() {
       left = true
       clearTimeout(timer)
       await writing
-      await presence.leave(nodeId).catch(() => {}) // the others notice its silence within 10 s
+      await presence.leave(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
     },
   }
 
   async function beat(): Promise<void> {
     if (left) return
     const now = clock.now()
-    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version }
+    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, sealsEvents: true }
     await presence.heartbeat(node)
-    // Silent for too long, others may have taken this node's connections out.
-    if (heardAt !== null && now - heardAt >= NODE_TIMEOUT_MS) recordAllAgain()
-    heardAt = now
+    // After so long without a heartbeat others may have deregistered this node's connections.
+    if (recordedAt !== null && now - recordedAt >= NODE_TIMEOUT_MS) recordAllAgain()
+    recordedAt = now
     newcomers.clear()
     const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
-    others = [...new Set([...alive.map(({ id }) => id), ...newcomers])].filter(id => id !== nodeId)
+    const sealing = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
+    peers = [...new Set([...sealing, ...newcomers])].filter(id => id !== nodeId)
+    unsealed = alive.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
+    events.expectUnsealed?.(unsealed.length > 0)
   }
 
   function recordAllAgain(): void {

@@ -25,7 +25,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
 
   async function makeReady(connection: AgentConnection): Promise<void> {
     // Before the load, so that a revocation that commits meanwhile finds the connection.
-    registry.add(connection, connection.connectedAt)
+    registry.add(connection)
     const key = await keyStatuses.loadFor(connection, connection.keyId)
     if (connection.state !== 'pending') return
     const now = clock.now()

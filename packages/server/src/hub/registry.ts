@@ -2,8 +2,11 @@ import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type Bucket, BYTE_ALLOWANCE, DELIVERY_ALLOWANCE, fullBucket, refill } from './rate-limits.ts'
 
-interface UserEntry {
-  connections: Set<AgentConnection>
+/** Owners whose allowance is not full: more than this, and those that are full again are forgotten. */
+const PRUNE_ABOVE = 1000
+
+/** What a user may still deliver here. A full one equals none. */
+interface Allowances {
   deliveries: Bucket
   bytes: Bucket
 }
@@ -12,27 +15,26 @@ interface UserEntry {
 export class Registry {
   readonly byId = new Map<string, AgentConnection>()
   #byKey = new Map<string, Set<AgentConnection>>()
-  #byUser = new Map<string, UserEntry>()
+  #byUser = new Map<string, Set<AgentConnection>>()
+  /** Apart from the connections: a user without any sends by the API, and one that reconnects gains nothing. */
+  #allowances = new Map<string, Allowances>()
+  #pruneAbove = PRUNE_ABOVE
 
-  add(connection: AgentConnection, now: Instant): void {
+  add(connection: AgentConnection): void {
     this.byId.set(connection.id, connection)
     this.hold(connection.keyId, connection)
-    let user = this.#byUser.get(connection.userId)
-    if (!user) {
-      const deliveries = fullBucket(DELIVERY_ALLOWANCE, now)
-      user = { connections: new Set(), deliveries, bytes: fullBucket(BYTE_ALLOWANCE, now) }
-      this.#byUser.set(connection.userId, user)
-    }
-    user.connections.add(connection)
+    const ofUser = this.#byUser.get(connection.userId)
+    if (ofUser) ofUser.add(connection)
+    else this.#byUser.set(connection.userId, new Set([connection]))
   }
 
   remove(connection: AgentConnection): void {
     this.byId.delete(connection.id)
     this.letGo(connection.keyId, connection)
     if (connection.renewingTo) this.letGo(connection.renewingTo, connection)
-    const user = this.#byUser.get(connection.userId)
-    user?.connections.delete(connection)
-    if (user?.connections.size === 0) this.#byUser.delete(connection.userId)
+    const ofUser = this.#byUser.get(connection.userId)
+    ofUser?.delete(connection)
+    if (ofUser?.size === 0) this.#byUser.delete(connection.userId)
   }
 
   /** Files a connection under a key, so that the end of that key finds it. */
@@ -49,7 +51,7 @@ export class Registry {
   }
 
   countOf(userId: string): number {
-    return this.#byUser.get(userId)?.connections.size ?? 0
+    return this.#byUser.get(userId)?.size ?? 0
   }
 
   ofKey(keyId: string): AgentConnection[] {
@@ -57,7 +59,7 @@ export class Registry {
   }
 
   ofUser(userId: string): AgentConnection[] {
-    return [...(this.#byUser.get(userId)?.connections ?? [])]
+    return [...(this.#byUser.get(userId) ?? [])]
   }
 
   holdsKey(keyId: string): boolean {
@@ -70,7 +72,7 @@ export class Registry {
 
   keysOf(userId: string): string[] {
     const keys = new Set<string>()
-    for (const connection of this.#byUser.get(userId)?.connections ?? []) {
+    for (const connection of this.#byUser.get(userId) ?? []) {
       keys.add(connection.keyId)
       if (connection.renewingTo) keys.add(connection.renewingTo)
     }
@@ -90,17 +92,39 @@ export class Registry {
     )
   }
 
-  /** Whether the user may cause another delivery now; `charge` takes what it cost. */
+  /** Whether the user may cause another delivery now, connected here or not; `charge` takes what it cost. */
   mayDeliver(userId: string, now: Instant): boolean {
-    const user = this.#byUser.get(userId)
-    if (!user) return true
-    return refill(user.deliveries, DELIVERY_ALLOWANCE, now) > 0 && refill(user.bytes, BYTE_ALLOWANCE, now) > 0
+    const allowances = this.#allowances.get(userId)
+    if (!allowances) return true
+    return (
+      refill(allowances.deliveries, DELIVERY_ALLOWANCE, now) > 0 &&
+      refill(allowances.bytes, BYTE_ALLOWANCE, now) > 0
+    )
   }
 
-  charge(userId: string, deliveries: number, bytes: number): void {
-    const user = this.#byUser.get(userId)
-    if (!user) return
-    user.deliveries.level -= deliveries
-    user.bytes.level -= deliveries * bytes
+  charge(userId: string, deliveries: number, bytes: number, now: Instant): void {
+    let allowances = this.#allowances.get(userId)
+    if (!allowances) {
+      this.#prune(now)
+      allowances = {
+        deliveries: fullBucket(DELIVERY_ALLOWANCE, now),
+        bytes: fullBucket(BYTE_ALLOWANCE, now),
+      }
+      this.#allowances.set(userId, allowances)
+    }
+    allowances.deliveries.level -= deliveries
+    allowances.bytes.level -= deliveries * bytes
+  }
+
+  /** Each is full again after seconds, so that only owners who sent just now are left. */
+  #prune(now: Instant): void {
+    if (this.#allowances.size < this.#pruneAbove) return
+    for (const [userId, { deliveries, bytes }] of this.#allowances) {
+      const isFull =
+        refill(deliveries, DELIVERY_ALLOWANCE, now) === DELIVERY_ALLOWANCE.burst &&
+        refill(bytes, BYTE_ALLOWANCE, now) === BYTE_ALLOWANCE.burst
+      if (isFull) this.#allowances.delete(userId)
+    }
+    this.#pruneAbove = Math.max(PRUNE_ABOVE, 2 * this.#allowances.size)
   }
 }

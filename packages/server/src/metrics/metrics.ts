@@ -16,7 +16,7 @@ export interface ObservedAnswer {
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
-  events(): { listening: boolean; lagSeconds: number | null }
+  events(): { listening: boolean; lagSeconds: number | null; rejected?: ReadonlyMap<string, number> }
   database(): { connections: number; idle: number; waiting: number } | null
   /** The service's clock minus this machine's, in seconds. */
   clockSkewSeconds(): number
@@ -104,8 +104,14 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     )
     const sees = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.')
     const draining = gauge('keyway_hub_draining', '1 while this node is stopping.')
-    const listening = gauge('keyway_events_listening', '0: this node does not hear the others.')
-    const lag = gauge('keyway_events_lag_seconds', 'From sending the last test event to hearing it.')
+    const listening = gauge('keyway_events_listening', '0: events of the other nodes do not arrive here.')
+    const lag = gauge('keyway_events_lag_seconds', 'From sending the last test event to receiving it.')
+    const rejected = new Counter({
+      name: 'keyway_events_rejected_total',
+      help: 'Events that no node of this service sealed just now, by reason. They change nothing.',
+      labelNames: ['reason'] as const,
+      registers,
+    })
     const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', ['state'])
     const waiting = gauge('keyway_database_waiting', 'Calls that wait for a connection or for the writer.')
     const skew = gauge('keyway_clock_skew_seconds', "The service's clock minus this machine's.")
@@ -128,6 +134,8 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
         const health = sources.events()
         listening.set(health.listening ? 1 : 0)
         if (health.lagSeconds !== null) lag.set(health.lagSeconds)
+        rejected.reset()
+        for (const [reason, events] of health.rejected ?? []) rejected.inc({ reason }, events)
       },
       database() {
         const load = sources.database()

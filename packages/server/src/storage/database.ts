@@ -25,13 +25,13 @@ import { createWrongCodeStore } from './wrong-codes.ts'
 export { CannotStart } from './cannot-start.ts'
 export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
 
-export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'autoMigrate'> & {
+export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'secrets' | 'autoMigrate'> & {
   /** Connections to PostgreSQL at most; tests take few. */
   poolSize?: number
 }
 
 export interface DatabaseStorage extends Storage {
-  /** Whether this node hears the events of others just now. */
+  /** Whether events of other nodes arrive here now. */
   eventsHealth(): EventsHealth
   /** The engine below the ports, for backups and tests. */
   readonly engine: Engine
@@ -73,13 +73,13 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
 }
 
 /** Loads only the engine that is asked for (decision 63). */
-async function openEngine({ database, events, poolSize }: StorageConfig, log: Log): Promise<Engine> {
+async function openEngine({ database, events, secrets, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')
     return openSqlite(database.file, log)
   }
   const { openPostgres } = await import('./postgres.ts')
-  return openPostgres(database.url, events, log, poolSize)
+  return openPostgres({ url: database.url, events, secrets, poolSize }, log)
 }
 
 function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {

@@ -40,8 +40,10 @@ export interface EngineTransaction extends Connection {
 export interface EventsHealth {
   /** False while this node may miss events. */
   listening: boolean
-  /** Milliseconds from sending the last test event to hearing it; absent where there is no way between. */
+  /** Milliseconds from sending the last test event to receiving it; absent where events do not leave the process. */
   lagMs?: number
+  /** Events that were not accepted since the start, by reason; absent where none comes from outside. */
+  rejected?: ReadonlyMap<string, number>
 }
 
 /** How busy the way to the database is, for metrics. */

@@ -6,7 +6,7 @@ export interface Listeners {
   deliver(event: Event): void
 }
 
-/** Everyone in this process who follows events. One that fails keeps none of the others from hearing. */
+/** The subscribers of this process. One that throws does not keep events from the others. */
 export function createListeners(log: Log): Listeners {
   const listeners = new Set<(event: Event) => void>()
   return {

@@ -58,10 +58,13 @@ export function connectionOptions(url: string): pg.ClientConfig {
 
 /** PostgreSQL, or what speaks its protocol. Several nodes share one. */
 export async function openPostgres(
-  url: string,
-  carrier: Config['events'],
+  {
+    url,
+    events: carrier,
+    secrets,
+    poolSize = POOL_SIZE,
+  }: { url: string; poolSize?: number } & Pick<Config, 'events' | 'secrets'>,
   log: Log,
-  poolSize = POOL_SIZE,
 ): Promise<Engine> {
   const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: poolSize })
   // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
@@ -79,7 +82,7 @@ export async function openPostgres(
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
     withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))
   const gatherers = new Map<LookUp, (key: string) => Promise<unknown>>()
-  const events = await createEventCarrier(carrier, log, execute)
+  const events = await createEventCarrier(carrier, { secrets, log, execute })
   try {
     await events.start()
   } catch (error) {

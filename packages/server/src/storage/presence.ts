@@ -10,7 +10,13 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
     async heartbeat(node) {
       await db
         .insertInto('nodes')
-        .values({ id: node.id, started_at: node.startedAt, seen_at: node.seenAt, version: node.version })
+        .values({
+          id: node.id,
+          started_at: node.startedAt,
+          seen_at: node.seenAt,
+          version: node.version,
+          seals_events: node.sealsEvents ? 1 : null,
+        })
         .onConflict(conflict =>
           conflict.column('id').doUpdateSet({ seen_at: node.seenAt, version: node.version }),
         )
@@ -110,5 +116,11 @@ function toPresence(row: ConnectionRow): PresenceRow {
 }
 
 function toNode(row: Schema['nodes']): NodeRow {
-  return { id: row.id, startedAt: row.started_at, seenAt: row.seen_at, version: row.version }
+  return {
+    id: row.id,
+    startedAt: row.started_at,
+    seenAt: row.seen_at,
+    version: row.version,
+    sealsEvents: row.seals_events === 1,
+  }
 }

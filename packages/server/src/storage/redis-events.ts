@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import type { Event } from '../events.ts'
-import type { Log } from '../log.ts'
-import type { EventCarrier } from './event-carrier.ts'
+import { type CarrierDeps, type EventCarrier, SEALED_CHANNEL } from './event-carrier.ts'
+import { createEventReceiver, type TestEvent } from './event-receiver.ts'
+import { createEventSeal, MAX_SEALED_BYTES } from './event-seal.ts'
 import { createListeners } from './listeners.ts'
+import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
-const CHANNEL = 'keyway'
-/** A test event that was not heard until the next one is due means deaf. */
+/** A test event that did not arrive by the time of the next one means that none do. */
 const TEST_EVERY_MS = 5000
 const CONNECT_TIMEOUT_MS = 2000
 const MAX_BACKOFF_MS = 5000
@@ -15,14 +16,23 @@ const MAX_BACKOFF_MS = 5000
 const PATIENCE_MS = 2000
 
 /**
- * Events by Redis or Valkey's PUBLISH and SUBSCRIBE, on two connections. Nothing is kept there: who was away
- * gets `events.gap` when it hears again, and asks the store. Redis being away stops nobody; it is only slower.
+ * Events by Redis or Valkey's PUBLISH and SUBSCRIBE, on two connections. Nothing is kept there: a node that was
+ * away gets `events.gap` when events arrive again, and asks the store. Redis being away stops no node.
  */
-export function createRedisEvents({ url, log }: { url: string; log: Log }): EventCarrier {
+export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCarrier {
+  const { url, log, secrets, time } = deps
   const { subscribe, deliver } = createListeners(log)
+  const seal = createEventSeal({
+    secrets,
+    channel: SEALED_CHANNEL,
+    maxPartBytes: MAX_SEALED_BYTES,
+    now: time.now,
+  })
+  const receiver = createEventReceiver({ seal, log, deliver, receiveTest })
+  let unsealed = false
   let connections = connect()
   let listening = false
-  let heardBefore = false
+  let listenedBefore = false
   let expected: string | null = null
   let sentAt = 0
   let lagMs: number | undefined
@@ -30,93 +40,122 @@ export function createRedisEvents({ url, log }: { url: string; log: Log }): Even
 
   return {
     subscribe,
-    async publish(event) {
-      await send(JSON.stringify(event))
+    publish: send,
+    expectUnsealed(isListed) {
+      if (isListed === unsealed) return
+      unsealed = isListed
+      followUnsealed(connections)
     },
     async start() {
       timer = setInterval(() => void test(), TEST_EVERY_MS).unref()
+      await time.synchronize()
       for (let waited = 0; !listening && waited < PATIENCE_MS; waited += 20) await wait(20)
       if (!listening) log.warn({}, 'Redis cannot be reached; revocations are found by the sweep until it is')
     },
     async stop() {
       clearInterval(timer)
+      receiver.stop()
       disconnect(connections)
     },
-    health: () => ({ listening, lagMs: listening ? lagMs : undefined }),
+    health: () => ({ listening, lagMs: listening ? lagMs : undefined, rejected: receiver.rejected }),
   }
 
-  function connect() {
-    const options = {
-      url,
-      // What cannot be said now is not worth saying later.
-      disableOfflineQueue: true,
-      socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoff },
-    }
-    const publisher = createClient(options)
-    const subscriber = createClient(options)
+  function connect(): Connections {
+    const publisher = makeClient(url)
+    const subscriber = makeClient(url)
+    const made = { publisher, subscriber, isSubscribed: false }
     publisher.on('error', () => {}) // shows in the next test event
     publisher.on('ready', () => void test())
     subscriber.on('error', error => lose(error))
-    subscriber.on('ready', () => void test())
+    // The first time it is ready before SUBSCRIBE was sent; later ones come after the client has subscribed anew.
+    subscriber.on('ready', () => {
+      if (unsealed) followUnsealed(made)
+      void test()
+    })
     publisher.connect().catch(() => {})
     subscriber
       .connect()
-      .then(() => subscriber.subscribe(CHANNEL, hear))
-      .then(test)
+      .then(() => subscriber.subscribe(SEALED_CHANNEL, receiver.receive, true))
+      .then(() => {
+        made.isSubscribed = true
+        followUnsealed(made)
+        return test()
+      })
       .catch(() => {})
-    return { publisher, subscriber }
+    return made
   }
 
-  async function send(text: string): Promise<void> {
-    await connections.publisher.publish(CHANNEL, text)
+  /** Reads the channel of the previous minor version while one is listed. */
+  function followUnsealed({ subscriber, isSubscribed }: Connections): void {
+    if (!isSubscribed) return
+    const changed = unsealed
+      ? subscriber.subscribe(UNSEALED_CHANNEL, receiver.receiveUnsealed)
+      : subscriber.unsubscribe(UNSEALED_CHANNEL)
+    changed.catch(error => lose(error))
   }
 
-  /** Sends a test event; one that was not heard before means that somebody in between takes and gives nothing. */
+  async function send(event: Event | TestEvent): Promise<void> {
+    const { publisher } = connections
+    for (const part of seal.seal(event)) await publisher.publish(SEALED_CHANNEL, part)
+    if (!unsealed) return
+    for (const hint of hintsAmong([event as Event]))
+      await publisher.publish(UNSEALED_CHANNEL, JSON.stringify(hint))
+  }
+
+  /** Sends a test event; one before that did not arrive means that something in between delivers nothing. */
   async function test(): Promise<void> {
     if (expected !== null && performance.now() - sentAt >= TEST_EVERY_MS) {
-      lose(new Error('a test event was not heard'))
+      lose(new Error('a test event did not arrive'))
       disconnect(connections)
       connections = connect()
-      expected = null
       return
     }
-    const { publisher, subscriber } = connections
-    if (!publisher.isReady || !subscriber.isReady || expected !== null) return
+    const { publisher, subscriber, isSubscribed } = connections
+    if (!publisher.isReady || !subscriber.isReady || !isSubscribed || expected !== null) return
     expected = randomUUID()
     sentAt = performance.now()
-    await send(JSON.stringify({ type: 'events.test', id: expected })).catch(() => {})
+    await send({ type: 'events.test', id: expected }).catch(() => {})
+    await time.synchronize().catch(() => {})
   }
 
-  function hear(text: string): void {
-    const heard = JSON.parse(text) as Event | { type: 'events.test'; id: string }
-    if (heard.type === 'events.test') noteTest(heard.id)
-    else deliver(heard)
-  }
-
-  function noteTest(id: string): void {
+  function receiveTest(id: string): void {
     if (id !== expected) return
     expected = null
     lagMs = performance.now() - sentAt
     if (listening) return
     listening = true
-    if (heardBefore) {
-      log.info({}, 'events are heard again')
+    if (listenedBefore) {
+      log.info({}, 'events arrive again')
       deliver({ type: 'events.gap' })
     }
-    heardBefore = true
+    listenedBefore = true
   }
 
   function lose(cause: Error): void {
-    if (listening) log.warn({ error: cause.message }, 'events are not heard; connecting anew')
+    if (listening) log.warn({ error: cause.message }, 'events do not arrive; connecting anew')
     listening = false
     expected = null
   }
 }
 
-function disconnect({
-  publisher,
-  subscriber,
-}: Record<'publisher' | 'subscriber', { destroy(): void }>): void {
+function makeClient(url: string) {
+  return createClient({
+    url,
+    // What cannot be sent now is not worth sending later.
+    disableOfflineQueue: true,
+    socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoff },
+  })
+}
+
+type Client = ReturnType<typeof makeClient>
+interface Connections {
+  publisher: Client
+  subscriber: Client
+  /** SUBSCRIBE was confirmed once; after a reconnection the client sends it again by itself. */
+  isSubscribed: boolean
+}
+
+function disconnect({ publisher, subscriber }: Connections): void {
   for (const client of [publisher, subscriber]) {
     try {
       client.destroy()

@@ -33,7 +33,7 @@ export interface Schema {
   sends: { bucket: string; number: number; sent_at: Instant }
   mail_suppressions: Suppression
   messages: MessageRow
-  nodes: { id: string; started_at: Instant; seen_at: Instant; version: string }
+  nodes: { id: string; started_at: Instant; seen_at: Instant; version: string; seals_events: Flag | null }
   connections: ConnectionRow
   security_events: SecurityEventRow
   sessions: SessionRow

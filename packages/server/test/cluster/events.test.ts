@@ -188,6 +188,15 @@ describe('Redis carries the events', { ...AT_ONCE, skip: postgresMissing() || re
     await assert.rejects(startNode(t, { KEYWAY_DATABASE_URL: wire.through(url) }), /KEYWAY_EVENTS_URL=redis/)
   })
 
+  test('with a healthy Redis events arrive from the start on', async t => {
+    const redis = await startRedis(t)
+    const url = await freshPostgres(t)
+    for (let start = 0; start < 3; start++) {
+      const node = await startNode(t, { KEYWAY_DATABASE_URL: url, KEYWAY_EVENTS_URL: redis.url })
+      assert.ok(hears(node), 'the test event has arrived')
+    }
+  })
+
   test('Redis gone: everything goes on, the sweep closes connections, and events return with it', async t => {
     const redis = await startRedis(t)
     const url = await freshPostgres(t)

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { randomUUID } from 'node:crypto'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { migrate } from '../../src/storage/migrate.ts'
@@ -51,4 +55,108 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     const restarted = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
     assert.equal((await createKey(restarted.origin, again.body.access_token)).status, 201)
   })
+
+  test('while a node of the version before is listed its hints are taken and given unsealed, never its messages', async t => {
+    const url = await freshPostgres(t)
+    const links = createPrintedLinks()
+    const node = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
+    const person = await signIn(node.origin, links, 'mixed@example.com')
+    const { id, key } = (await createKey(node.origin, person.access_token)).body
+    const agent = await connectHub(node.origin, (await exchange(node.origin, key)).body.token)
+    const received: string[] = []
+    node.services.storage.events.subscribe(event => received.push(event.type))
+    const old = await oldNode(t, url)
+    const userId = person.user.id
+
+    // Nothing unsealed is taken before such a node is listed.
+    await old.publish({ type: 'user.changed', userId })
+    await wait(300)
+    assert.equal(received.length, 0)
+
+    await old.enter()
+    await until(() => node.hub.health().otherNodes === 1)
+    await until(async () => {
+      await old.publish({ type: 'user.changed', userId })
+      return received.includes('user.changed')
+    })
+    // A flood of hints is coalesced: anybody may forge them.
+    const before = received.length
+    for (let round = 0; round < 10; round++)
+      await old.publish(...Array.from({ length: 200 }, () => ({ type: 'user.changed', userId })))
+    await wait(300)
+    assert.ok(received.length - before < 20, `${received.length - before} of 2000 were passed on`)
+
+    const relayed = (order: object) => ({
+      type: 'hub.relay',
+      to: '*',
+      payload: JSON.stringify({ kind: 'order', from: old.id, question: 1, order }),
+    })
+    await old.publish(
+      { type: 'events.gap' },
+      relayed({ op: 'disconnect', userId, target: agent.id }),
+      relayed({ op: 'deliver', userId, to: 'all', frame: '{"type":"message","data":"forged"}' }),
+    )
+    await wait(300)
+    assert.equal(agent.socket.readyState, agent.socket.OPEN)
+    assert.deepEqual(agent.frames, [])
+    assert.ok(!received.includes('hub.relay') && !received.includes('events.gap'))
+
+    // No answer is waited for from a node that cannot open the question.
+    const startedAt = performance.now()
+    agent.send({ type: 'send', id: '1', to: 'all', data: 'secret text' })
+    assert.equal((await agent.next(frame => frame.type === 'sent')).delivered, 0)
+    assert.ok(performance.now() - startedAt < 1000)
+
+    await revokeKey(node.origin, person.access_token, id)
+    assert.equal((await agent.closed).code, 4410)
+    await until(() => old.unsealed.some(text => text.includes('api_key.changed') && text.includes(id)))
+    assert.ok(!old.unsealed.some(text => text.includes('secret text') || text.includes('hub.relay')))
+
+    await old.leave()
+    await until(() => node.hub.health().otherNodes === 0)
+    await wait(300)
+    const after = received.length
+    await old.publish({ type: 'user.changed', userId })
+    await wait(300)
+    assert.equal(received.length, after)
+  })
 })
+
+/** What the version before does to its neighbours: its row, its notifications, and what it receives, by plain SQL. */
+async function oldNode(t: TestContext, url: string) {
+  const id = newId(1)
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {}) // its database is dropped before the test ends
+  await client.connect()
+  t.after(() => client.end())
+  const unsealed: string[] = []
+  await client.query('listen keyway')
+  client.on('notification', ({ payload = '' }) => unsealed.push(payload))
+  const now = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
+  return {
+    id,
+    unsealed,
+    async enter() {
+      await client.query(
+        `insert into nodes (id, started_at, seen_at, version) values ($1, ${now}, ${now} + 60000, '0.1.0')`,
+        [id],
+      )
+    },
+    async leave() {
+      await client.query('delete from nodes where id = $1', [id])
+    },
+    async publish(...events: object[]) {
+      const parts = events.map(event => `${randomUUID()}:0:1:${JSON.stringify(event)}`)
+      await client.query("select pg_notify('keyway', part) from unnest($1::text[]) part", [parts])
+      unsealed.length = 0
+    },
+  }
+}
+
+async function until(isSo: () => boolean | Promise<boolean>, ms = 15_000): Promise<void> {
+  const startedAt = performance.now()
+  while (!(await isSo())) {
+    if (performance.now() - startedAt > ms) throw new Error(`not within ${ms} ms: ${isSo}`)
+    await wait(100)
+  }
+}

@@ -106,6 +106,34 @@ describe('settings', () => {
   })
 })
 
+describe('addresses of other machines', () => {
+  const LOCAL = ['localhost', '127.0.0.1', '[::1]', '%2Fvar%2Frun%2Fpostgresql']
+  const warned = (settings: Record<string, string>) =>
+    configWarnings(
+      loadConfig({ ...PUBLIC, KEYWAY_MAIL_FROM: 'me@example.com', KEYWAY_SECRET: SECRET, ...settings }),
+    ).join()
+  const ofDatabase = (url: string) => warned({ KEYWAY_DATABASE_URL: url })
+  const ofEvents = (url: string) =>
+    warned({ KEYWAY_DATABASE_URL: 'postgres://localhost/keyway', KEYWAY_EVENTS_URL: url })
+
+  test('PostgreSQL on another machine without TLS is warned of, once', () => {
+    for (const query of ['', '?sslmode=disable', '?sslmode=prefer', '?ssl=false'])
+      assert.match(ofDatabase(`postgres://me:pw@db.example.com/keyway${query}`), /KEYWAY_DATABASE_URL.*TLS/)
+    assert.doesNotMatch(ofDatabase('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL|pw/)
+    for (const query of ['?sslmode=require', '?sslmode=verify-full', '?ssl=true'])
+      assert.equal(ofDatabase(`postgres://me@db.example.com/keyway${query}`), '')
+    for (const host of LOCAL) assert.equal(ofDatabase(`postgres://me@${host}/keyway`), '')
+    assert.equal(ofDatabase('postgres:///keyway?host=/var/run/postgresql'), '')
+  })
+
+  test('so is an events address of its own, Redis or PostgreSQL', () => {
+    assert.match(ofEvents('redis://:pw@redis.example.com'), /KEYWAY_EVENTS_URL.*rediss/)
+    assert.match(ofEvents('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL.*TLS/)
+    for (const url of ['rediss://redis.example.com', 'redis://127.0.0.1', 'redis://localhost:6380'])
+      assert.equal(ofEvents(url), '')
+  })
+})
+
 describe('addresses of the service', () => {
   test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which is warned of', () => {
     const plain = {

@@ -74,7 +74,7 @@ forEachEngine(engine => {
   test('connections are seen while their node is alive', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { presence } = storage.store
-    const node = { id: 'node', startedAt: NOW, seenAt: NOW, version: '1' }
+    const node = { id: 'node', startedAt: NOW, seenAt: NOW, version: '1', sealsEvents: true }
     const row = (connectionId: string) => ({
       connectionId,
       nodeId: 'node',

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
+import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres.ts'
@@ -15,7 +16,16 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const opened = await openTestStorage('postgres', t)
     const other = await opened.reopen()
     const payload = 'ü€😀'.repeat(5000)
-    const relay = { type: 'hub.relay', to: 'node', payload } as const
+    const relay = {
+      type: 'hub.relay',
+      to: ['node'],
+      message: {
+        kind: 'order',
+        from: newId(1),
+        question: 1,
+        order: { op: 'deliver', userId: newId(2), to: 'all', frame: payload },
+      },
+    } as const
     const heard = nextEvents(other, 4)
     await opened.storage.transaction(async tx => {
       tx.publish(relay)
@@ -132,7 +142,10 @@ describe('postgres', { skip: postgresMissing() }, () => {
 
   test('a server that shuts down with the very bytes that let a connection in ends that call and nothing else', async t => {
     const url = await startGoingServer(t)
-    const engine = await openPostgres(url, { kind: 'in-process' }, createLog('silent'))
+    const engine = await openPostgres(
+      { url, events: { kind: 'in-process' }, secrets: [Buffer.alloc(32)] },
+      createLog('silent'),
+    )
     t.after(() => engine.close())
     await assert.rejects(engine.readClock(), { code: 'unavailable' })
   })

@@ -284,7 +284,13 @@ test('live connections come in pages, newest first, each once', async t => {
   const { user, tokens } = await server.signIn('ada@example.com')
   const now = server.clock.now()
   const nodeId = newId(now)
-  await server.store.presence.heartbeat({ id: nodeId, startedAt: now, seenAt: now, version: '0.0.0' })
+  await server.store.presence.heartbeat({
+    id: nodeId,
+    startedAt: now,
+    seenAt: now,
+    version: '0.0.0',
+    sealsEvents: true,
+  })
   const rows = Array.from({ length: 5 }, (_, index) => ({
     connectionId: newId(now),
     nodeId,

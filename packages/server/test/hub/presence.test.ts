@@ -23,6 +23,7 @@ test('a node that greets while the list of nodes is being read is not forgotten'
         return rows
       },
     },
+    events: {},
     clock,
     log,
     registry: new Registry(),

@@ -124,7 +124,7 @@ forEachEngine(engine => {
       ['alive', NOW - silence],
       ['dead', NOW - silence - 1],
     ] as const) {
-      await store.presence.heartbeat({ id, startedAt: NOW - DAY, seenAt, version: '1' })
+      await store.presence.heartbeat({ id, startedAt: NOW - DAY, seenAt, version: '1', sealsEvents: true })
       await store.presence.record([connectionOn(id)], [])
     }
     for (const [name, until] of [

@@ -12,6 +12,8 @@ import { quickFolder } from './quick-folder.ts'
 
 export type EngineName = 'sqlite' | 'postgres'
 
+const TEST_SECRET = Buffer.alloc(32, 7)
+
 export interface TestStorage {
   storage: DatabaseStorage
   clock: TestClock
@@ -56,7 +58,7 @@ export async function openTestStorage(
   }
   const storage = await reopen()
   t?.after(close)
-  const secrets = createSecrets([Buffer.alloc(32, 7)])
+  const secrets = createSecrets([TEST_SECRET])
   return { storage, clock: createTestClock(), secrets, log, config, reopen, close }
 }
 
@@ -82,6 +84,7 @@ export function sqliteConfig(dataDir: string): StorageConfig {
     dataDir,
     database: { engine: 'sqlite', file: join(dataDir, 'keyway.db') },
     events: { kind: 'in-process' },
+    secrets: [TEST_SECRET],
     autoMigrate: true,
   }
 }
@@ -91,6 +94,7 @@ export function postgresConfig(url: string): StorageConfig {
     dataDir: tmpdir(),
     database: { engine: 'postgres', url },
     events: { kind: 'postgres', url },
+    secrets: [TEST_SECRET],
     autoMigrate: true,
   }
 }

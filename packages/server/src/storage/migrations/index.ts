@@ -5,6 +5,7 @@ import { ledgerStays } from './0004-ledger-stays.ts'
 import { usersNotActive } from './0005-users-not-active.ts'
 import { wrongCodes } from './0006-wrong-codes.ts'
 import { keyLists } from './0007-key-lists.ts'
+import { nodesThatSeal } from './0008-nodes-that-seal.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
@@ -16,6 +17,7 @@ export const MIGRATIONS: readonly Migration[] = [
   usersNotActive,
   wrongCodes,
   keyLists,
+  nodesThatSeal,
 ]
 
 /** The oldest version that serves on a database with all of these: one minor version back, since they only add. */

@@ -1,0 +1,210 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { SECRET_ID_BYTES, type Secrets } from '../secrets.ts'
+import { SeenCounters } from './seen-counters.ts'
+
+/*
+ * A sealed part of an event, authenticated encryption by AES-256-GCM:
+ *
+ *   1 version | 4 secret id | 16 sender id | 6 counter | encrypted(6 sealed at | 2 index | 2 count | text) | 16 tag
+ *
+ * The sender id is random for each process start and has a key of its own, so that the counter is a nonce that
+ * never repeats. The channel and everything before the encrypted text are authenticated with it.
+ */
+const VERSION = 1
+const SENDER_BYTES = 16
+const COUNTER_BYTES = 6
+const SENDER_AT = 1 + SECRET_ID_BYTES
+const COUNTER_AT = SENDER_AT + SENDER_BYTES
+const HEADER_BYTES = COUNTER_AT + COUNTER_BYTES
+const PART_HEADER_BYTES = 10
+const TAG_BYTES = 16
+const NONCE_BYTES = 12
+const OVERHEAD_BYTES = HEADER_BYTES + PART_HEADER_BYTES + TAG_BYTES
+/** A message frame of 64 KiB, escaped as JSON, with the nodes that it is meant for, needs a fraction of this. */
+const MAX_EVENT_BYTES = 1024 * 1024
+/** The largest sealed event that is sent in one part. */
+export const MAX_SEALED_BYTES = MAX_EVENT_BYTES + OVERHEAD_BYTES
+/** How far the sealing time may lie from the receiver's: late delivery and clocks that differ. */
+const MAX_AGE_MS = 60_000
+/** While an event of it could still be accepted a sender is remembered, or a replay would look like its first. */
+const REMEMBER_SENDER_MS = 2 * MAX_AGE_MS
+/** Processes, commands included, whose events are accepted within two minutes. Each costs about 3 KB. */
+const MAX_SENDERS = 1000
+
+/** Why an event was not accepted; a label of `keyway_events_rejected_total`. */
+export type Rejection =
+  /** Not of this format. */
+  | 'malformed'
+  /** Names a secret that is not listed here. */
+  | 'unknown_secret'
+  /** Invented or changed. */
+  | 'not_authentic'
+  | 'replayed'
+  /** Sealed more than a minute ago, or ahead. */
+  | 'stale'
+  /** A part whose predecessors did not arrive. */
+  | 'incomplete'
+  /** Opened, but no event that this version knows. */
+  | 'invalid'
+  | 'too_many'
+  /** Content that came without a seal. */
+  | 'unsealed'
+
+/** A part that completes no event yet is neither. */
+export type Opened = { value: unknown } | { rejected: Rejection } | 'part'
+
+interface Sender {
+  key: Buffer
+  seen: SeenCounters
+  /** By the local monotonic clock, in milliseconds. */
+  lastAt: number
+  assembly: { next: number; counter: number; parts: Buffer[] } | null
+}
+
+export interface EventSeal {
+  /** The parts of an event, to be sent in this order. Throws for one of more than 1 MiB. */
+  seal(event: object): Buffer[]
+  /** Opens what any process with a listed secret sealed, once. Never throws. */
+  open(sealed: Buffer): Opened
+}
+
+/**
+ * Seals the events of this process under the first secret, and opens those of all processes under any listed one.
+ *
+ * @param deps.now the time that all nodes agree on (the database's), in milliseconds
+ */
+export function createEventSeal(deps: {
+  secrets: Pick<Secrets, 'deriveKey' | 'fingerprint'>
+  channel: string
+  maxPartBytes: number
+  now(): number
+}): EventSeal {
+  const { secrets, maxPartBytes, now } = deps
+  const channel = Buffer.from(deps.channel)
+  const ownId = randomBytes(SENDER_BYTES)
+  const ownKey = secrets.deriveKey('event', ownId)!
+  const header = Buffer.alloc(HEADER_BYTES)
+  header[0] = VERSION
+  header.write(secrets.fingerprint, 1, 'hex')
+  ownId.copy(header, SENDER_AT)
+  const senders = new Map<string, Sender>()
+  let counter = 0
+
+  return {
+    seal(event) {
+      const text = Buffer.from(JSON.stringify(event))
+      if (text.length > MAX_EVENT_BYTES) throw new Error(`an event of ${text.length} bytes is too long`)
+      const size = maxPartBytes - OVERHEAD_BYTES
+      const count = Math.max(1, Math.ceil(text.length / size))
+      return Array.from({ length: count }, (_, index) =>
+        sealPart(text.subarray(index * size, (index + 1) * size), index, count),
+      )
+    },
+    open(sealed) {
+      try {
+        return open(sealed)
+      } catch {
+        return { rejected: 'malformed' }
+      }
+    },
+  }
+
+  function sealPart(text: Buffer, index: number, count: number): Buffer {
+    const sealed = Buffer.allocUnsafe(OVERHEAD_BYTES + text.length)
+    header.writeUIntBE(counter++, COUNTER_AT, COUNTER_BYTES)
+    header.copy(sealed)
+    const partHeader = Buffer.allocUnsafe(PART_HEADER_BYTES)
+    partHeader.writeUIntBE(Math.max(0, Math.round(now())), 0, 6)
+    partHeader.writeUInt16BE(index, 6)
+    partHeader.writeUInt16BE(count, 8)
+    const cipher = createCipheriv('aes-256-gcm', ownKey, nonceOf(header))
+    cipher.setAAD(Buffer.concat([channel, header]))
+    cipher.update(partHeader).copy(sealed, HEADER_BYTES)
+    cipher.update(text).copy(sealed, HEADER_BYTES + PART_HEADER_BYTES)
+    cipher.final()
+    cipher.getAuthTag().copy(sealed, sealed.length - TAG_BYTES)
+    return sealed
+  }
+
+  function open(sealed: Buffer): Opened {
+    if (sealed.length < OVERHEAD_BYTES || sealed.length > maxPartBytes || sealed[0] !== VERSION)
+      return { rejected: 'malformed' }
+    const name = sealed.toString('latin1', 1, COUNTER_AT)
+    const known = senders.get(name)
+    const number = sealed.readUIntBE(COUNTER_AT, COUNTER_BYTES)
+    if (known && !known.seen.isNew(number)) return { rejected: 'replayed' }
+    const key = known?.key ?? keyOf(sealed)
+    if (!key) return { rejected: 'unknown_secret' }
+    const plain = decrypt(key, sealed)
+    if (!plain) return { rejected: 'not_authentic' }
+    if (Math.abs(now() - plain.readUIntBE(0, 6)) > MAX_AGE_MS) return { rejected: 'stale' }
+    const sender = known ?? remember(name, key)
+    if (!sender) return { rejected: 'too_many' }
+    sender.seen.add(number)
+    sender.lastAt = performance.now()
+    return assemble(sender, number, plain)
+  }
+
+  /** Derived anew for each that does not open: only what opened is remembered, so inventing senders fills nothing. */
+  function keyOf(sealed: Buffer): Buffer | null {
+    return secrets.deriveKey(
+      'event',
+      sealed.subarray(SENDER_AT, COUNTER_AT),
+      sealed.toString('hex', 1, SENDER_AT),
+    )
+  }
+
+  function decrypt(key: Buffer, sealed: Buffer): Buffer | null {
+    const itsHeader = sealed.subarray(0, HEADER_BYTES)
+    const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(itsHeader), { authTagLength: TAG_BYTES })
+    decipher.setAAD(Buffer.concat([channel, itsHeader]))
+    decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
+    const plain = decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES))
+    try {
+      decipher.final()
+      return plain
+    } catch {
+      return null
+    }
+  }
+
+  function remember(name: string, key: Buffer): Sender | null {
+    const forgetBefore = performance.now() - REMEMBER_SENDER_MS
+    for (const [each, { lastAt }] of senders) if (lastAt < forgetBefore) senders.delete(each)
+    if (senders.size >= MAX_SENDERS) return null
+    const sender = { key, seen: new SeenCounters(), lastAt: 0, assembly: null }
+    senders.set(name, sender)
+    return sender
+  }
+}
+
+/** Parts of one event come in a row and have counters in a row; parts of others never reach this. */
+function assemble(sender: Sender, counter: number, plain: Buffer): Opened {
+  const index = plain.readUInt16BE(6)
+  const count = plain.readUInt16BE(8)
+  const text = plain.subarray(PART_HEADER_BYTES)
+  if (count === 1) return parse(text)
+  if (index === 0) sender.assembly = { next: 0, counter, parts: [] }
+  const { assembly } = sender
+  if (!assembly || assembly.next !== index || assembly.counter !== counter) return { rejected: 'incomplete' }
+  assembly.parts.push(text)
+  assembly.next++
+  assembly.counter++
+  if (assembly.next < count) return 'part'
+  sender.assembly = null
+  return parse(Buffer.concat(assembly.parts))
+}
+
+function parse(text: Buffer): Opened {
+  try {
+    return { value: JSON.parse(text.toString()) }
+  } catch {
+    return { rejected: 'invalid' }
+  }
+}
+
+function nonceOf(header: Buffer): Buffer {
+  const nonce = Buffer.alloc(NONCE_BYTES)
+  header.copy(nonce, NONCE_BYTES - COUNTER_BYTES, COUNTER_AT, HEADER_BYTES)
+  return nonce
+}

@@ -1,0 +1,64 @@
+import { type Event, type Hint, parseHint } from '../events.ts'
+
+/** A hint has two ids; nothing longer is parsed. */
+const MAX_HINT_CHARACTERS = 300
+/** How often hints are passed on, each at most once. Anybody may forge them, and each may ask the database. */
+const EVERY_MS = 250
+/** Different ones that are passed on at a time. The sweep finds what the rest was about. */
+const MAX_AT_ONCE = 500
+
+/** What the previous minor version publishes and receives. Anybody who may publish can forge it. */
+export const UNSEALED_CHANNEL = 'keyway'
+
+export interface UnsealedHints {
+  /** Null: no hint. False: one too many. */
+  receive(text: string): boolean | null
+  stop(): void
+}
+
+/** The hints among these events: all that may be published unsealed. */
+export function hintsAmong(events: readonly Event[]): Hint[] {
+  return events.flatMap(event => parseHint(event) ?? [])
+}
+
+/**
+ * Hints that come without a seal, while a node of the previous minor version is listed. They are collected and
+ * passed on four times a second, so that a forger can cause no more than a bounded number of questions.
+ */
+export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {
+  let waiting = new Map<string, Hint>()
+  let timer: NodeJS.Timeout | undefined
+
+  return {
+    receive(text) {
+      const hint = parse(text)
+      if (!hint) return null
+      const name = JSON.stringify(hint)
+      if (waiting.has(name)) return true
+      if (waiting.size >= MAX_AT_ONCE) return false
+      waiting.set(name, hint)
+      timer ??= setTimeout(passOn, EVERY_MS).unref()
+      return true
+    },
+    stop() {
+      clearTimeout(timer)
+      waiting.clear()
+    },
+  }
+
+  function passOn(): void {
+    const hints = waiting
+    waiting = new Map()
+    timer = undefined
+    for (const hint of hints.values()) deliver(hint)
+  }
+}
+
+function parse(text: string): Hint | null {
+  if (text.length > MAX_HINT_CHARACTERS) return null
+  try {
+    return parseHint(JSON.parse(text))
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,16 @@
+import { describe, test } from 'node:test'
+import { postgresMissing } from '../support/engines.ts'
+import { redisMissing } from '../support/redis.ts'
+import { fuzzEvents } from './hostile-events.ts'
+
+const COUNT = 100_000
+
+describe('a stranger between the nodes', {
+  timeout: 600_000,
+  skip: postgresMissing() || redisMissing(),
+}, () => {
+  for (const carrier of ['PostgreSQL', 'Redis'] as const) {
+    test(`${COUNT} forged notifications on ${carrier} change nothing and end nothing`, t =>
+      fuzzEvents(t, carrier, COUNT))
+  }
+})

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createRandom, type Random } from '../faults/random.ts'
+import {
+  connectHub,
+  createKey,
+  createPrintedLinks,
+  exchange,
+  freshPostgres,
+  type HubSocket,
+  signIn,
+  startNode,
+  type TestNode,
+} from '../support/nodes.ts'
+import { startRedis } from '../support/redis.ts'
+import { type Recorded, tapPostgres, tapRedis, type Wiretap } from './wiretap.ts'
+
+export type CarrierName = 'PostgreSQL' | 'Redis'
+
+export interface Town {
+  a: TestNode
+  b: TestNode
+  tap: Wiretap
+  userId: string
+  accessToken: string
+  keyId: string
+  startAnother(): Promise<TestNode>
+  connect(to: TestNode): Promise<HubSocket>
+}
+
+/** Two nodes, one person with a key, and a stranger on the wire between the nodes. */
+export async function openTown(t: TestContext, carrier: CarrierName): Promise<Town> {
+  const url = await freshPostgres(t)
+  const settings: Record<string, string> = { KEYWAY_DATABASE_URL: url }
+  if (carrier === 'Redis') settings.KEYWAY_EVENTS_URL = (await startRedis(t)).url
+  const tap = carrier === 'Redis' ? await tapRedis(t, settings.KEYWAY_EVENTS_URL!) : await tapPostgres(t, url)
+  const links = createPrintedLinks()
+  const a = await startNode(t, settings, links)
+  const b = await startNode(t, settings, links)
+  await until(() => [a, b].every(node => node.services.storage.eventsHealth().listening))
+  await until(() => [a, b].every(node => node.hub.health().otherNodes === 1))
+  const person = await signIn(a.origin, links, 'person@example.com')
+  const { id, key } = (await createKey(a.origin, person.access_token)).body
+  return {
+    a,
+    b,
+    tap,
+    userId: person.user.id,
+    accessToken: person.access_token,
+    keyId: id,
+    startAnother: () => startNode(t, settings, links),
+    connect: async to => connectHub(to.origin, (await exchange(a.origin, key)).body.token),
+  }
+}
+
+export async function until(isSo: () => boolean, ms = 20_000): Promise<void> {
+  const started = performance.now()
+  while (!isSo()) {
+    if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${isSo}`)
+    await wait(20)
+  }
+}
+
+/** Sends a message over the wire and waits until it has arrived and is acknowledged. */
+export async function say(from: HubSocket, to: HubSocket, data: string): Promise<void> {
+  const id = randomUUID()
+  from.send({ type: 'send', id, to: to.id, data })
+  const sent = await from.next(frame => frame.type === 'sent' && frame.id === id)
+  assert.equal(sent.delivered, 1)
+  await to.next(frame => frame.type === 'message' && frame.data === data)
+}
+
+const BATCH = 500
+const NOTIFY_LIMIT = 7_999
+
+/**
+ * Publishes so many notifications, bit-flipped, truncated, replayed and invented from what nodes published, with
+ * genuine messages of several parts in between. Shows that they change nothing and end nothing.
+ */
+export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: number): Promise<void> {
+  const town = await openTown(t, carrier)
+  const { a, b, tap } = town
+  const here = await town.connect(a)
+  const there = await town.connect(b)
+  await recordEverything(town, here, there)
+  const genuine = tap.recorded.slice()
+  const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  t.diagnostic(`FUZZ_SEED=${seed}, ${genuine.length} recorded`)
+  const forge = createForger(town, genuine, createRandom(seed))
+  const before = there.frames.length
+
+  let said = 0
+  for (let published = 0; published < count; published += BATCH) {
+    await tap.publish(Array.from({ length: Math.min(BATCH, count - published) }, forge))
+    await say(here, there, `${said++}:${'x'.repeat(30_000)}`)
+  }
+
+  await say(there, here, 'the end')
+  const foreign = there.frames.slice(before).filter(({ type }) => type !== 'sent')
+  assert.equal(foreign.length, said, 'an agent gets what was sent to it and nothing else')
+  assert.ok(foreign.every(({ type, from }) => type === 'message' && from === here.id))
+  for (const { socket } of [here, there]) assert.equal(socket.readyState, socket.OPEN)
+  for (const node of [a, b]) {
+    const { rejected } = node.services.storage.eventsHealth()
+    const counted = [...rejected!.values()].reduce((sum, each) => sum + each, 0)
+    t.diagnostic(`${counted} rejected: ${JSON.stringify(Object.fromEntries(rejected!))}`)
+    assert.ok(counted > count / 2, `${counted} of ${count} were counted`)
+  }
+}
+
+/** Every kind of event is on the wire once: also a disconnection, by its owner, of agents that came back since. */
+async function recordEverything(town: Town, here: HubSocket, there: HubSocket): Promise<void> {
+  await say(here, there, 'short')
+  await say(there, here, 'y'.repeat(20_000))
+  assert.equal(await town.a.hub.sendTo(town.userId, there.id, 'from the API'), 1)
+  const first = await town.connect(town.b)
+  assert.equal(await town.a.hub.disconnect(town.userId, first.id), true)
+  assert.equal((await first.closed).code, 1001)
+}
+
+function createForger({ userId, keyId, a, tap }: Town, genuine: Recorded[], random: Random): () => Recorded {
+  const nodeId = randomUUID()
+  const relay = (order: object) => ({
+    type: 'hub.relay',
+    to: '*',
+    payload: JSON.stringify({ kind: 'order', from: nodeId, question: 1, order }),
+  })
+  const inventions: (() => Buffer)[] = [
+    () => randomBytes(random.below(300)).toString('base64url'),
+    () => '['.repeat(random.below(NOTIFY_LIMIT)),
+    () => `${randomUUID()}:0:2:${'A'.repeat(7000)}`,
+    () => `${randomUUID()}:0:1:{"type":`,
+    () => `${randomUUID()}:0:99999999:AAAA`,
+    () => JSON.stringify({ type: 'user.changed', userId: { toString: 1 } }),
+    () => 'null',
+    () => JSON.stringify({ type: 'events.gap' }),
+    () => JSON.stringify(relay({ op: 'disconnect', userId, target: keyId })),
+    () => `${randomUUID()}:0:1:${JSON.stringify(relay({ op: 'disconnect', userId, target: keyId }))}`,
+    () =>
+      `${randomUUID()}:0:1:${JSON.stringify(relay({ op: 'deliver', userId, to: 'all', frame: '{"type":"message","from":"api","data":"forged"}' }))}`,
+    () =>
+      `${randomUUID()}:0:1:${JSON.stringify(relay({ op: 'deliver', userId, to: 'all', frame: 'no JSON' }))}`,
+    () => `${randomUUID()}:0:1:${JSON.stringify({ type: 'hub.relay', to: [a.hub.health()], message: 7 })}`,
+  ].map(invent => () => Buffer.from(invent()))
+
+  return () => {
+    const { channel, payload } = random.pick(genuine)
+    const way = random.below(6)
+    if (way === 0) return { channel, payload }
+    if (way === 1) return { channel, payload: flipped(payload, random) }
+    if (way === 2) return { channel, payload: payload.subarray(0, random.below(payload.length)) }
+    if (way === 3) return { channel, payload: withForeignTail(payload, random) }
+    if (way === 4) return { channel, payload: tap.encode(withNextCounter(tap.decode(payload), random)) }
+    return { channel: random.pick(['keyway', 'keyway_sealed']), payload: random.pick(inventions)() }
+  }
+}
+
+/** One bit, so that the payload stays a text that PostgreSQL takes. */
+function flipped(payload: Buffer, random: Random): Buffer {
+  const changed = Buffer.from(payload)
+  const at = random.below(changed.length)
+  const isText = changed.every(byte => byte >= 0x20 && byte < 0x7f)
+  changed[at]! ^= 1 << random.below(isText ? 4 : 8)
+  if (isText && changed[at] === 0x7f) changed[at] = 0x41
+  return changed
+}
+
+/** The genuine beginning, which names a secret and a sender that are known, before anything. */
+function withForeignTail(payload: Buffer, random: Random): Buffer {
+  const kept = payload.subarray(0, Math.min(payload.length, 40))
+  const tail = Buffer.from(randomBytes(random.below(500)).toString('base64url'))
+  return Buffer.concat([kept, tail])
+}
+
+/** As the next of the same sender, which is no replay: its counter ends at byte 27. */
+function withNextCounter(sealed: Buffer, random: Random): Buffer {
+  const changed = Buffer.from(sealed)
+  if (changed.length > 27) changed.writeUInt32BE(random.below(2 ** 32), 23)
+  return changed
+}

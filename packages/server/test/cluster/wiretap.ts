@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import { createClient } from '@redis/client'
+import pg from 'pg'
+import { withClient } from '../support/postgres.ts'
+
+/** The channels that nodes have ever used: of sealed events, and of the previous minor version. */
+const CHANNELS = ['keyway_sealed', 'keyway'] as const
+
+export interface Recorded {
+  channel: string
+  /** As it travels: base64url on PostgreSQL, bytes on Redis. */
+  payload: Buffer
+}
+
+/** A stranger who may listen and publish where nodes exchange their events, and knows no secret. */
+export interface Wiretap {
+  recorded: Recorded[]
+  publish(messages: readonly Recorded[]): Promise<void>
+  /** The bytes of a payload, and the payload of bytes. */
+  decode(payload: Buffer): Buffer
+  encode(bytes: Buffer): Buffer
+}
+
+/** By a role of its own, which owns nothing and may do nothing but connect. */
+export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap> {
+  const role = `stranger_${randomBytes(4).toString('hex')}`
+  await withClient(url, owner => owner.query(`create role ${role} login`))
+  const as = new URL(url)
+  as.username = role
+  const client = new pg.Client({ connectionString: as.href })
+  client.on('error', () => {}) // its database is dropped before the test ends
+  await client.connect()
+  t.after(async () => {
+    await client.end()
+    // Roles belong to the cluster; the database may be gone by now.
+    await withClient(Object.assign(new URL(url), { pathname: '/postgres' }).href, owner =>
+      owner.query(`drop role ${role}`),
+    )
+  })
+  const recorded: Recorded[] = []
+  client.on('notification', ({ channel, payload = '' }) => {
+    recorded.push({ channel, payload: Buffer.from(payload) })
+  })
+  for (const channel of CHANNELS) await client.query(`listen ${channel}`)
+  return {
+    recorded,
+    async publish(messages) {
+      await client.query('select pg_notify(c, p) from unnest($1::text[], $2::text[]) as each (c, p)', [
+        messages.map(({ channel }) => channel),
+        messages.map(({ payload }) => payload.toString()),
+      ])
+    },
+    decode: payload => Buffer.from(payload.toString(), 'base64url'),
+    encode: bytes => Buffer.from(bytes.toString('base64url')),
+  }
+}
+
+export async function tapRedis(t: TestContext, url: string): Promise<Wiretap> {
+  const publisher = createClient({ url })
+  const subscriber = createClient({ url })
+  for (const client of [publisher, subscriber]) client.on('error', () => {})
+  await Promise.all([publisher.connect(), subscriber.connect()])
+  t.after(() => {
+    publisher.destroy()
+    subscriber.destroy()
+  })
+  const recorded: Recorded[] = []
+  await subscriber.pSubscribe(
+    '*',
+    (payload: Buffer, channel: Buffer) => {
+      recorded.push({ channel: channel.toString(), payload })
+    },
+    true,
+  )
+  return {
+    recorded,
+    async publish(messages) {
+      await Promise.all(messages.map(({ channel, payload }) => publisher.publish(channel, payload)))
+    },
+    decode: payload => payload,
+    encode: bytes => bytes,
+  }
+}

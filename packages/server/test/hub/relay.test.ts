@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Event } from '../../src/events.ts'
+import { DELIVERY_ALLOWANCE } from '../../src/hub/rate-limits.ts'
+import { newId } from '../../src/ids.ts'
+import { openServices } from '../support/services.ts'
+import { connect, makeKey, openHub } from './fixture.ts'
+
+async function openTwo(t: Parameters<typeof openServices>[1] & object) {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  const here = await openHub(services, t)
+  const there = await openHub(services, t)
+  const agent = await connect(services, there.url, await makeKey(services, user.id))
+  return { services, userId: user.id, here, there, agent }
+}
+
+describe('the relay', { timeout: 60_000 }, () => {
+  test('few owners that send at once while a listed node is dead keep nobody else’s messages back', async t => {
+    const { services, userId, agent } = await openTwo(t)
+    const now = services.clock.now()
+    const dead = { id: newId(now), startedAt: now, seenAt: now, version: 'test', sealsEvents: true }
+    await services.storage.store.presence.heartbeat(dead)
+    const second = await openHub(services, t) // one that reads the list of nodes anew
+    const senders = Array.from({ length: 5 }, () => newId(now))
+    const floods = senders.flatMap(sender =>
+      Array.from({ length: 1100 }, () => second.hub.sendTo(sender, 'all', 'flood').catch(() => null)),
+    )
+    assert.equal(await second.hub.sendTo(userId, agent.id, 'through'), 1)
+    await Promise.all(floods)
+  })
+
+  test('a node that left a question unanswered is not waited for until it sends something', async t => {
+    const { services, userId, agent } = await openTwo(t)
+    const now = services.clock.now()
+    const dead = { id: newId(now), startedAt: now, seenAt: now, version: 'test', sealsEvents: true }
+    await services.storage.store.presence.heartbeat(dead)
+    const hub = (await openHub(services, t)).hub // its greeting is not answered by the dead one
+    const startedAt = performance.now()
+    for (let n = 0; n < 20; n++) assert.equal(await hub.sendTo(userId, agent.id, n), 1)
+    assert.ok(performance.now() - startedAt < 1000, 'twenty messages waited for less than one timeout')
+  })
+
+  test('the limit of deliveries holds for owners without a connection on the node, and after a reconnection', async t => {
+    const { services, userId, here, agent } = await openTwo(t)
+    const sends = Array.from({ length: DELIVERY_ALLOWANCE.burst + 100 }, () =>
+      here.hub.sendTo(userId, newId(1), 'x').then(
+        () => 'sent',
+        (error: { code: string }) => error.code,
+      ),
+    )
+    const refused = (await Promise.all(sends)).filter(outcome => outcome === 'rate_limited')
+    assert.equal(refused.length, 100)
+    const key = await makeKey(services, userId)
+    const back = await connect(services, here.url, key)
+    back.send({ type: 'send', id: '1', to: agent.id, data: 'x' })
+    assert.equal((await back.next('error')).code, 'rate_limited')
+    services.clock.advance(1000)
+    assert.equal(await here.hub.sendTo(userId, agent.id, 'a second later'), 1)
+  })
+
+  test('a message that does not name this process changes nothing, whoever sealed it', async t => {
+    const { services, userId, agent } = await openTwo(t)
+    const order = { op: 'disconnect', userId, target: agent.id } as const
+    const from = newId(1)
+    const event: Event = {
+      type: 'hub.relay',
+      to: [newId(1)], // the node id of before a restart
+      message: { kind: 'order', from, question: 1, order },
+    }
+    await services.storage.events.publish(event)
+    agent.send({ type: 'ping' })
+    await agent.next('pong')
+    assert.equal(agent.closed, null)
+  })
+})

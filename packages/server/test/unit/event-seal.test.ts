@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createSecrets } from '../../src/secrets.ts'
+import { createEventSeal } from '../../src/storage/event-seal.ts'
+
+const MINUTE_MS = 60_000
+const EVENT = { type: 'mail.queued' }
+const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+
+function sealOf(secrets: Buffer[], options: { at?: number; channel?: string; maxPartBytes?: number } = {}) {
+  let now = options.at ?? 1_000_000
+  const { channel = 'events', maxPartBytes = 1000 } = options
+  const seal = createEventSeal({ secrets: createSecrets(secrets), channel, maxPartBytes, now: () => now })
+  return Object.assign(seal, {
+    at(ms: number) {
+      now = ms
+    },
+  })
+}
+
+const rejectedAs = (seal: ReturnType<typeof sealOf>, part: Buffer) => {
+  const opened = seal.open(part)
+  return opened === 'part' ? 'part' : 'rejected' in opened ? opened.rejected : 'opened'
+}
+
+test('every listed secret opens, the first seals, and any other opens nothing', () => {
+  const [sealed] = sealOf([OLD, NEW]).seal(EVENT)
+  assert.deepEqual(sealOf([NEW, OLD]).open(sealed!), { value: EVENT })
+  assert.equal(rejectedAs(sealOf([NEW]), sealed!), 'unknown_secret')
+})
+
+test('one changed bit, one byte less or another channel, and nothing opens', () => {
+  const [sealed] = sealOf([OLD]).seal(EVENT)
+  for (let bit = 0; bit < sealed!.length * 8; bit++) {
+    const changed = Buffer.from(sealed!)
+    changed[bit >> 3]! ^= 1 << (bit & 7)
+    assert.match(rejectedAs(sealOf([OLD]), changed), /not_authentic|malformed|unknown_secret/, `bit ${bit}`)
+  }
+  for (let length = 0; length < sealed!.length; length++)
+    assert.notEqual(rejectedAs(sealOf([OLD]), sealed!.subarray(0, length)), 'opened')
+  assert.equal(rejectedAs(sealOf([OLD], { channel: 'others' }), sealed!), 'not_authentic')
+})
+
+test('an event opens once, also late and out of order', () => {
+  const sender = sealOf([OLD])
+  const receiver = sealOf([OLD])
+  const parts = Array.from({ length: 100 }, () => sender.seal(EVENT)[0]!)
+  for (const part of [parts[50]!, ...parts.slice(0, 50).reverse(), ...parts.slice(51)])
+    assert.equal(rejectedAs(receiver, part), 'opened')
+  for (const part of parts) assert.equal(rejectedAs(receiver, part), 'replayed')
+})
+
+test('one that is so far behind that nothing is known of it counts as replayed', () => {
+  const sender = sealOf([OLD])
+  const receiver = sealOf([OLD])
+  const parts = Array.from({ length: 16_385 }, () => sender.seal(EVENT)[0]!)
+  assert.equal(rejectedAs(receiver, parts.at(-1)!), 'opened')
+  assert.equal(rejectedAs(receiver, parts[0]!), 'replayed')
+  assert.equal(rejectedAs(receiver, parts[1]!), 'opened')
+})
+
+test('a node that starts later accepts what was sealed in the last minute, and nothing older', () => {
+  const [sealed] = sealOf([OLD], { at: 1_000_000 }).seal(EVENT)
+  for (const [at, expected] of [
+    [1_000_000 + MINUTE_MS, 'opened'],
+    [1_000_001 + MINUTE_MS, 'stale'],
+    [1_000_000 - MINUTE_MS, 'opened'],
+    [999_999 - MINUTE_MS, 'stale'],
+  ] as const)
+    assert.equal(rejectedAs(sealOf([OLD], { at }), sealed!), expected)
+})
+
+test('parts of others, and what nobody sealed, do not disturb an event of several parts', () => {
+  const sender = sealOf([OLD])
+  const other = sealOf([OLD])
+  const receiver = sealOf([OLD])
+  const long = { type: 'long', text: 'ü€😀'.repeat(2000) }
+  const parts = sender.seal(long)
+  const others = other.seal(long)
+  assert.ok(parts.length > 10)
+  parts.forEach((part, index) => {
+    const forged = Buffer.from(part)
+    forged[40]! ^= 1
+    assert.equal(rejectedAs(receiver, forged), 'not_authentic')
+    const expected = index === parts.length - 1 ? { value: long } : 'part'
+    assert.deepEqual(receiver.open(part), expected)
+    assert.deepEqual(receiver.open(others[index]!), expected)
+    assert.equal(rejectedAs(receiver, part), 'replayed')
+  })
+})
+
+test('a part without its predecessors is incomplete, and the next event opens', () => {
+  const sender = sealOf([OLD])
+  const receiver = sealOf([OLD])
+  const parts = sender.seal({ text: 'x'.repeat(5000) })
+  assert.equal(rejectedAs(receiver, parts[0]!), 'part')
+  for (const part of parts.slice(2)) assert.equal(rejectedAs(receiver, part), 'incomplete')
+  assert.deepEqual(receiver.open(sender.seal(EVENT)[0]!), { value: EVENT })
+})
+
+test('senders are remembered up to a bound, which what is invented does not fill', () => {
+  const receiver = sealOf([OLD])
+  const [sealed] = sealOf([OLD]).seal(EVENT)
+  for (let sender = 0; sender < 2000; sender++) {
+    const invented = Buffer.from(sealed!)
+    invented.writeUInt32BE(sender, 5)
+    assert.equal(rejectedAs(receiver, invented), 'not_authentic')
+  }
+  const outcomes = Array.from({ length: 1001 }, () => rejectedAs(receiver, sealOf([OLD]).seal(EVENT)[0]!))
+  assert.deepEqual(new Set(outcomes.slice(0, 1000)), new Set(['opened']))
+  assert.equal(outcomes[1000], 'too_many')
+})
