@@ -66,17 +66,19 @@ test('every migration file is in the list of migrations', async () => {
   )
 })
 
-test('docs/contract.md names tests that exist', async () => {
-  const contract = await readFile(join(root, 'docs/contract.md'), 'utf8')
-  const tests = await filesOf(join(root, 'packages'), '*/test/**/*.{test,slow}.ts')
-  const named = [...contract.matchAll(/`([\w/.-]+\.(?:test|slow)\.ts)`(?: “([^”]+)”)?/g)]
-  assert.ok(named.length >= 20, `only ${named.length} tests are named`)
-  const wrong = named.filter(([, file, title]) => {
-    const found = tests.find(each => each.path.endsWith(`/test/${file}`))
-    return !found || (title !== undefined && !found.text.includes(title))
+for (const document of ['docs/contract.md', 'SECURITY.md']) {
+  test(`${document} names tests that exist`, async () => {
+    const text = await readFile(join(root, document), 'utf8')
+    const tests = await filesOf(join(root, 'packages'), '*/test/**/*.{test,slow}.ts')
+    const named = [...text.matchAll(/`([\w/.-]+\.(?:test|slow)\.ts)`(?: “([^”]+)”)?/g)]
+    assert.ok(named.length >= 20, `only ${named.length} tests are named`)
+    const wrong = named.filter(([, file, title]) => {
+      const found = tests.find(each => each.path.endsWith(`/test/${file}`))
+      return !found || (title !== undefined && !found.text.includes(title))
+    })
+    assert.deepEqual(
+      wrong.map(([whole]) => whole),
+      [],
+    )
   })
-  assert.deepEqual(
-    wrong.map(([whole]) => whole),
-    [],
-  )
-})
+}
