@@ -31,11 +31,15 @@ import { createPages } from './web/pages.ts'
 export { VERSION }
 
 const MAX_DEAD_NODES = 1000
+const NEVER = new Promise<never>(() => {})
+
 export interface RunningServer extends AsyncDisposable {
   readonly url: string
   readonly port: number
   readonly services: Services
   readonly hub: Hub
+  /** Resolves with the reason when the service cannot go on and must be started anew. */
+  readonly failure: Promise<Error>
   /** Drains: no new work, agents told, queued mail stays queued. */
   close(): Promise<void>
 }
@@ -92,7 +96,15 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
     closed ??= shutDown()
     return closed
   }
-  return { url: config.publicUrl, port: config.port, services, hub, close, [Symbol.asyncDispose]: close }
+  return {
+    url: config.publicUrl,
+    port: config.port,
+    services,
+    hub,
+    failure: services.storage.engine.failure ?? NEVER,
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 
   async function shutDown(): Promise<void> {
     timers.stop()

@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { type Config, configWarnings } from '../config.ts'
 import { isOpenToOthers } from '../folders.ts'
 import { isLoopbackHost } from '../network.ts'
-import type { Command } from './command.ts'
+import { type Command, CommandFailed } from './command.ts'
 
 /** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
 const SHUTDOWN_DEADLINE_MS = 9_000
@@ -24,7 +24,11 @@ drains it: agents are told, queued mail stays queued, and it exits with 0 within
   },
 ]
 
-/** Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained. */
+/**
+ * Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained.
+ *
+ * @throws CommandFailed when it cannot go on
+ */
 async function serve(config: Config): Promise<number> {
   // A terminal or a log reader that went away is no reason to end.
   process.stdout.on('error', () => {})
@@ -39,9 +43,14 @@ async function serve(config: Config): Promise<number> {
   console.log(whereToGoNext(server.url, config))
   endLightStart()
   markOwnGarbage()
-  await stop
+  const failure = await Promise.race([stop, server.failure])
+  if (failure) console.error(`Keyway stops: ${failure.message}.`)
   await Promise.race([server.close(), deadline()])
   clearInterval(keepAlive)
+  if (failure)
+    throw new CommandFailed(
+      `Keyway could not go on: ${failure.message}. Start it again, or let systemd do so.`,
+    )
   return 0
 }
 

@@ -89,6 +89,8 @@ export interface Engine {
   /** At the start: what the operator can mend becomes a CannotStart; everything else stays what it is. */
   toStartError(error: unknown): unknown
   load?(): EngineLoad
+  /** Resolves with the reason when this engine can never write again; absent where it always may recover. */
+  readonly failure?: Promise<Error>
   /** Copies that follow this database, as far as its user may know of them. */
   standbys?(): Promise<{ synchronous: number; asynchronous: number }>
   close(): Promise<void>

@@ -28,6 +28,8 @@ export interface Writer {
   ask(order: WithoutId<Extract<WriterOrder, { id: number }>>): Promise<Result>
   /** Does not wait: orders are obeyed in order, and a failure shows in the next answer of the batch. */
   tell(order: Extract<WriterOrder, { kind: 'release' | 'rollback' }>): void
+  /** Resolves with the reason when the thread ends before `close`. */
+  readonly failure: Promise<Error>
   close(): Promise<void>
 }
 
@@ -44,6 +46,8 @@ export async function startWriter(file: string): Promise<Writer> {
   let leaving: WriterOrder[] = []
   let lastId = 0
   let gone: Error | null = null
+  let isClosing = false
+  const failure = Promise.withResolvers<Error>()
 
   worker.on('message', (answers: WriterAnswer[]) => {
     for (const answer of answers) hear(answer)
@@ -51,11 +55,12 @@ export async function startWriter(file: string): Promise<Writer> {
   })
   const giveUp = (cause: Error) => {
     gone ??= cause
+    if (!isClosing) failure.resolve(gone)
     for (const asked of waiting.values()) asked.reject(unavailable(gone))
     waiting.clear()
   }
   worker.on('error', giveUp)
-  worker.on('exit', () => giveUp(new Error('the writer thread has ended')))
+  worker.on('exit', () => giveUp(new Error('the thread that writes the database has ended')))
   worker.unref()
 
   const hear = (answer: WriterAnswer) => {
@@ -88,8 +93,10 @@ export async function startWriter(file: string): Promise<Writer> {
   return {
     ask,
     tell: send,
+    failure: failure.promise,
     async close() {
       if (gone) return
+      isClosing = true
       const exited = once(worker, 'exit')
       await ask({ kind: 'close' })
       worker.ref()

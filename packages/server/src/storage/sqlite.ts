@@ -61,6 +61,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       health: () => ({ listening: true }),
     },
     lookAgainEvery: LOOK_AGAIN_EVERY_MS,
+    failure: writer.failure,
     // No COMMIT is ever unknown here: the writer answers or the process is gone.
     transaction: work => group.transaction(work),
     // One writer serves everybody, and shares its commits among those who wait: turns would only be slower.

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { platform } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
@@ -22,6 +24,49 @@ test('a start whose clock lies behind the last heartbeat of a killed process ser
   assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
   assert.equal(await server.end('SIGTERM'), 0)
 })
+
+test('a writer thread that dies ends the process, which says why, with a failing status', async t => {
+  const { settings } = place(t)
+  const preload = `process.once('worker', worker => process.once('SIGUSR2', () => worker.terminate()))`
+  const nodeOptions = `--import=data:text/javascript,${encodeURIComponent(preload)}`
+  const server = await serve({ ...settings, NODE_OPTIONS: nodeOptions })
+  t.after(() => server.end('SIGKILL'))
+  process.kill(server.pid, 'SIGUSR2')
+  assert.equal(await server.exited, 1, server.output())
+  assert.match(server.output(), /Keyway could not go on: the thread that writes the database has ended/)
+})
+
+test('more connections than the process may have open end nothing', {
+  skip: platform() === 'win32',
+}, async t => {
+  const { settings } = place(t)
+  const port = await freePort()
+  const command = ['-c', 'ulimit -n 60; exec "$0" "$@"', process.execPath, launcher, 'serve']
+  const child = spawn('sh', command, { env: environment({ ...settings, KEYWAY_PORT: String(port) }) })
+  t.after(() => child.kill('SIGKILL'))
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', text => (output += text))
+  const exited = once(child, 'exit')
+  await untilAlive(`http://localhost:${port}/livez`)
+  const sockets = Array.from({ length: 200 }, () => connect(port, 'localhost').on('error', () => {}))
+  await Promise.all(sockets.map(socket => once(socket, 'connect').catch(() => {})))
+  const before = processorTime(child.pid!)
+  await wait(1000)
+  if (before !== null) assert.ok(processorTime(child.pid!)! - before < 500, 'it waits instead of spinning')
+  assert.equal(child.exitCode, null, output)
+  for (const socket of sockets) socket.destroy()
+  await untilAlive(`http://localhost:${port}/livez`)
+  child.kill('SIGTERM')
+  assert.deepEqual(await exited, [0, null], output)
+})
+
+/** Milliseconds of processor time that a process has taken so far; null where the system has no /proc. */
+function processorTime(pid: number): number | null {
+  const file = `/proc/${pid}/stat`
+  if (!existsSync(file)) return null
+  const fields = readFileSync(file, 'utf8').split(') ')[1]!.split(' ')
+  return 10 * (Number(fields[11]) + Number(fields[12]))
+}
 
 test('an output that cannot be written ends nothing', { skip: !existsSync('/dev/full') }, async t => {
   const { settings } = place(t)

@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +14,8 @@ export interface ServedProcess {
   readyAfter: number
   /** Everything that it printed so far. */
   output(): string
+  /** The exit status once it has ended, or the signal's name where that ended it. */
+  readonly exited: Promise<number | string>
   /** Sends the signal and resolves with the exit status, or the signal's name where that ended it. */
   end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | string>
 }
@@ -23,6 +24,9 @@ export interface ServedProcess {
 export async function serve(settings: Record<string, string> = {}): Promise<ServedProcess> {
   const started = performance.now()
   const child = spawn(process.execPath, [launcher, 'serve'], { env: environment(settings) })
+  const exited = new Promise<number | string>(resolve =>
+    child.once('exit', (code, by) => resolve(code ?? by!)),
+  )
   let output = ''
   const collect = (chunk: Buffer) => {
     output += chunk
@@ -35,12 +39,10 @@ export async function serve(settings: Record<string, string> = {}): Promise<Serv
     pid: child.pid!,
     readyAfter: performance.now() - started,
     output: () => output,
+    exited,
     async end(signal) {
-      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? child.signalCode!
-      const exited = once(child, 'exit')
       child.kill(signal)
-      const [code, by] = await exited
-      return code ?? by
+      return exited
     },
   }
 }
