@@ -5,7 +5,7 @@ import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts
 import { instanceOf } from './backup/journal-entry.ts'
 import { journaled } from './backup/journaled-storage.ts'
 import { createAccounts } from './billing/accounts.ts'
-import { type Clock, createClock } from './clock.ts'
+import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
 import { whyNotWritable } from './folders.ts'
 import { createLog, type Log } from './log.ts'
@@ -22,6 +22,7 @@ import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
+import type { Storage } from './store.ts'
 import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
 
@@ -31,14 +32,19 @@ export type Services = Awaited<ReturnType<typeof openServices>>
 /**
  * Opens the database and puts the nouns together. Listens to nothing and sends nothing.
  *
+ * @param readClock what sets the clock; a server's is the database's
  * @throws ConfigError where settings and database do not fit (too new, not migrated, sealed by another secret);
  *   KeywayError `unavailable`
  */
-export async function openServices(config: Config, log: Log = createLog(config.logLevel)) {
+export async function openServices(
+  config: Config,
+  log: Log = createLog(config.logLevel),
+  readClock: (storage: Storage, config: Config) => Promise<Instant> = storage => storage.readClock(),
+) {
   const storage = await createStorage(config, log).catch(explain)
   try {
     const clock = createClock(storage.engine.clockReference)
-    await clock.synchronize(() => storage.readClock())
+    await clock.synchronize(() => readClock(storage, config))
     const secrets = createSecrets(config.secrets)
     const instance = instanceOf(await openPepper(storage, secrets))
     const journal = await journalOf(config, { clock, secrets, instance })

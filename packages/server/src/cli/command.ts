@@ -54,7 +54,8 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
     settings: terminal.loadConfig,
     services: async () => {
       const { openServices } = await import('../services.ts')
-      opened ??= await openServices(context.config(), createLog('silent'))
+      const { readServiceTime } = await import('../operations/service-time.ts')
+      opened ??= await openServices(context.config(), createLog('silent'), readServiceTime)
       return opened
     },
     print: (data, text) => terminal.print(values.json ? JSON.stringify(data, null, 2) : text),

@@ -4,6 +4,9 @@ import { makeFolder, makePrivateFile } from '../folders.ts'
 import { CannotStart } from './cannot-start.ts'
 import { isBusy, toStartError } from './sqlite-errors.ts'
 
+/** Longer than a probe holds the file. */
+const PROBE_TIMEOUT_MS = 100
+
 /**
  * Keeps this data directory for the one process that serves it, until it is disposed of or the process ends.
  *
@@ -25,12 +28,12 @@ export function holdDataDir(dataDir: string): Disposable {
  * @throws CannotStart where nothing can be written
  */
 export function lockDataDir(dataDir: string): (() => void) | null {
-  const file = join(dataDir, 'serve.lock')
+  const file = lockFile(dataDir)
   let lock: DatabaseSync | undefined
   try {
     makeFolder(dataDir)
     makePrivateFile(file)
-    lock = new DatabaseSync(file, { timeout: 0 })
+    lock = new DatabaseSync(file, { timeout: PROBE_TIMEOUT_MS })
     lock.exec('begin exclusive')
   } catch (error) {
     lock?.close()
@@ -38,4 +41,22 @@ export function lockDataDir(dataDir: string): (() => void) | null {
     throw toStartError(file, error)
   }
   return () => lock.close()
+}
+
+/** Whether a process serves this data directory. Takes nothing and creates nothing. */
+export function isDataDirHeld(dataDir: string): boolean {
+  let probe: DatabaseSync | undefined
+  try {
+    probe = new DatabaseSync(lockFile(dataDir), { readOnly: true, timeout: 0 })
+    probe.exec('select 1 from sqlite_schema')
+    return false
+  } catch (error) {
+    return isBusy(error)
+  } finally {
+    probe?.close()
+  }
+}
+
+function lockFile(dataDir: string): string {
+  return join(dataDir, 'serve.lock')
 }
