@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts'
-import type { App } from './app.ts'
+import type { App, LivingCredentials } from './app.ts'
 
 export interface AppStore {
   find(id: string): Promise<App | null>
@@ -7,6 +7,8 @@ export interface AppStore {
   list(): Promise<App[]>
   /** False when the id is taken. */
   insert(app: App): Promise<boolean>
+  /** What was made under the label before `now` and lives then. Reads all keys and sessions, so for an operator only. */
+  countLiving(id: string, now: Instant): Promise<LivingCredentials>
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
   /** The SHA-256s that are accepted now, newest first. */

@@ -9,6 +9,14 @@ export interface App {
   audience: string | null
   verifyUrl: string | null
   createdAt: Instant
+  /** Its rights cover the keys and sessions of its label that were made from this instant on; 0 is all of them. */
+  coversFrom: Instant
+}
+
+/** Keys that can be exchanged, and sessions that can be refreshed. */
+export interface LivingCredentials {
+  keys: number
+  sessions: number
 }
 
 /** Where a person signs in without naming an app. */
@@ -18,7 +26,7 @@ export const DEFAULT_KEY_APP_ID = 'service-sdk'
 
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-/** An app id is a label; registering it gives it a name, a secret and rights. A UUID is none: those are ids of ours. */
+/** An app id is a label; registering it gives it a name, a secret and rights (decision 74). A UUID is none: those are ids of ours. */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null
 }

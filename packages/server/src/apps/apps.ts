@@ -3,7 +3,7 @@ import { invalidRequest, KeywayError } from '../errors.ts'
 import { isLoopbackHost } from '../network.ts'
 import { equals, randomToken, sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import { type App, isAppId } from './app.ts'
+import { type App, isAppId, type LivingCredentials } from './app.ts'
 
 /** How an app's secret begins, so that people and scanners recognise one. */
 export const APP_SECRET_PREFIX = 'sva_'
@@ -18,12 +18,19 @@ export interface NewApp {
   audience: string | null
   /** Its own page that sign-in links open. */
   verifyUrl: string | null
+  /** Whether its rights cover also what was made under its label before. Not unless it is said. */
+  adopt?: boolean
 }
 
 export interface Apps {
   list(): Promise<App[]>
-  /** @throws KeywayError `invalid_request`, also when the id or the audience is taken */
-  register(wanted: NewApp): Promise<App>
+  /**
+   * Answers also with how many living keys and sessions the label had before: the app has rights over them only when
+   * they were adopted.
+   *
+   * @throws KeywayError `invalid_request`, also when the id or the audience is taken
+   */
+  register(wanted: NewApp): Promise<{ app: App; older: LivingCredentials }>
   /** A new secret, in the one answer that holds it. The one before it works on. @throws KeywayError `not_found` */
   newSecret(id: string): Promise<string>
   /** The registered app whose secret this is, or null. */
@@ -50,13 +57,17 @@ export function createApps({
     async register(wanted) {
       assertValid(wanted)
       if (ownAudiences.some(own => isSamePlace(own, wanted.audience))) throw audienceIsOurs()
-      const app: App = { ...wanted, firstParty: false, createdAt: clock.now() }
+      const { adopt = false, ...described } = wanted
+      const createdAt = clock.now()
+      const app: App = { ...described, firstParty: false, createdAt, coversFrom: adopt ? 0 : createdAt }
+      // First, so that an app is not registered whose operator then is told nothing.
+      const older = await apps.countLiving(app.id, createdAt)
       const outcome = await storage.transaction(async tx => {
         if (app.audience !== null && (await tx.apps.findByAudience(app.audience))) return 'audience'
         return (await tx.apps.insert(app)) ? null : 'id'
       })
       if (outcome) throw invalidRequest([{ field: outcome, message: 'belongs to a registered app already' }])
-      return app
+      return { app, older }
     },
 
     async newSecret(id) {

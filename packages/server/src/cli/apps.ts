@@ -1,4 +1,5 @@
-import type { App } from '../apps/app.ts'
+import type { App, LivingCredentials } from '../apps/app.ts'
+import { toRfc3339 } from '../clock.ts'
 import { type Command, CommandFailed, table } from './command.ts'
 
 export const commands: Command[] = [
@@ -6,11 +7,18 @@ export const commands: Command[] = [
     name: 'apps list',
     args: [],
     summary: 'List the registered apps.',
-    help: 'New accounts authorise the first-party apps to charge them; every other app asks.',
+    help: `New accounts authorise the first-party apps to charge them; every other app asks. An app has rights over the keys
+and sessions that were made under its id since then; see "keyway apps add --help".`,
     async run(context) {
       const apps = (await (await context.services()).apps.list()).map(appJson)
-      const rows = apps.map(app => [app.id, app.name, app.first_party ? 'yes' : 'no', app.audience ?? '-'])
-      context.print({ data: apps }, table(['ID', 'NAME', 'FIRST PARTY', 'AUDIENCE'], rows))
+      const rows = apps.map(app => [
+        app.id,
+        app.name,
+        app.first_party ? 'yes' : 'no',
+        app.covers_from ?? 'the beginning',
+        app.audience ?? '-',
+      ])
+      context.print({ data: apps }, table(['ID', 'NAME', 'FIRST PARTY', 'RIGHTS SINCE', 'AUDIENCE'], rows))
       return 0
     },
   },
@@ -21,18 +29,23 @@ export const commands: Command[] = [
       name: { value: 'NAME', meaning: 'what people see', required: true },
       audience: { value: 'URL', meaning: 'what agent tokens for its own services are issued to' },
       'verify-url': { value: 'URL', meaning: 'its own page that sign-in links open' },
+      adopt: { meaning: 'also give it rights over keys and sessions made under ID before' },
     },
     summary: 'Register an app.',
-    help: 'ID is 1 to 64 of a-z 0-9 . _ - and never changes. Example:\n  keyway apps add shop --name "The shop"',
+    help: `ID is 1 to 64 of a-z 0-9 . _ - and never changes. Anybody may make keys and sign in under an ID that is not
+registered. The app has rights over those only with --adopt, which cannot be said later. Example:
+  keyway apps add shop --name "The shop"`,
     async run(context) {
-      const { name, audience, 'verify-url': verifyUrl } = context.options
-      const app = await (await context.services()).apps.register({
+      const { name, audience, 'verify-url': verifyUrl, adopt } = context.options
+      const { app, older } = await (await context.services()).apps.register({
         id: context.args[0]!,
         name: String(name),
         audience: addressOf('audience', audience),
         verifyUrl: addressOf('verify-url', verifyUrl),
+        adopt: adopt === true,
       })
-      context.print(appJson(app), `Registered ${app.id}. Its secret: keyway apps secret ${app.id}`)
+      const text = `Registered ${app.id}. ${whatItCovers(app, older)}Its secret: keyway apps secret ${app.id}`
+      context.print({ ...appJson(app), older }, text)
       return 0
     },
   },
@@ -59,6 +72,25 @@ function addressOf(option: string, value: string | boolean | undefined): string 
   return String(value)
 }
 
-function appJson({ id, name, firstParty, audience, verifyUrl }: App) {
-  return { id, name, first_party: firstParty, audience, verify_url: verifyUrl }
+/** A sentence where the label had keys or sessions before, which is what a typing error or a squatter shows by. */
+function whatItCovers({ coversFrom }: App, { keys, sessions }: LivingCredentials): string {
+  if (keys + sessions === 0) return ''
+  const older = `${counted(keys, 'key')} and ${counted(sessions, 'session')} that were made under this id before`
+  return coversFrom === 0 ? `It has rights over ${older}. ` : `It has no rights over ${older}. `
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+function appJson({ id, name, firstParty, audience, verifyUrl, coversFrom }: App) {
+  return {
+    id,
+    name,
+    first_party: firstParty,
+    audience,
+    verify_url: verifyUrl,
+    /** Null where it covers everything. */
+    covers_from: coversFrom === 0 ? null : toRfc3339(coversFrom),
+  }
 }

@@ -29,11 +29,32 @@ export function createAppStore({ db, atomically }: Statements): AppStore {
           audience: app.audience,
           verify_url: app.verifyUrl,
           created_at: app.createdAt,
+          covers_from: app.coversFrom,
         })
         .onConflict(conflict => conflict.column('id').doNothing())
         .returning('id')
         .executeTakeFirst()
       return inserted !== undefined
+    },
+    async countLiving(id, now) {
+      const keys = db
+        .selectFrom('api_keys')
+        .select(eb => eb.fn.countAll<number>().as('count'))
+        .where('app_id', '=', id)
+        .where('created_at', '<', now)
+        .where('revoked_at', 'is', null)
+        .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
+      const sessions = db
+        .selectFrom('sessions')
+        .select(eb => eb.fn.countAll<number>().as('count'))
+        .where('app_id', '=', id)
+        .where('created_at', '<', now)
+        .where('ended_at', 'is', null)
+        .where('expires_at', '>', now)
+      return {
+        keys: (await keys.executeTakeFirstOrThrow()).count,
+        sessions: (await sessions.executeTakeFirstOrThrow()).count,
+      }
     },
     addSecret: (appId, secretHash, at) =>
       atomically(async tx => {
@@ -93,5 +114,6 @@ function toApp(row: AppRow | undefined): App | null {
     audience: row.audience,
     verifyUrl: row.verify_url,
     createdAt: row.created_at,
+    coversFrom: row.covers_from ?? row.created_at,
   }
 }

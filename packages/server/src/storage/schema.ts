@@ -96,6 +96,7 @@ export interface AppRow {
   audience: string | null
   verify_url: string | null
   created_at: Instant
+  covers_from: Instant | null
 }
 
 export interface EndingRow {

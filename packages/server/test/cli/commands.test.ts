@@ -143,6 +143,33 @@ describe('the command line', () => {
     assert.deepEqual(ids, ['console', 'hub', 'service-sdk', 'shop'])
   })
 
+  test('an app has rights over older keys and sessions of its id only with --adopt, and both ways are counted', async () => {
+    const eve = 'eve.of.old@example.com'
+    for (const appId of ['old', 'older', 'oldest']) {
+      await journey.sendLink(eve, appId)
+      const { access_token } = await journey.verify(eve, await journey.readToken(eve))
+      await journey.createKey(access_token, 'first', appId)
+      await journey.createKey(access_token, 'second', appId)
+    }
+    const said = '2 keys and 1 session that were made under this id before'
+    const add = (id: string, ...options: string[]) =>
+      done(keyway('apps', 'add', id, '--name', 'Old', ...options))
+    assert.match(await add('old'), new RegExp(`^Registered old\\. It has no rights over ${said}\\. `))
+    assert.match(
+      await add('older', '--adopt'),
+      new RegExp(`^Registered older\\. It has rights over ${said}\\. `),
+    )
+    const oldest = JSON.parse(await add('oldest', '--adopt', '--json'))
+    assert.deepEqual([oldest.covers_from, oldest.older], [null, { keys: 2, sessions: 1 }])
+    const fresh = await add('fresh', '--adopt')
+    assert.match(fresh, /^Registered fresh\. Its secret: /)
+    const { data } = await json('apps', 'list')
+    const covers = new Map(data.map((app: { id: string; covers_from: string }) => [app.id, app.covers_from]))
+    assert.match(String(covers.get('old')), /^\d{4}-.*Z$/)
+    for (const id of ['console', 'hub', 'service-sdk', 'older', 'fresh'])
+      assert.equal(covers.get(id), null, id)
+  })
+
   test('an app cannot take an audience that the service issues its own tokens to', async () => {
     for (const audience of [server.url, `${server.url}/hub`]) {
       const { status, err } = await keyway('apps', 'add', 'mine', '--name', 'Mine', '--audience', audience)

@@ -31,11 +31,11 @@ forEachEngine(engine => {
   test('three apps are registered from the start, and a taken id stays', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apps } = storage.store
-    const listed = (await apps.list()).map(app => [app.id, app.firstParty])
+    const listed = (await apps.list()).map(app => [app.id, app.firstParty, app.coversFrom])
     assert.deepEqual(listed, [
-      ['console', true],
-      ['hub', true],
-      ['service-sdk', false],
+      ['console', true, 0],
+      ['hub', true, 0],
+      ['service-sdk', false, 0],
     ])
     const app = {
       id: 'shop',
@@ -44,6 +44,7 @@ forEachEngine(engine => {
       audience: 'https://shop.example',
       verifyUrl: null,
       createdAt: NOW,
+      coversFrom: NOW,
     }
     assert.equal(await apps.insert(app), true)
     assert.equal(await apps.insert({ ...app, audience: null }), false)

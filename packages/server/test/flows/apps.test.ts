@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createApps, type NewApp } from '../../src/apps/apps.ts'
+import { aKey, aSession, insertUser } from '../contract/fixtures.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { race, refusedWith } from '../support/services.ts'
 
@@ -90,6 +91,51 @@ forEachEngine(engine => {
     }
     const stored = await opened.storage.store.apps.secrets('shop')
     assert.ok(!stored.some(hash => secrets.includes(hash)))
+  })
+
+  test('an app covers what was made under its label before only when it adopts it, and is told how much lives', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { clock } = opened
+    const { store } = opened.storage
+    const { id } = await insertUser(store)
+    const now = clock.now()
+    const past = { appId: 'shop', createdAt: now - 10, expiresAt: null, revokedAt: null }
+    await store.apiKeys.insert(aKey(id, past))
+    await store.apiKeys.insert(aKey(id, { ...past, expiresAt: now + 1 }))
+    await store.apiKeys.insert(aKey(id, { ...past, expiresAt: now }))
+    await store.apiKeys.insert(aKey(id, { ...past, revokedAt: now }))
+    await store.apiKeys.insert(aKey(id, { ...past, createdAt: now }))
+    await store.apiKeys.insert(aKey(id, { ...past, appId: 'shop2' }))
+    const session = { appId: 'shop', createdAt: now - 10, expiresAt: now + 1 }
+    await store.sessions.insert(aSession(id, session))
+    await store.sessions.insert(aSession(id, { ...session, expiresAt: now }))
+    await store.sessions.insert(aSession(id, { ...session, endedAt: now, endedBy: 'logout' }))
+
+    const apps = createApps(opened)
+    const refused = await apps.register(SHOP)
+    assert.deepEqual(refused.older, { keys: 2, sessions: 1 })
+    assert.equal(refused.app.coversFrom, now)
+    const adopted = await apps.register({ ...SHOP, id: 'shop2', adopt: true })
+    assert.deepEqual(adopted.older, { keys: 1, sessions: 0 })
+    assert.equal(adopted.app.coversFrom, 0)
+    assert.deepEqual(
+      (await store.apps.list()).map(app => [app.id, app.coversFrom]),
+      [
+        ['console', 0],
+        ['hub', 0],
+        ['service-sdk', 0],
+        ['shop', now],
+        ['shop2', 0],
+      ],
+    )
+  })
+
+  test('an app that a node of the version before registered covers what came after its registration', async t => {
+    const opened = await openTestStorage(engine, t)
+    await createApps(opened).register({ ...SHOP, adopt: true })
+    await opened.storage.engine.connection.execute('update apps set covers_from = null', [])
+    const app = await opened.storage.store.apps.find('shop')
+    assert.equal(app?.coversFrom, app?.createdAt)
   })
 
   test('an unregistered app gets no secret', async t => {

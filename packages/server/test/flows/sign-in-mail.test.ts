@@ -84,6 +84,7 @@ forEachEngine(engine => {
       audience: null,
       verifyUrl: 'https://shop.example.com/sign-in',
       createdAt: services.clock.now(),
+      coversFrom: services.clock.now(),
     })
     const { link } = await services.sendTo('a@example.com', 'shop')
     assert.equal(new URL(link).origin, 'https://shop.example.com')

@@ -3,12 +3,12 @@ import { WebSocket } from 'ws'
 
 /** The main job over the wire, one step a function: as a client without our code would do it. */
 export interface Journey {
-  sendLink(email: string): Promise<void>
+  sendLink(email: string, appId?: string): Promise<void>
   /** The token of a mail in the local inbox that was not read before, waiting for it at most 5 s. */
   readToken(email: string): Promise<string>
   verify(email: string, token: string): Promise<SignIn>
   me(accessToken: string): Promise<Me>
-  createKey(accessToken: string, name: string): Promise<{ id: string; key: string }>
+  createKey(accessToken: string, name: string, appId?: string): Promise<{ id: string; key: string }>
   exchange(key: string): Promise<string>
   /** Connects and waits for `ready`. */
   connect(agentToken: string): Promise<WebSocket>
@@ -30,8 +30,8 @@ export interface Me {
 export function createJourney(url: string): Journey {
   const read = new Set<string>()
   return {
-    async sendLink(email) {
-      await call('POST', '/auth/send-magic-link', { email })
+    async sendLink(email, appId) {
+      await call('POST', '/auth/send-magic-link', { email, app_id: appId })
     },
     async readToken(email) {
       for (let attempt = 0; attempt < 200; attempt++) {
@@ -53,7 +53,8 @@ export function createJourney(url: string): Journey {
     },
     verify: (email, token) => call<SignIn>('POST', '/auth/verify-magic-link', { email, token }),
     me: accessToken => call<Me>('GET', '/v1/me', undefined, accessToken),
-    createKey: (accessToken, name) => call('POST', '/v1/api-keys', { name }, accessToken),
+    createKey: (accessToken, name, appId) =>
+      call('POST', '/v1/api-keys', { name, app_id: appId }, accessToken),
     async exchange(key) {
       return (await call<{ token: string }>('POST', '/auth/agent-token', { api_key: key })).token
     },

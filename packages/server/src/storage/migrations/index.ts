@@ -6,6 +6,7 @@ import { usersNotActive } from './0005-users-not-active.ts'
 import { wrongCodes } from './0006-wrong-codes.ts'
 import { keyLists } from './0007-key-lists.ts'
 import { nodesThatSeal } from './0008-nodes-that-seal.ts'
+import { appsCoverFrom } from './0009-apps-cover-from.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
@@ -18,6 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   wrongCodes,
   keyLists,
   nodesThatSeal,
+  appsCoverFrom,
 ]
 
 /** The oldest version that serves on a database with all of these: one minor version back, since they only add. */
