@@ -8,6 +8,8 @@ export interface ErrorExtras {
   setting?: string
   /** What `insufficient_scope` lacks, for the challenge (RFC 6750 section 3.1). */
   scope?: string
+  /** The methods that the path of `method_not_allowed` answers, as in `Allow`. */
+  allow?: string
   cause?: unknown
 }
 

@@ -4,12 +4,12 @@ import type { HttpBindings } from '@hono/node-server'
 import { createCharges } from './billing/charges.ts'
 import type { Config } from './config.ts'
 import { createRevocations } from './endings/revocation-feed.ts'
-import { createApp, formOf, type PageBindings } from './http/app.ts'
+import { createApp, formOf } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
+import type { HttpPorts, PageBindings } from './http/http-ports.ts'
 import { createHttpServer } from './http/http-server.ts'
 import { listen, withFreePort } from './http/listen.ts'
-import type { HttpServices } from './http/services.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
@@ -146,7 +146,7 @@ export function composeHub(services: Services, nodeId: string, tickMs?: null): H
 }
 
 /** What the HTTP edge is given. */
-export function composeHttpServices<Base extends Services>(services: Base, hub: Hub) {
+export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub) {
   const { config, storage } = services
   return {
     ...services,
@@ -159,7 +159,7 @@ export function composeHttpServices<Base extends Services>(services: Base, hub: 
       ? createMailHooks({ ...services, secret: config.mailHookSecret })
       : undefined,
     securityEvents: storage.store.securityEvents,
-  } satisfies HttpServices
+  } satisfies HttpPorts
 }
 
 function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): Server {
@@ -185,7 +185,7 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
     isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
   })
   const app = createApp({
-    services: composeHttpServices(services, hub),
+    services: composeHttpPorts(services, hub),
     clock,
     log,
     version: VERSION,

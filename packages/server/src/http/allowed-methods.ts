@@ -17,9 +17,9 @@ export function createAllowedMethods(routes: readonly Route[]): (path: string) =
   }
 }
 
-/** 405 for a path that answers other methods. It goes out with `Allow` (RFC 9110 section 15.5.6). */
+/** 405 for a path that answers other methods. The answer has `Allow` (RFC 9110 section 15.5.6). */
 export function methodNotAllowed(methods: string): KeywayError {
-  return new KeywayError('method_not_allowed', `This path answers ${methods}.`)
+  return new KeywayError('method_not_allowed', `This path answers ${methods}.`, { allow: methods })
 }
 
 /** A parameter (`{key_id}`) is a whole segment, and any text but none is a value of it. */

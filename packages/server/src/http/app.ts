@@ -20,6 +20,7 @@ import { docsPage } from './docs-page.ts'
 import { toKeywayError, toProblem } from './errors.ts'
 import { createFailureLimits, type FailureLimits } from './failure-limits.ts'
 import { createFairQueue, type Flow } from './fair-queue.ts'
+import type { HttpPorts, MetricsSource, ObservedAnswer, PageBindings, PagesApp } from './http-ports.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { loopbackRedirect } from './loopback-redirect.ts'
 import { notFound } from './not-found.ts'
@@ -29,13 +30,12 @@ import { readQuery } from './query.ts'
 import { createRequestLog } from './request-log.ts'
 import { paramNames, type Route, type RouteInput } from './route.ts'
 import { createRoutes, isApiPath } from './routes/routes.ts'
-import type { HttpServices } from './services.ts'
 import { validate } from './validation.ts'
 import { createWorkLimit } from './work-limit.ts'
 import { type Challenge, challengeOf } from './www-authenticate.ts'
 
 export interface AppOptions {
-  services: HttpServices
+  services: HttpPorts
   clock: Clock
   log: Log
   version: string
@@ -52,23 +52,14 @@ export interface AppOptions {
   lifetimes: SessionLifetimes
   /** The web pages. They get what no API path claims, and what a route leaves to them. */
   pages?: PagesApp
-  /**
-   * Told about every answer, for metrics; `route` is the declared path, never the requested one (`pages` for a
-   * page, `unknown` for what is nowhere), and `code` that of a refusal.
-   */
-  observe?: (answer: {
-    method: string
-    route: string
-    status: number
-    milliseconds: number
-    code: string | null
-  }) => void
+  /** Called after every answer, for metrics. */
+  observe?: (answer: ObservedAnswer) => void
   /** Calls worked on at once; see work-limit.ts. */
   maxWorkedOn?: number
   /** What arriving bodies may take; see body-intake.ts. */
   intake?: IntakeLimits
-  /** What `GET /metrics` answers; without it there is no such path. */
-  metrics?: { render(): Promise<{ type: string; body: string }> }
+  /** Without it there is no `GET /metrics`. */
+  metrics?: MetricsSource
   metricsToken: string | null
 }
 
@@ -81,21 +72,10 @@ const MAX_FLOW_ID_LENGTH = 64
 /** Labels of metrics are ours: a made-up method is not one of them. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** What the pages know of a request beside its Request object. */
-export interface PageBindings extends HttpBindings {
-  /** The body of a form, or why it was refused; pages read no body themselves. */
-  form?: Buffer | KeywayError
-}
-
 /** The form that came with a request. @throws KeywayError as it was refused */
 export function formOf({ form }: PageBindings): Buffer {
   if (form instanceof KeywayError) throw form
   return form ?? Buffer.alloc(0)
-}
-
-/** Anything that answers like a Hono app. */
-export interface PagesApp {
-  fetch(request: Request, env: PageBindings): Response | Promise<Response>
 }
 
 export interface HttpApp {
@@ -273,10 +253,8 @@ export function createApp(options: AppOptions): HttpApp {
     requestId: string,
     challenge: Challenge,
     context: HttpContext,
-    headers?: Record<string, string>,
   ): Response {
     const problem = problemOf(error, requestId, challenge)
-    if (headers) problem.headers = { ...problem.headers, ...headers }
     return toResponse(problem, requestId, cors.headers(context.env.incoming))
   }
 
@@ -301,7 +279,7 @@ export function createApp(options: AppOptions): HttpApp {
     const methods = allowedMethods(context.req.path)
     try {
       if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)
-      if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context, { Allow: methods })
+      if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context)
       if (pages && !isApiPath(context.req.path))
         return await servePage(context, callers.of(context.env.incoming), requestId)
       return refuse(notFound(), requestId, 'none', context)
@@ -323,12 +301,7 @@ export function createApp(options: AppOptions): HttpApp {
     const form = incoming.method === 'POST' ? await readForm(incoming, caller) : undefined
     const env = { ...context.env, form }
     const response = await workLimit.during(caller.network, () => pages!.fetch(context.req.raw, env))
-    // What is no page in plain text is for this place to say: whoever asks is no browser.
-    const isPlain = response.headers.get('content-type')?.startsWith('text/plain') ?? false
-    const isUnknown = isPlain && response.status === 404
-    const allowed = isPlain && response.status === 405 ? response.headers.get('Allow') : null
-    if (allowed) return refuse(methodNotAllowed(allowed), requestId, 'none', context, { Allow: allowed })
-    if (isUnknown) return refuse(notFound(), requestId, 'none', context)
+    if (!(response instanceof Response)) throw response.allow ? methodNotAllowed(response.allow) : notFound()
     if (!response.headers.has(REQUEST_ID_HEADER)) response.headers.set(REQUEST_ID_HEADER, requestId)
     return response
   }

@@ -5,7 +5,7 @@ import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Session } from '../sessions/session.ts'
-import type { HttpServices } from './services.ts'
+import type { HttpPorts } from './http-ports.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner by a session or a key without scopes; only a
@@ -31,7 +31,7 @@ export type Principal = PrincipalOf<Access>
 
 export type Authenticate = (access: Access, incoming: IncomingMessage, caller: Caller) => Promise<Principal>
 
-type Needs = Pick<HttpServices, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps'>
+type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps'>
 
 /** No credential is ever taken from a cookie, a query or a body here. */
 export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Needs): Authenticate {

@@ -18,6 +18,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter)
   const challenge = challengeFor(error, status, context.challenge)
   if (challenge) headers['WWW-Authenticate'] = challenge
+  if (error.extras.allow) headers.Allow = error.extras.allow
   if (status === 413) headers.Connection = 'close'
   if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
   return { status, type: 'application/problem+json', body, headers }

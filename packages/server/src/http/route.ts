@@ -20,7 +20,15 @@ export interface DocumentedAnswer {
   type?: string
 }
 
-export interface RouteInput<A extends Access, Body, Query> {
+/** The parameters of a path, typed from its literal: `/v1/agents/{connection_id}` has `connection_id`. */
+export type ParamsOf<Path extends string> = Readonly<
+  Record<string extends Path ? string : ParamNames<Path>, string>
+>
+type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | ParamNames<Rest>
+  : never
+
+export interface RouteInput<A extends Access, Body, Query, Path extends string = string> {
   /** Who asks, as `access` demands. */
   principal: PrincipalOf<A>
   body: Body
@@ -28,7 +36,7 @@ export interface RouteInput<A extends Access, Body, Query> {
   bytes: Buffer | undefined
   query: Query
   /** Path parameters: ids in their stored spelling, app ids as they are. */
-  params: Record<string, string>
+  params: ParamsOf<Path>
   idempotencyKey: string | null
   caller: Caller
   requestId: string
@@ -38,16 +46,21 @@ export interface RouteInput<A extends Access, Body, Query> {
   reauthenticate(): Promise<unknown>
 }
 
-export interface RawBody {
+export interface RawBody<Path extends string = string> {
   format: BodyFormat
   /** Refuses what its head shows to be wrong, before the body is read. @throws KeywayError */
-  admit(request: { params: Record<string, string>; incoming: IncomingMessage }): void
+  admit(request: { params: ParamsOf<Path>; incoming: IncomingMessage }): void
 }
 
-interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.ZodType> {
+interface Declaration<
+  Path extends string,
+  A extends Access,
+  Body extends z.ZodType,
+  Query extends z.ZodType,
+> {
   method: Method
   /** With `{name}` for each parameter; `{…_id}` is a UUID, `{app_id}` an app id, and anything else is 404. */
-  path: string
+  path: Path
   /** The operationId. */
   operation: string
   tag: string
@@ -56,7 +69,7 @@ interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.
   access: A
   body?: Body
   /** A body that the route understands by itself, for whoever checks a signature over it. */
-  raw?: RawBody
+  raw?: RawBody<Path>
   query?: Query
   /** An example body that works, given what a signed-in person has. */
   example?: unknown
@@ -70,19 +83,20 @@ interface Declaration<A extends Access, Body extends z.ZodType, Query extends z.
   leftToPages?: (incoming: IncomingMessage) => boolean
   /** Beyond those that its access, body, query and parameters bring by themselves. */
   errors: readonly ErrorCode[]
-  handle(input: RouteInput<A, z.output<Body>, z.output<Query>>): Answer | Promise<Answer>
+  handle(input: RouteInput<A, z.output<Body>, z.output<Query>, Path>): Answer | Promise<Answer>
 }
 
 /** One declaration from which routing, validation, the API document and the test of who may call what all come. */
-export interface Route extends Omit<Declaration<Access, z.ZodType, z.ZodType>, 'handle'> {
+export interface Route extends Omit<Declaration<string, Access, z.ZodType, z.ZodType>, 'handle'> {
   handle(input: RouteInput<Access, unknown, unknown>): Answer | Promise<Answer>
 }
 
 export function route<
+  const Path extends string,
   A extends Access,
   Body extends z.ZodType = z.ZodUndefined,
   Query extends z.ZodType = z.ZodUndefined,
->(declaration: Declaration<A, Body, Query>): Route {
+>(declaration: Declaration<Path, A, Body, Query>): Route {
   return declaration as unknown as Route
 }
 

@@ -3,21 +3,14 @@ import type { Duplex } from 'node:stream'
 import { HUB_BEARER_PREFIX, HUB_PROTOCOL } from '@keyway/sdk/protocol'
 import { WebSocketServer } from 'ws'
 import { type Clock, SECOND } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { newRequestId } from '../request-id.ts'
 import { HubSocket } from './agent-connection.ts'
 import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frames.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
-import {
-  badHeader,
-  badToken,
-  type Refusal,
-  refusal,
-  refuse,
-  unauthorized,
-  unavailable,
-} from './problem-response.ts'
+import { badHeader, badToken, refuse, unavailable } from './problem-response.ts'
 import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
 
 const HUB_PATH = '/hub'
@@ -91,7 +84,7 @@ export function createHandshakes({
       originProblem(request, origins) ??
       capacityProblem(caller) ??
       readCredential(request)
-    if ('status' in credential) {
+    if (credential instanceof KeywayError) {
       answer(socket, credential)
       return
     }
@@ -120,14 +113,13 @@ export function createHandshakes({
     setImmediate(uncork, socket)
   }
 
-  function capacityProblem(caller: Caller): Refusal | null {
+  function capacityProblem(caller: Caller): KeywayError | null {
     if (isDraining()) return unavailable('This node is shutting down; connect again.')
     if (limits.pending >= MAX_PENDING_HANDSHAKES)
       return unavailable('Too many handshakes at once; try again.')
     if (limits.take(caller.network, clock.now())) return null
-    return refusal(429, 'rate_limited', 'Too many failed handshakes from this network; wait a second.', {
-      'Retry-After': '1',
-    })
+    const detail = 'Too many failed handshakes from this network; wait a second.'
+    return new KeywayError('rate_limited', detail, { retryAfter: 1 })
   }
 
   async function verify(token: string): Promise<TokenClaims | null | 'unknown'> {
@@ -143,32 +135,30 @@ export function createHandshakes({
     }
   }
 
-  function answer(socket: Duplex, refused: Refusal): void {
-    refuse(socket, refused, publicUrl, newRequestId(clock.now()))
+  function answer(socket: Duplex, refusal: KeywayError): void {
+    refuse(socket, refusal, publicUrl, newRequestId(clock.now()))
   }
 }
 
 /** RFC 6455 section 4.2.1, as far as it is asked before any credential is looked at. */
-function upgradeProblem(request: IncomingMessage): Refusal | null {
+function upgradeProblem(request: IncomingMessage): KeywayError | null {
   if (pathOf(request.url ?? '') !== HUB_PATH) {
-    return refusal(404, 'not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
+    return new KeywayError('not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
   }
   if (request.headers.upgrade?.toLowerCase() !== 'websocket' || request.method !== 'GET') {
-    return refusal(426, 'upgrade_required', 'Connect with a WebSocket client.', { Upgrade: 'websocket' })
+    return new KeywayError('upgrade_required', 'Connect with a WebSocket client.')
   }
   if (request.headers['sec-websocket-version'] !== '13') {
-    return refusal(426, 'upgrade_required', 'This hub speaks WebSocket version 13.', {
-      'Sec-WebSocket-Version': '13',
-    })
+    return new KeywayError('upgrade_required', 'This hub speaks WebSocket version 13.')
   }
   return null
 }
 
 /** The one agent token of a handshake, or why it is refused. */
-function readCredential(request: IncomingMessage): Credential | Refusal {
+function readCredential(request: IncomingMessage): Credential | KeywayError {
   const { authorization } = request.headers
   const query = queryOf(request.url ?? '')
-  if (holdsCredential(query)) return unauthorized('invalid_token', CREDENTIAL_IN_URL)
+  if (holdsCredential(query)) return new KeywayError('invalid_token', CREDENTIAL_IN_URL)
   const header = request.headers['sec-websocket-protocol'] ?? ''
   if (header.length > MAX_PROTOCOLS_LENGTH)
     return badHeader('Sec-WebSocket-Protocol', 'This list is too long.')
@@ -184,7 +174,7 @@ function readCredential(request: IncomingMessage): Credential | Refusal {
     ? { token: bearers[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
     : { token: BEARER.exec(authorization ?? '')?.[1] ?? '', way: 'header' as const }
   if (!credential.token && credential.way === 'header') {
-    return unauthorized('authentication_required', TWO_WAYS)
+    return new KeywayError('authentication_required', TWO_WAYS)
   }
   return credential.token.length > MAX_TOKEN_LENGTH ? { ...credential, token: '' } : credential
 }
@@ -214,10 +204,10 @@ interface Credential {
 }
 
 /** Browsers say where the page came from; programs say nothing. `null` is no origin that can be listed. */
-function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): Refusal | null {
+function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): KeywayError | null {
   const { origin } = request.headers
   if (origin === undefined || allowed.has(origin)) return null
-  return refusal(403, 'forbidden', 'Pages of this origin may not open the hub; see KEYWAY_CORS_ORIGINS.')
+  return new KeywayError('forbidden', 'Pages of this origin may not open the hub; see KEYWAY_CORS_ORIGINS.')
 }
 
 function createWebSocketServer() {

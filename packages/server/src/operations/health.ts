@@ -1,4 +1,4 @@
-import type { HealthCheck } from '../http/services.ts'
+import type { HealthCheck } from '../http/http-ports.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Services } from '../services.ts'
 import { clockProblem } from './clock-sync.ts'

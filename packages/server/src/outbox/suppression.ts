@@ -1,11 +1,11 @@
 import { DAY, type Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
+import type { HookProvider } from './mail-hook.ts'
 
 /** How long nothing is sent to an address that bounced or complained. A mailbox that was full may be there again. */
 export const SUPPRESSED_FOR = 7 * DAY
 
 export type SuppressionReason = 'bounce' | 'complaint'
-export type HookProvider = 'resend' | 'postmark'
 
 /** An address that the mail provider reported: sending on would cost the sender's reputation. */
 export interface Suppression {

@@ -2,7 +2,8 @@ import type { Clock } from '../clock.ts'
 import { type Log, maskAddress } from '../log.ts'
 import type { Storage } from '../store.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
-import { type HookProvider, SUPPRESSED_FOR, type Suppression, type SuppressionReason } from './suppression.ts'
+import type { HookProvider } from './mail-hook.ts'
+import { SUPPRESSED_FOR, type Suppression, type SuppressionReason } from './suppression.ts'
 
 export interface Suppressions {
   /** Nothing is sent to these addresses for SUPPRESSED_FOR. What is no address of ours is passed over. */

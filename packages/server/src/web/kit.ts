@@ -121,6 +121,17 @@ export interface PageKit extends PageServices, RequestFacts {
   requireSession(c: PageContext): SignedIn
 }
 
+/** Leaves a handler where there is no page for a client that is no browser. */
+export class NoPage extends Error {
+  override readonly name = 'NoPage'
+  /** The methods that the page answers, as in `Allow`; null: there is no page. */
+  readonly allow: string | null
+  constructor(allow: string | null) {
+    super('no page')
+    this.allow = allow
+  }
+}
+
 /** Leaves a handler for another page. */
 export class Redirect extends Error {
   readonly location: string

@@ -7,6 +7,7 @@ import { createForms } from './forms.ts'
 import { inboxPages } from './inbox.ts'
 import { keyPages } from './keys.ts'
 import {
+  NoPage,
   type PageContext,
   type PageKit,
   type PageServices,
@@ -23,15 +24,26 @@ import { createStreams } from './streams.ts'
 import { verifyPages } from './verify.ts'
 import { isNotice, words } from './words.ts'
 
+export interface Pages {
+  /**
+   * @returns a `NoPage` for a client that is no browser where there is no such page: the HTTP edge answers it with a
+   *   problem document
+   * @throws KeywayError for a client that asked for JSON, likewise
+   */
+  fetch(request: Request, env: object): Promise<Response | NoPage>
+  /** Every page that there is. */
+  readonly routes: readonly { method: string; path: string }[]
+}
+
 /** The web pages: a client of the same verbs as the API, with a session cookie of their own. */
-export function createPages(services: PageServices & RequestFacts): Hono<PageVariables> {
+export function createPages(services: PageServices & RequestFacts): Pages {
   const assets = loadAssets()
   const kit = createKit(services, assets)
   const headers = pageHeaders(services.publicUrl)
   const app = new Hono<PageVariables>()
   app.onError((error, c) => {
     // Who asks for JSON is told by the HTTP edge, which makes a problem document of it.
-    if (wantsJson(c) && !(error instanceof Redirect)) throw error
+    if (error instanceof NoPage || (wantsJson(c) && !(error instanceof Redirect))) throw error
     return renderProblem(kit, c, error)
   })
   app.use(async (c, next) => {
@@ -54,9 +66,21 @@ export function createPages(services: PageServices & RequestFacts): Hono<PageVar
   if (services.inbox) inboxPages(app, kit, services.inbox)
   // Last, so that a page that is hidden from somebody stays hidden under every method.
   app.use((c, next) => otherMethod(app, kit, c, next))
-  // Plain text is for the HTTP edge, which makes a problem document of it for whoever is no browser.
-  app.notFound(c => (wantsHtml(c) ? renderProblem(kit, c, notFound()) : c.text('not found', 404)))
-  return app
+  app.notFound(c => {
+    if (wantsHtml(c)) return renderProblem(kit, c, notFound())
+    throw new NoPage(null)
+  })
+  return {
+    routes: app.routes,
+    async fetch(request, env) {
+      try {
+        return await app.fetch(request, env)
+      } catch (error) {
+        if (error instanceof NoPage) return error
+        throw error
+      }
+    },
+  }
 }
 
 /** A page of ours under a method that it does not answer: 405, and which it does (RFC 9110 section 15.5.6). */
@@ -69,7 +93,8 @@ async function otherMethod(app: Hono<PageVariables>, kit: PageKit, c: PageContex
   const allow = [...allowed, 'OPTIONS'].join(', ')
   c.header('Allow', allow)
   if (c.req.method === 'OPTIONS') return c.body(null, 204)
-  return wantsHtml(c) ? renderProblem(kit, c, methodNotAllowed()) : c.text('method not allowed', 405)
+  if (wantsHtml(c)) return renderProblem(kit, c, methodNotAllowed())
+  throw new NoPage(allow)
 }
 
 function createKit(services: PageServices & RequestFacts, assets: Assets): PageKit {

@@ -7,7 +7,7 @@ import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
 import { PROBLEMS } from '../../src/problems.ts'
 import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
-import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
+import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
 
 interface Body {

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { formOf, type PageBindings } from '../../src/http/app.ts'
+import { formOf } from '../../src/http/app.ts'
+import type { PageBindings } from '../../src/http/http-ports.ts'
 import type { Route } from '../../src/http/route.ts'
 import { createInbox } from '../../src/mail/inbox.ts'
 import { createPages } from '../../src/web/pages.ts'
 import { basic, openServer } from '../support/http.ts'
-import { openHttpServices } from '../support/http-services.ts'
+import { openHttpPorts } from '../support/http-ports.ts'
 import { caller } from '../support/services.ts'
 
 const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
@@ -172,7 +173,7 @@ function credentialsFor(
 }
 
 async function openPages(t: TestContext) {
-  const services = await openHttpServices('sqlite', t, {})
+  const services = await openHttpPorts('sqlite', t, {})
   const { hub, store, lifetimes, publicUrl } = services
   return createPages({
     ...services,

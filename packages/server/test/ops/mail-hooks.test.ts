@@ -8,7 +8,7 @@ import type { Mail } from '../../src/outbox/outbox.ts'
 import { hmac } from '../../src/secrets.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
-import { MAIL_HOOK_SECRET } from '../support/http-services.ts'
+import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
 import { address } from '../support/services.ts'
 import { startKeyway } from './running.ts'
 

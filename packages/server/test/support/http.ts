@@ -7,7 +7,7 @@ import { createCallers } from '../../src/http/caller.ts'
 import { createHttpServer, HTTP_TIMEOUTS, type HttpTimeouts } from '../../src/http/http-server.ts'
 import { SOCKET_LIMITS, type SocketLimits } from '../../src/http/sockets.ts'
 import type { EngineName } from './engines.ts'
-import { openHttpServices } from './http-services.ts'
+import { openHttpPorts } from './http-ports.ts'
 import type { ServiceOverrides } from './services.ts'
 
 export interface ServerOverrides extends ServiceOverrides {
@@ -43,7 +43,7 @@ export const METRICS_TOKEN = 'a-token-for-prometheus-0123456789'
 
 /** The HTTP edge on a real socket, over every real noun on a fresh database. */
 export async function openServer(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
-  const services = await openHttpServices(engine, t, overrides)
+  const services = await openHttpPorts(engine, t, overrides)
   const { clock, log } = services
   const publicUrl = overrides.publicUrl ?? services.publicUrl
   const callers = createCallers({ trustedProxies: overrides.trustedProxies ?? [], host: '127.0.0.1', log })

@@ -8,12 +8,12 @@ import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../../users/user.ts'
 import { ok } from '../answer.ts'
 import { name, nameOrNone, optional } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 import { userObject } from '../user-object.ts'
 
 const profileChange = z.object({
@@ -24,7 +24,7 @@ const theAccount = { schema: answers.account, example: answers.accountExample }
 const theAuthorization = { schema: answers.chargeAuthorization, example: answers.chargeAuthorizationExample }
 const TAG = 'Account'
 
-type Needs = Pick<HttpServices, 'users' | 'accounts'>
+type Needs = Pick<HttpPorts, 'users' | 'accounts'>
 
 export function accountRoutes({ users, accounts }: Needs): Route[] {
   return [
@@ -98,7 +98,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       errors: [],
       async handle({ principal, params, caller }) {
         return ok(
-          chargeAuthorizationObject(await accounts.authorize(principal.userId, params.app_id!, caller)),
+          chargeAuthorizationObject(await accounts.authorize(principal.userId, params.app_id, caller)),
         )
       },
     }),
@@ -113,9 +113,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
       errors: [],
       async handle({ principal, params, caller }) {
-        return ok(
-          chargeAuthorizationObject(await accounts.withdraw(principal.userId, params.app_id!, caller)),
-        )
+        return ok(chargeAuthorizationObject(await accounts.withdraw(principal.userId, params.app_id, caller)))
       },
     }),
   ]

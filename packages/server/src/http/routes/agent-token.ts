@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { ok } from '../answer.ts'
 import { credential, optional, text } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 const exchangeBody = z.object({
   api_key: credential('a whole API key', answers.EXAMPLE_KEY),
   audience: optional(text('the audience of a registered app', 'https://reports.example.com')),
 })
 
-export function agentTokenRoute({ agentTokens }: Pick<HttpServices, 'agentTokens'>): Route {
+export function agentTokenRoute({ agentTokens }: Pick<HttpPorts, 'agentTokens'>): Route {
   return route({
     method: 'POST',
     path: '/auth/agent-token',

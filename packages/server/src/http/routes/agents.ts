@@ -5,15 +5,15 @@ import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, page, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
 import { json } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 const TAG = 'Agents'
 
-export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
+export function agentRoutes({ hub }: Pick<HttpPorts, 'hub'>): Route[] {
   return [
     route({
       method: 'GET',
@@ -59,7 +59,7 @@ export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
       ],
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
-        const delivered = await hub.sendTo(principal.userId, params.connection_id!, body.data as Json)
+        const delivered = await hub.sendTo(principal.userId, params.connection_id, body.data as Json)
         if (delivered === null) throw notFound()
         return ok({ delivered })
       },
@@ -75,7 +75,7 @@ export function agentRoutes({ hub }: Pick<HttpServices, 'hub'>): Route[] {
       answers: [{ status: 204, description: 'It is closed.' }],
       errors: [],
       async handle({ principal, params }) {
-        if (!(await hub.disconnect(principal.userId, params.connection_id!))) throw notFound()
+        if (!(await hub.disconnect(principal.userId, params.connection_id))) throw notFound()
         return NO_CONTENT
       },
     }),

@@ -19,10 +19,10 @@ import {
   wanted,
   wholeNumber,
 } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
   const problem = scopeProblem(value)
@@ -85,7 +85,7 @@ const oneKey = { schema: answers.apiKey, example: answers.apiKeyExample }
 const madeKey = { schema: answers.createdApiKey, example: answers.createdApiKeyExample }
 const TAG = 'API keys'
 
-export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: Clock): Route[] {
+export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clock): Route[] {
   return [
     route({
       method: 'POST',
@@ -149,7 +149,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: [],
       async handle({ principal, params }) {
-        return ok(apiKeyObject(await apiKeys.get(principal.userId, params.key_id!), clock.now()))
+        return ok(apiKeyObject(await apiKeys.get(principal.userId, params.key_id), clock.now()))
       },
     }),
     route({
@@ -168,7 +168,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       async handle({ principal, params, body }) {
         const change = { name: nameOrNone(body.name), allowedNetworks: body.allowed_networks }
         const by = principal.session ? 'person' : 'key'
-        const changed = await apiKeys.update(principal.userId, params.key_id!, change, by)
+        const changed = await apiKeys.update(principal.userId, params.key_id, change, by)
         return ok(apiKeyObject(changed, clock.now()))
       },
     }),
@@ -187,7 +187,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       errors: ['api_key_inactive', 'api_key_replaced', 'key_limit_reached', 'rate_limited'],
       async handle({ principal, params, body, caller }) {
         const overlap = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS
-        const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id!, overlap, caller)
+        const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id, overlap, caller)
         return created({ ...apiKeyObject(apiKey, clock.now()), key })
       },
     }),
@@ -203,7 +203,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpServices, 'apiKeys'>, clock: 
       answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...oneKey }],
       errors: [],
       async handle({ principal, params, caller }) {
-        return ok(apiKeyObject(await apiKeys.revoke(principal.userId, params.key_id!, caller), clock.now()))
+        return ok(apiKeyObject(await apiKeys.revoke(principal.userId, params.key_id, caller), clock.now()))
       },
     }),
   ]

@@ -4,10 +4,10 @@ import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { created } from '../answer.ts'
 import { text } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 const MAX_DESCRIPTION_LENGTH = 200
 const AMOUNT = 'a positive decimal text with at most 6 places'
@@ -23,7 +23,7 @@ const chargeBody = z.object({
   description: text('what it is for', '1000 messages', { min: 1, max: MAX_DESCRIPTION_LENGTH }),
 })
 
-export function chargeRoutes({ charges }: Pick<HttpServices, 'charges'>): Route[] {
+export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
   return [
     route({
       method: 'POST',

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { ok } from '../answer.ts'
+import type { HealthCheck, HttpPorts } from '../http-ports.ts'
 import { type Route, route } from '../route.ts'
-import type { HealthCheck, HttpServices } from '../services.ts'
 
 export interface HealthOptions {
-  services: Pick<HttpServices, 'readiness'>
+  services: Pick<HttpPorts, 'readiness'>
   proxyMistake: () => string | null
 }
 

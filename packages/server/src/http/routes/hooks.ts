@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import { KeywayError } from '../../errors.ts'
-import type { HookProvider } from '../../outbox/suppression.ts'
+import type { HookProvider } from '../../outbox/mail-hook.ts'
 import { NO_CONTENT } from '../answer.ts'
 import { JSON_BODY } from '../body.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 /** A provider may quote a whole mail in its report. */
 const MAX_REPORT_BYTES = 256 * 1024
 const PROVIDERS: readonly HookProvider[] = ['resend', 'postmark']
 
-export function hookRoutes({ mailHooks }: Pick<HttpServices, 'mailHooks'>): Route[] {
+export function hookRoutes({ mailHooks }: Pick<HttpPorts, 'mailHooks'>): Route[] {
   return [
     route({
       method: 'POST',
@@ -49,7 +49,7 @@ export function hookRoutes({ mailHooks }: Pick<HttpServices, 'mailHooks'>): Rout
   ]
 }
 
-function providerOf({ provider }: Record<string, string>): HookProvider | undefined {
+function providerOf({ provider }: { provider: string }): HookProvider | undefined {
   return PROVIDERS.find(each => each === provider)
 }
 

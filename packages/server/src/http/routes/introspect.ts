@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { ok } from '../answer.ts'
 import { text } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
-export function introspectRoute({ introspection }: Pick<HttpServices, 'introspection'>): Route {
+export function introspectRoute({ introspection }: Pick<HttpPorts, 'introspection'>): Route {
   return route({
     method: 'POST',
     path: '/auth/introspect',
@@ -26,8 +26,8 @@ export function introspectRoute({ introspection }: Pick<HttpServices, 'introspec
       },
     ],
     errors: [],
-    async handle({ principal, body }) {
-      return ok(await introspection.introspect(body.token, principal))
+    async handle({ body }) {
+      return ok(await introspection.introspect(body.token))
     },
   })
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { publicFor } from '../../cache-control.ts'
 import { JWKS_MAX_AGE_SECONDS } from '../../signing-keys/signing-keys.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 const jwk = z.strictObject({
   kty: z.literal('OKP'),
@@ -14,7 +14,7 @@ const jwk = z.strictObject({
   use: z.literal('sig'),
 })
 
-export function jwksRoutes({ signingKeys }: Pick<HttpServices, 'signingKeys'>): Route[] {
+export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Route[] {
   return [
     route({
       method: 'GET',

@@ -7,9 +7,9 @@ import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
 import { ok } from '../answer.ts'
 import { appId, email, optional, text } from '../body-fields.ts'
 import type { FailureLimits } from '../failure-limits.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 import { sessionAnswer } from './sessions.ts'
 
 const LINK_TOKEN = /^[A-Za-z0-9_-]{43}$/
@@ -41,7 +41,7 @@ const verifyBody = z
 const TAG = 'Sign-in'
 
 export function magicLinkRoutes(
-  { magicLinks }: Pick<HttpServices, 'magicLinks'>,
+  { magicLinks }: Pick<HttpPorts, 'magicLinks'>,
   { assertMayGuess }: Pick<FailureLimits, 'assertMayGuess'>,
 ): Route[] {
   return [

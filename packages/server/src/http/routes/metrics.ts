@@ -3,11 +3,12 @@ import { z } from 'zod'
 import { KeywayError } from '../../errors.ts'
 import { isLoopbackHost } from '../../network.ts'
 import { isBearer } from '../../secrets.ts'
+import type { MetricsSource } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
 export interface MetricsOptions {
-  metrics?: { render(): Promise<{ type: string; body: string }> }
+  metrics?: MetricsSource
   /** What a scraper must send; null: none, and only this machine is answered. */
   metricsToken: string | null
   publicUrl: string

@@ -3,11 +3,11 @@ import { toRfc3339 } from '../../clock.ts'
 import type { FeedPage } from '../../endings/revocation-feed.ts'
 import { invalidRequest, KeywayError } from '../../errors.ts'
 import { type Answer, ok } from '../answer.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { MAX_PAGE_SIZE } from '../query.ts'
 import { eventStream } from '../revocation-stream.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
 const feedQuery = z.object({
   cursor: z
@@ -20,7 +20,7 @@ const feedQuery = z.object({
 export const MAX_STREAMS_PER_APP = 20
 const RETRY_SECONDS = 10
 
-export function revocationRoutes({ revocations }: Pick<HttpServices, 'revocations'>): Route[] {
+export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>): Route[] {
   /** Open streams by app. */
   const open = new Map<string, number>()
 

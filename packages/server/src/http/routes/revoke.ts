@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { API_KEY_PREFIX } from '../../api-keys/api-key.ts'
 import { NO_CONTENT } from '../answer.ts'
 import { text } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import { EXAMPLE_KEY } from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
-export function revokeRoute({ apiKeys, sessions }: Pick<HttpServices, 'apiKeys' | 'sessions'>): Route {
+export function revokeRoute({ apiKeys, sessions }: Pick<HttpPorts, 'apiKeys' | 'sessions'>): Route {
   return route({
     method: 'POST',
     path: '/auth/revoke',

@@ -1,8 +1,8 @@
 import type { Clock } from '../../clock.ts'
 import type { SessionLifetimes } from '../../sessions/session-lifetime.ts'
 import type { FailureLimits } from '../failure-limits.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import type { Route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 import { accountRoutes } from './account.ts'
 import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
@@ -50,7 +50,7 @@ export interface RoutesOptions
     MetricsOptions,
     DocsOptions,
     Omit<HealthOptions, 'services'> {
-  services: HttpServices
+  services: HttpPorts
   clock: Clock
   lifetimes: SessionLifetimes
   assertMayGuess: FailureLimits['assertMayGuess']

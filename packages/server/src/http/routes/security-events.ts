@@ -3,12 +3,12 @@ import { toRfc3339 } from '../../clock.ts'
 import { page } from '../../paging.ts'
 import type { SecurityEvent } from '../../security-events/security-event.ts'
 import { ok } from '../answer.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 
-export function securityEventRoutes({ securityEvents }: Pick<HttpServices, 'securityEvents'>): Route[] {
+export function securityEventRoutes({ securityEvents }: Pick<HttpPorts, 'securityEvents'>): Route[] {
   return [
     route({
       method: 'GET',

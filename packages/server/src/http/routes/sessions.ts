@@ -8,10 +8,10 @@ import type { SessionTokens } from '../../sessions/sessions.ts'
 import type { User } from '../../users/user.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
 import { text } from '../body-fields.ts'
+import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-import type { HttpServices } from '../services.ts'
 import { userObject } from '../user-object.ts'
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
@@ -21,7 +21,7 @@ const SIGN_IN = 'Sign-in'
 const TAG = 'Sessions'
 
 export function sessionRoutes(
-  { sessions }: Pick<HttpServices, 'sessions'>,
+  { sessions }: Pick<HttpPorts, 'sessions'>,
   lifetimes: SessionLifetimes,
 ): Route[] {
   return [
@@ -103,7 +103,7 @@ export function sessionRoutes(
       answers: [{ status: 204, description: 'It has ended.' }],
       errors: [],
       async handle({ principal, params, caller }) {
-        await sessions.end(principal.userId, params.session_id!, caller)
+        await sessions.end(principal.userId, params.session_id, caller)
         return NO_CONTENT
       },
     }),

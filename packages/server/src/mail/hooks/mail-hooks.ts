@@ -1,5 +1,6 @@
 import type { Clock } from '../../clock.ts'
-import type { HookProvider, SuppressionReason } from '../../outbox/suppression.ts'
+import type { MailHooks } from '../../outbox/mail-hook.ts'
+import type { SuppressionReason } from '../../outbox/suppression.ts'
 import type { Suppressions } from '../../outbox/suppressions.ts'
 import { isFromPostmark, readPostmark } from './postmark.ts'
 import { mayBeFromResend, readResend } from './resend.ts'
@@ -10,24 +11,8 @@ export interface Report {
   reason: SuppressionReason
 }
 
-/** A header by its lower-case name; undefined where it is absent or was sent twice. */
-export type HookHeader = (name: string) => string | undefined
-
-export interface HookCall {
-  header: HookHeader
-  /** The bytes as they came: the signature covers them, not what they mean. */
-  body: Buffer
-}
-
 /** `forged`: nothing shows that the provider sent it. `unreadable`: it did, and it is no JSON object. */
 export type HookReading = Report | 'forged' | 'unreadable' | 'irrelevant'
-
-export interface MailHooks {
-  /** Whether the headers alone leave it open that the provider sent this; asked before the body is read. */
-  mayBeFrom(provider: HookProvider, header: HookHeader): boolean
-  /** Heeds a call of the provider's. A known provider's unknown events are no mistake. */
-  receive(provider: HookProvider, call: HookCall): Promise<'accepted' | 'forged' | 'unreadable'>
-}
 
 /** Bounces and complaints, as Resend and Postmark post them. */
 export function createMailHooks({

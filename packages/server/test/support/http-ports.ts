@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
 import { newId } from '../../src/ids.ts'
-import { composeHttpServices, composeHub } from '../../src/server.ts'
+import { composeHttpPorts, composeHub } from '../../src/server.ts'
 import type { EngineName } from './engines.ts'
 import { openServices, type ServiceOverrides } from './services.ts'
 
@@ -8,12 +8,12 @@ import { openServices, type ServiceOverrides } from './services.ts'
 export const MAIL_HOOK_SECRET = `whsec_${Buffer.alloc(24, 9).toString('base64')}`
 
 /** Everything that the HTTP edge is given, composed as the server does, over one database. The test ticks the hub. */
-export async function openHttpServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides) {
+export async function openHttpPorts(engine: EngineName, t: TestContext, overrides: ServiceOverrides) {
   const services = await openServices(engine, t, { mailHookSecret: MAIL_HOOK_SECRET, ...overrides })
   const hub = composeHub(services, newId(services.clock.now()), null)
   await hub.start()
   t.after(() => hub.close())
-  const edge = composeHttpServices(services, hub)
+  const edge = composeHttpPorts(services, hub)
   const { apps } = services
 
   /** Registers an app and returns its secret. */
