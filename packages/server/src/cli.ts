@@ -1,11 +1,10 @@
 import { inspect } from 'node:util'
-import { CommandFailed, runCommand, UsageError } from './cli/command.ts'
+import { runCommand } from './cli/command.ts'
 import { findCommand, loadCommand } from './cli/commands.ts'
-import { EXIT_CONFIGURATION, EXIT_FAILED, EXIT_USAGE } from './cli/exit-status.ts'
 import { helpOf, overview } from './cli/help.ts'
 import { processTerminal, type Terminal } from './cli/terminal.ts'
-import { ConfigError } from './config.ts'
 import { KeywayError } from './errors.ts'
+import { EXIT_FAILED, OperatorError, UsageError } from './operator-error.ts'
 
 const DEFAULT_COMMAND = 'serve'
 
@@ -46,21 +45,10 @@ export async function run(argv: string[], terminal: Terminal): Promise<number> {
   try {
     return await dispatch(argv, terminal)
   } catch (error) {
-    if (error instanceof ConfigError || isForTheOperator(error))
-      return failed(error.message, EXIT_CONFIGURATION)
-    if (error instanceof UsageError) return failed(error.message, EXIT_USAGE)
+    if (error instanceof OperatorError) return failed(error.message, error.exitStatus)
     if (error instanceof KeywayError) return failed(error.message + causeOf(error), EXIT_FAILED)
-    if (error instanceof CommandFailed) return failed(error.message, EXIT_FAILED)
     return failed(inspect(error), EXIT_FAILED)
   }
-}
-
-/** A place that is taken, a database of another version, keys of another secret: known by name, so that nothing is loaded for it. */
-function isForTheOperator(error: unknown): error is Error {
-  return (
-    error instanceof Error &&
-    ['CannotStart', 'DatabaseTooNew', 'MigrationNeeded', 'SealError'].includes(error.name)
-  )
 }
 
 /** Whoever runs the command may know what callers are not told: which host did not answer, that the disk is full. */

@@ -8,6 +8,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto'
+import { CannotStart } from './operator-error.ts'
 
 /**
  * One sub-key per purpose (HKDF, RFC 5869), so that what leaks or is confused in one place opens nothing in
@@ -37,7 +38,7 @@ export const SECRET_ID_BYTES = 4
 const FIRST_BLOCK = Buffer.from([1])
 
 /** No listed secret opens the value: the operator removed one too early, or the database is not this one's. */
-export class SealError extends Error {
+export class SealError extends CannotStart {
   override readonly name = 'SealError'
 }
 

@@ -21,7 +21,7 @@ import { withSecurityLog } from './security-events/logged-storage.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
-import { createStorage, type DatabaseStorage, DatabaseTooNew, MigrationNeeded } from './storage/database.ts'
+import { createStorage, type DatabaseStorage } from './storage/database.ts'
 import type { Storage } from './store.ts'
 import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
@@ -33,7 +33,7 @@ export type Services = Awaited<ReturnType<typeof openServices>>
  * Opens the database and puts the nouns together. Listens to nothing and sends nothing.
  *
  * @param readClock what sets the clock; a server's is the database's
- * @throws ConfigError where settings and database do not fit (too new, not migrated, sealed by another secret);
+ * @throws CannotStart where settings and database do not fit (too new, not migrated, sealed by another secret);
  *   KeywayError `unavailable`
  */
 export async function openServices(
@@ -41,7 +41,7 @@ export async function openServices(
   log: Log = createLog(config.logLevel),
   readClock: (storage: Storage, config: Config) => Promise<Instant> = storage => storage.readClock(),
 ) {
-  const storage = await createStorage(config, log).catch(explain)
+  const storage = await createStorage(config, log)
   try {
     const clock = createClock(storage.engine.clockReference)
     await clock.synchronize(() => readClock(storage, config))
@@ -53,20 +53,14 @@ export async function openServices(
     return services
   } catch (error) {
     await storage.close()
-    return explain(error)
+    throw error instanceof SealError ? toSecretMistake(error) : error
   }
 }
 
-/** What an operator can mend is a mistake of configuration: one sentence, status 78, and nothing made anew. */
-function explain(error: unknown): never {
-  if (error instanceof SealError) {
-    throw new ConfigError([
-      `KEYWAY_SECRET does not fit this database: ${error.message}. Give back the secret that it was made with.`,
-    ])
-  }
-  if (error instanceof DatabaseTooNew || error instanceof MigrationNeeded)
-    throw new ConfigError([error.message])
-  throw error
+function toSecretMistake({ message }: SealError): ConfigError {
+  return new ConfigError([
+    `KEYWAY_SECRET does not fit this database: ${message}. Give back the secret that it was made with.`,
+  ])
 }
 
 async function journalOf(config: Config, deps: JournalDeps): Promise<Journal | null> {

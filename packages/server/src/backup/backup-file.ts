@@ -5,6 +5,7 @@ import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { type Instant, toRfc3339 } from '../clock.ts'
+import { OperatorError } from '../operator-error.ts'
 import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_MEANS, withMac } from './authentication.ts'
 import { LineTooLong, wholeLines } from './lines.ts'
 
@@ -54,16 +55,6 @@ export interface CheckedBackup {
   counts: Record<string, number>
   /** Of the whole file as it was verified, so that what is read afterwards is the same. */
   digest: string
-}
-
-/** The request cannot be fulfilled as it stands; the message says what to do. */
-export class BackupRefused extends Error {
-  override readonly name = 'BackupRefused'
-}
-
-/** The file is no backup, not whole, or not what was written; the message says which. */
-export class BackupDamaged extends Error {
-  override readonly name = 'BackupDamaged'
 }
 
 /** Writes beside `file` and renames in the end, so that under that name there is a whole backup or none. */
@@ -119,7 +110,7 @@ function authenticatedText(hashOfLines: string, last: string): string {
 /**
  * Reads the whole file once and believes nothing but its format until the MAC at its end is verified.
  *
- * @throws BackupDamaged, BackupRefused
+ * @throws OperatorError
  */
 export async function checkBackup(file: string, trust: Trust): Promise<CheckedBackup> {
   let header: BackupHeader | null = null
@@ -130,7 +121,7 @@ export async function checkBackup(file: string, trust: Trust): Promise<CheckedBa
     else header = toHeader(parse(text), file, trust)
     last = text
   }
-  if (!header) throw new BackupDamaged('This is not a backup of Keyway.')
+  if (!header) throw new OperatorError('This is not a backup of Keyway.')
   const hashOfLines = hash.digest('hex')
   const { counts } = verifyLast(header, last, hashOfLines, trust)
   return { file, header, counts, digest: authenticatedText(hashOfLines, last) }
@@ -139,13 +130,13 @@ export async function checkBackup(file: string, trust: Trust): Promise<CheckedBa
 function verifyLast(header: BackupHeader, line: string, hashOfLines: string, { secrets }: Trust): LastLine {
   const { text, mac } = splitMac(line) ?? { text: line, mac: null }
   const last = parse(text) as LastLine
-  if (last?.end !== true) throw new BackupDamaged('The backup is not whole: its last line is missing.')
+  if (last?.end !== true) throw new OperatorError('The backup is not whole: its last line is missing.')
   const isGenuine =
     header.keyway_backup === UNAUTHENTICATED_FORMAT
       ? last.sha256 === hashOfLines
       : mac !== null && secrets.verifyMac('backup', authenticatedText(hashOfLines, text), mac)
   if (!isGenuine)
-    throw new BackupDamaged('The backup was changed: what it says is not what was written under this secret.')
+    throw new OperatorError('The backup was changed: what it says is not what was written under this secret.')
   return last
 }
 
@@ -153,7 +144,7 @@ function verifyLast(header: BackupHeader, line: string, hashOfLines: string, { s
  * The rows of a verified file. Throws after the last one where the file is no longer the one that was verified, so
  * only a transaction may take them.
  *
- * @throws BackupDamaged
+ * @throws OperatorError
  */
 export async function* readRows({ file, digest }: CheckedBackup): AsyncGenerator<RowLine> {
   const hash = createHash('sha256')
@@ -166,25 +157,25 @@ export async function* readRows({ file, digest }: CheckedBackup): AsyncGenerator
     last = text
   }
   if (authenticatedText(hash.digest('hex'), last) !== digest)
-    throw new BackupDamaged('The backup was changed while it was read.')
+    throw new OperatorError('The backup was changed while it was read.')
 }
 
 /** The header is not verified yet: what it says may refuse the file, and permits nothing. */
 function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Trust): BackupHeader {
-  if (!isHeader(value)) throw new BackupDamaged('This is not a backup of Keyway.')
+  if (!isHeader(value)) throw new OperatorError('This is not a backup of Keyway.')
   const header = value
   if (header.keyway_backup > BACKUP_FORMAT)
-    throw new BackupDamaged('The backup was written by a newer version. Restore it with that one.')
+    throw new OperatorError('The backup was written by a newer version. Restore it with that one.')
   if (!secrets.ids.includes(header.secret_fingerprint))
-    throw new BackupRefused(
+    throw new OperatorError(
       `The backup was made under the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Restore with the secret that the backup was made with; it may stand behind a new one.`,
     )
   if (header.keyway_backup !== BACKUP_FORMAT && !unauthenticated)
-    throw new BackupRefused(
+    throw new OperatorError(
       `The backup is of an older version and not authenticated. ${UNAUTHENTICATED_MEANS}`,
     )
   if (header.file !== undefined && header.file !== basename(file))
-    throw new BackupRefused(
+    throw new OperatorError(
       `${basename(file)} is the backup that was written as ${JSON.stringify(header.file)} at ${toRfc3339(header.created_at)}. If that is the one to restore, give the file its name back.`,
     )
   return header
@@ -209,22 +200,22 @@ async function* textLines(file: string): AsyncGenerator<string> {
   try {
     yield* wholeLines(unpacked, MAX_LINE_LENGTH, refuseCut)
   } catch (error) {
-    if (error instanceof LineTooLong) throw new BackupDamaged('The backup was changed: a line is too long.')
+    if (error instanceof LineTooLong) throw new OperatorError('The backup was changed: a line is too long.')
     // What zlib says of a file that is cut short or something else.
     if (!(error as { code?: string }).code?.startsWith('Z_')) throw error
-    throw new BackupDamaged('The backup is cut short, or no backup at all.')
+    throw new OperatorError('The backup is cut short, or no backup at all.')
   }
 }
 
 function refuseCut(): never {
-  throw new BackupDamaged('The backup is not whole: its last line is cut.')
+  throw new OperatorError('The backup is not whole: its last line is cut.')
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new BackupDamaged('The backup was changed: a line of it is not JSON.')
+    throw new OperatorError('The backup was changed: a line of it is not JSON.')
   }
 }
 

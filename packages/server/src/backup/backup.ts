@@ -1,8 +1,9 @@
 import { access } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Instant } from '../clock.ts'
+import { OperatorError } from '../operator-error.ts'
 import type { FileSecrets } from './authentication.ts'
-import { BACKUP_FORMAT, type BackupHeader, BackupRefused, counted, writeBackup } from './backup-file.ts'
+import { BACKUP_FORMAT, type BackupHeader, counted, writeBackup } from './backup-file.ts'
 import type { BackupStore } from './backup-store.ts'
 import { instanceOf } from './journal-entry.ts'
 
@@ -22,7 +23,7 @@ export interface BackupDeps {
   progress?: (rows: number) => void
 }
 
-/** Writes one file, consistent while others write. @throws BackupRefused when the file is there already */
+/** Writes one file, consistent while others write. @throws OperatorError when the file is there already */
 export type Backup = (file: string) => Promise<BackupReport>
 
 export function createBackup({ store, version, secrets, openPepper, progress }: BackupDeps): Backup {
@@ -52,5 +53,5 @@ async function refuseExisting(file: string): Promise<void> {
     () => true,
     () => false,
   )
-  if (exists) throw new BackupRefused(`${file} is there already and is not overwritten. Give another name.`)
+  if (exists) throw new OperatorError(`${file} is there already and is not overwritten. Give another name.`)
 }

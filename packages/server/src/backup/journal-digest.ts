@@ -1,14 +1,9 @@
 import { DAY, type Instant, toRfc3339 } from '../clock.ts'
+import { OperatorError } from '../operator-error.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
 import { type Trust, UNAUTHENTICATED_MEANS } from './authentication.ts'
 import type { EntryOf, JournalEntry } from './journal-entry.ts'
-import {
-  createCompleteness,
-  dayOf,
-  isAuthenticated,
-  JournalDamaged,
-  readJournalLines,
-} from './journal-reader.ts'
+import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './journal-reader.ts'
 
 /**
  * The final state of everything that a journal may mention more than once, whatever order its lines are read in.
@@ -62,7 +57,7 @@ export interface DigestOptions {
 /**
  * Reads and verifies the whole journal once, so that a line that is wrong is found before anything is changed.
  *
- * @throws JournalDamaged where a line is wrong, or the journal is incomplete or not of this `instance`
+ * @throws OperatorError where a line is wrong, or the journal is incomplete or not of this `instance`
  */
 export async function digestJournal(
   files: readonly string[],
@@ -85,7 +80,7 @@ export async function digestJournal(
   digest.openEnds = completeness.openEnds().filter(({ file }) => dayOf(file) >= dayAt(since))
   digest.missing = completeness.whatIsMissing(neededSince(files, since))
   if (digest.missing && !trust.unauthenticated)
-    throw new JournalDamaged(
+    throw new OperatorError(
       `The journal is incomplete: ${digest.missing}. Nothing was changed. Put the file back as it was. ${UNAUTHENTICATED_MEANS}`,
     )
   return digest
@@ -124,7 +119,7 @@ function emptyDigest(): JournalDigest {
 
 function refuseForeign(entry: EntryOf<'opened'>, file: string, instance: string | null): void {
   if (instance === null || entry.instance === undefined || entry.instance === instance) return
-  throw new JournalDamaged(
+  throw new OperatorError(
     `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Give this service's own journal, or take that file out of the folder.`,
   )
 }

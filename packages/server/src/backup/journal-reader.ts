@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { OperatorError } from '../operator-error.ts'
 import { foreignSecret, splitMac, type Trust, UNAUTHENTICATED_MEANS } from './authentication.ts'
 import { type EntryOf, type JournalEntry, parseEntry } from './journal-entry.ts'
 import { LineTooLong, wholeLines } from './lines.ts'
@@ -11,11 +12,6 @@ const JOURNAL_SUFFIX = '.ndjson'
 export const AUTHENTICATED_SUFFIX = '.v2.ndjson'
 /** The longest line is the first, which names 64 files; one of a key with all its networks is a tenth of this. */
 export const MAX_LINE_LENGTH = 64 * 1024
-
-/** The journal is not there, not readable or not what was written; the message says what to do. */
-export class JournalDamaged extends Error {
-  override readonly name = 'JournalDamaged'
-}
 
 export interface JournalLine {
   file: string
@@ -34,7 +30,7 @@ export function chained(previousMac: string, text: string): string {
  * verified before it is returned. A last line without its line feed, as a crash leaves it, is passed over: no request
  * was answered before it was whole.
  *
- * @throws JournalDamaged
+ * @throws OperatorError
  */
 export async function* readJournalLines(files: readonly string[], trust: Trust): AsyncGenerator<JournalLine> {
   for (const file of files) {
@@ -81,13 +77,13 @@ function authenticatedReader(file: string, { secrets }: Trust): LineReader {
 
 function plainReader(file: string, { unauthenticated }: Trust): LineReader {
   if (!unauthenticated)
-    throw new JournalDamaged(
+    throw new OperatorError(
       `${file} is of an older version and not authenticated. Nothing was changed. ${UNAUTHENTICATED_MEANS} Or take it out of the folder, if it is not needed.`,
     )
   return parseEntry
 }
 
-/** The journal's files as they are now, by name. @throws JournalDamaged where there is none */
+/** The journal's files as they are now, by name. @throws OperatorError where there is none */
 export async function journalFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(error => {
     throw unreadable(error, folder)
@@ -97,7 +93,7 @@ export async function journalFiles(folder: string): Promise<string[]> {
     .sort()
     .map(name => join(folder, name))
   if (files.length > 0) return files
-  throw new JournalDamaged(`There is no journal in ${folder}. ${WHICH_FOLDER}`)
+  throw new OperatorError(`There is no journal in ${folder}. ${WHICH_FOLDER}`)
 }
 
 /** The day, as `2026-11-22`, whose entries a file has; by its name, which an authenticated file carries inside. */
@@ -116,8 +112,8 @@ function entryOf(entry: JournalEntry | { wrong: string }, place: string): Journa
   throw damaged(place, entry.wrong)
 }
 
-function damaged(place: string, wrong: string): JournalDamaged {
-  return new JournalDamaged(
+function damaged(place: string, wrong: string): OperatorError {
+  return new OperatorError(
     `${place} ${wrong}. Nothing was changed. If the file is past mending, cut it before that line and run this again with --unauthenticated; what came after is lost.`,
   )
 }
@@ -125,7 +121,7 @@ function damaged(place: string, wrong: string): JournalDamaged {
 function unreadable(error: unknown, place: string): unknown {
   const { code, syscall } = error as NodeJS.ErrnoException
   if (syscall === undefined) return error
-  return new JournalDamaged(`The journal at ${place} cannot be read (${code}). ${WHICH_FOLDER}`)
+  return new OperatorError(`The journal at ${place} cannot be read (${code}). ${WHICH_FOLDER}`)
 }
 
 /** What the first lines of files say about the files beside them, held against the files that are there. */

@@ -1,9 +1,8 @@
 import { type Clock, type Instant, MINUTE, toRfc3339 } from '../clock.ts'
+import { OperatorError } from '../operator-error.ts'
 import type { FileSecrets, Trust } from './authentication.ts'
 import {
-  BackupDamaged,
   type BackupHeader,
-  BackupRefused,
   type CheckedBackup,
   checkBackup,
   counted,
@@ -13,7 +12,7 @@ import {
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
 import { digestJournal, filesNeeded, type JournalDigest } from './journal-digest.ts'
 import type { JournalEntry } from './journal-entry.ts'
-import { JournalDamaged, journalFiles, readJournalLines } from './journal-reader.ts'
+import { journalFiles, readJournalLines } from './journal-reader.ts'
 
 export interface RestoreReport {
   backupFrom: Instant
@@ -57,7 +56,7 @@ export interface RestoreDeps {
  * Fills an empty database from a file, ends what must not live on, and re-applies what the journal has since. File and
  * journal are verified to their ends before the database is touched, and again as they are read into its transaction.
  *
- * @throws BackupRefused, BackupDamaged
+ * @throws OperatorError
  */
 export type Restore = (file: string, options: RestoreOptions) => Promise<RestoreReport>
 
@@ -67,27 +66,24 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
     const backup = await checkBackup(file, trust)
     const { header, counts } = backup
     refuseNewer(header, await store.migrations())
-    if (!(await store.isEmpty())) throw new BackupRefused(NOT_EMPTY)
-    if (await store.isServed(clock.now())) throw new BackupRefused(SERVED)
-    return refusingDamage(async () => {
-      const journal =
-        options.journalDir === null ? null : await openJournal(options.journalDir, header, trust)
-      return store.write(async tx => {
-        const now = clock.now()
-        await tx.clear()
-        await insertAll(tx, backup, progress)
-        const ended = await tx.endSignIns(now)
-        const applied = journal && (await applyJournal(tx, journal, trust))
-        const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
-        return {
-          backupFrom: header.created_at,
-          counts,
-          sessionsEnded: ended.sessions,
-          linksEnded: ended.links,
-          keysRevoked,
-          journal: applied,
-        }
-      })
+    if (!(await store.isEmpty())) throw new OperatorError(NOT_EMPTY)
+    if (await store.isServed(clock.now())) throw new OperatorError(SERVED)
+    const journal = options.journalDir === null ? null : await openJournal(options.journalDir, header, trust)
+    return store.write(async tx => {
+      const now = clock.now()
+      await tx.clear()
+      await insertAll(tx, backup, progress)
+      const ended = await tx.endSignIns(now)
+      const applied = journal && (await applyJournal(tx, journal, trust))
+      const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
+      return {
+        backupFrom: header.created_at,
+        counts,
+        sessionsEnded: ended.sessions,
+        linksEnded: ended.links,
+        keysRevoked,
+        journal: applied,
+      }
     })
   }
 }
@@ -95,7 +91,7 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
 function refuseNewer(header: BackupHeader, known: readonly string[]): void {
   const newer = header.migrations.filter(name => !known.includes(name))
   if (newer.length > 0)
-    throw new BackupRefused(
+    throw new OperatorError(
       `The backup is of version ${header.version}, which is newer (${newer.join(', ')}). Restore it with that version.`,
     )
 }
@@ -113,7 +109,7 @@ async function insertAll(
   let batch: Row[] = []
   const flush = async () => {
     if (batch.length > 0 && !(await tx.insert(table, batch)))
-      throw new BackupDamaged(`The backup has rows of ${JSON.stringify(table)}, which no backup has.`)
+      throw new OperatorError(`The backup has rows of ${JSON.stringify(table)}, which no backup has.`)
     batch = []
   }
   for await (const each of counted(readRows(backup), progress)) {
@@ -130,26 +126,17 @@ interface VerifiedJournal {
   digest: JournalDigest
 }
 
-/** @throws BackupRefused where the journal cannot know everything since the backup; JournalDamaged */
+/** @throws OperatorError where the journal cannot know everything since the backup */
 async function openJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
   const since = header.created_at - LATE_COMMITS
   const files = filesNeeded(await journalFiles(folder), since, trust)
   const digest = await digestJournal(files, { trust, instance: header.service ?? null, since })
   const { begins } = digest
   if (begins === null || begins > header.created_at)
-    throw new BackupRefused(
+    throw new OperatorError(
       `The journal in ${folder} begins ${begins === null ? 'nowhere' : `at ${toRfc3339(begins)}`}, after the backup of ${toRfc3339(header.created_at)}, so it cannot say what ended in between. Leave --journal out: then all keys are revoked.`,
     )
   return { files, since, digest }
-}
-
-async function refusingDamage<Outcome>(work: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof JournalDamaged) throw new BackupRefused(error.message)
-    throw error
-  }
 }
 
 /** Facts that stand by themselves. A restore ends every session and link, so those are not among them. */
@@ -172,7 +159,7 @@ async function applyJournal(
     entries++
     if (FACTS.has(entry.type)) await apply(entry)
   }
-  if (entries < digest.entries) throw new JournalDamaged('The journal was cut short while it was read.')
+  if (entries < digest.entries) throw new OperatorError('The journal was cut short while it was read.')
   return report
 }
 

@@ -1,6 +1,7 @@
 import type { App, LivingCredentials } from '../apps/app.ts'
 import { toRfc3339 } from '../clock.ts'
-import { type Command, CommandFailed, table } from './command.ts'
+import { OperatorError } from '../operator-error.ts'
+import { type Command, table } from './command.ts'
 
 export const commands: Command[] = [
   {
@@ -68,7 +69,7 @@ function addressOf(option: string, value: string | boolean | undefined): string 
   if (value === undefined) return null
   const url = URL.canParse(String(value)) ? new URL(String(value)) : null
   if (!url || !/^https?:$/.test(url.protocol))
-    throw new CommandFailed(`--${option} must be an http or https address.`)
+    throw new OperatorError(`--${option} must be an http or https address.`)
   return String(value)
 }
 

@@ -1,14 +1,13 @@
 import { type Backup, createBackup } from '../backup/backup.ts'
-import { BackupDamaged, BackupRefused } from '../backup/backup-file.ts'
 import { createRestore, type Restore } from '../backup/restore.ts'
 import { createClock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { createLog } from '../log.ts'
+import { OperatorError } from '../operator-error.ts'
 import { createSecrets } from '../secrets.ts'
 import { createBackupStore } from '../storage/backup.ts'
 import { createStorage } from '../storage/database.ts'
 import { VERSION } from '../version.ts'
-import { CommandFailed } from './command.ts'
 
 const PROGRESS_EVERY_MS = 2000
 
@@ -30,8 +29,6 @@ export async function withBackups<Outcome>(
     const restore = createRestore({ store, clock, secrets, progress })
     return await work({ backup, restore })
   } catch (error) {
-    if (error instanceof BackupRefused || error instanceof BackupDamaged)
-      throw new CommandFailed(error.message)
     throw unopenedFile(error, file) ?? error
   } finally {
     await storage.close()
@@ -41,10 +38,10 @@ export async function withBackups<Outcome>(
 /** What the operator can mend: a name, a folder, a permission, a full disk. */
 const FILE_TROUBLES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
 
-function unopenedFile(error: unknown, file: string): CommandFailed | null {
+function unopenedFile(error: unknown, file: string): OperatorError | null {
   const { code = '' } = error as NodeJS.ErrnoException
   if (!FILE_TROUBLES.has(code)) return null
-  return new CommandFailed(
+  return new OperatorError(
     `${file} cannot be read or written (${code}). Check its name, its folder and its permissions.`,
   )
 }

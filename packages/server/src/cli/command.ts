@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type Config, loadOrCreateSecret } from '../config.ts'
 import { createLog } from '../log.ts'
+import { UsageError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -29,18 +30,8 @@ export interface Command {
   summary: string
   /** What `--help` teaches beyond that: what happens, what does not, an example. */
   help: string
-  /** The exit status; nothing means 0. Refusals are thrown as KeywayError or CommandFailed. */
+  /** The exit status; nothing means 0. Refusals are thrown as KeywayError or OperatorError. */
   run(context: CommandContext): Promise<number | undefined>
-}
-
-/** The command was understood and could not be done; the message is one sentence with what to do. */
-export class CommandFailed extends Error {
-  override readonly name = 'CommandFailed'
-}
-
-/** The command line was not understood; the message says where to read what would be. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
 }
 
 /** Runs a command with the words that stand after its name. @throws UsageError */

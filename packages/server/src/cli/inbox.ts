@@ -1,7 +1,8 @@
 import { toRfc3339 } from '../clock.ts'
 import { createInbox } from '../mail/inbox.ts'
+import { OperatorError } from '../operator-error.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
-import { type Command, CommandFailed } from './command.ts'
+import type { Command } from './command.ts'
 
 export const commands: Command[] = [
   {
@@ -12,7 +13,7 @@ export const commands: Command[] = [
     help: 'Only with KEYWAY_MAIL_URL=inbox: (the default). Newest first, with the link and the code that were mailed.',
     async run(context) {
       if (context.config().mail.kind !== 'inbox')
-        throw new CommandFailed('There is no local inbox: KEYWAY_MAIL_URL sends mail elsewhere.')
+        throw new OperatorError('There is no local inbox: KEYWAY_MAIL_URL sends mail elsewhere.')
       const recipient = recipientOf(context.options.to)
       const mails = (await createInbox(await context.services()).list(recipient)).map(
         ({ createdAt, ...mail }) => ({ ...mail, created_at: toRfc3339(createdAt) }),
@@ -32,6 +33,6 @@ function recipientOf(to: string | boolean | undefined) {
   if (to === undefined) return null
   const recipient = parseEmailAddress(String(to))
   if (!recipient)
-    throw new CommandFailed('--to must be one e-mail address, for example --to you@example.com.')
+    throw new OperatorError('--to must be one e-mail address, for example --to you@example.com.')
   return recipient
 }

@@ -1,4 +1,4 @@
-import { JournalDamaged, journalFiles } from '../backup/journal-reader.ts'
+import { journalFiles } from '../backup/journal-reader.ts'
 import { toRfc3339 } from '../clock.ts'
 import {
   type LeftOut,
@@ -6,9 +6,9 @@ import {
   type ReplayReport,
   replayJournal,
 } from '../operations/failover-replay.ts'
+import { EXIT_FAILED, OperatorError } from '../operator-error.ts'
 import { tellNowAndThen } from './backup-services.ts'
-import { type Command, type CommandContext, CommandFailed, table } from './command.ts'
-import { EXIT_FAILED } from './exit-status.ts'
+import { type Command, type CommandContext, table } from './command.ts'
 import { openEndSentences } from './restore.ts'
 
 export const commands: Command[] = [
@@ -57,22 +57,17 @@ person: a charge that the balance no longer covers, or networks of a key that we
 function folderOf(context: CommandContext): string {
   const folder = (context.options.journal as string | undefined) ?? context.config().journalDir
   if (folder) return folder
-  throw new CommandFailed(
+  throw new OperatorError(
     'Which journal? KEYWAY_JOURNAL_DIR is not set; give --journal DIR, for example --journal /var/lib/keyway-journal',
   )
 }
 
 async function replay(context: CommandContext, folder: string, dryRun: boolean): Promise<ReplayReport> {
-  try {
-    // Before the services are opened: they begin a journal where there is none.
-    const files = await journalFiles(folder)
-    const services = await context.services()
-    const trust = { secrets: services.secrets, unauthenticated: context.options.unauthenticated === true }
-    return await replayJournal(files, dryRun, { ...services, trust, progress: tellNowAndThen('entries') })
-  } catch (error) {
-    if (error instanceof JournalDamaged) throw new CommandFailed(error.message)
-    throw error
-  }
+  // Before the services are opened: they begin a journal where there is none.
+  const files = await journalFiles(folder)
+  const services = await context.services()
+  const trust = { secrets: services.secrets, unauthenticated: context.options.unauthenticated === true }
+  return replayJournal(files, dryRun, { ...services, trust, progress: tellNowAndThen('entries') })
 }
 
 function explain(

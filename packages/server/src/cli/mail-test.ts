@@ -1,10 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { newId } from '../ids.ts'
+import { OperatorError } from '../operator-error.ts'
 import { DELIVERY_DEADLINE } from '../outbox/delivery.ts'
 import type { OutboxMessage } from '../outbox/message.ts'
 import type { OutboxStore } from '../outbox/outbox-store.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
-import { type Command, CommandFailed } from './command.ts'
+import type { Command } from './command.ts'
 import { createMail } from './mail.ts'
 
 const POLL_INTERVAL_MS = 100
@@ -20,7 +21,7 @@ export const commands: Command[] = [
   keyway mail test you@example.com`,
     async run(context) {
       const email = parseEmailAddress(context.args[0]!)
-      if (!email) throw new CommandFailed('ADDRESS must be one e-mail address, for example you@example.com.')
+      if (!email) throw new OperatorError('ADDRESS must be one e-mail address, for example you@example.com.')
       const services = await context.services()
       const { storage, clock, outbox } = services
       const { mailer, dispatcher } = await createMail(services)
@@ -38,7 +39,7 @@ export const commands: Command[] = [
       await dispatcher.drain()
       const sent = await untilAttempted(storage.store.outbox, email, id)
       if (sent?.state !== 'sent')
-        throw new CommandFailed(
+        throw new OperatorError(
           `The mail was not taken: ${sent?.lastError ?? 'a running server has leased it and does not answer; see keyway users show'}.`,
         )
       context.print({ id, state: sent.state }, `A test mail for ${email} was taken.`)
@@ -63,7 +64,7 @@ async function untilAttempted(
 }
 
 function refused(error: Error): never {
-  throw new CommandFailed(
+  throw new OperatorError(
     `The mail server did not answer as it should: ${error.message}. See KEYWAY_MAIL_URL.`,
   )
 }

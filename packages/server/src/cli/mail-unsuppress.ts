@@ -1,5 +1,6 @@
+import { OperatorError } from '../operator-error.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
-import { type Command, CommandFailed } from './command.ts'
+import type { Command } from './command.ts'
 
 export const commands: Command[] = [
   {
@@ -12,7 +13,7 @@ count that against you. Mail that was not sent meanwhile stays unsent. Example:
   keyway mail unsuppress ada@example.com`,
     async run(context) {
       const email = parseEmailAddress(context.args[0]!)
-      if (!email) throw new CommandFailed('ADDRESS must be one e-mail address, for example you@example.com.')
+      if (!email) throw new OperatorError('ADDRESS must be one e-mail address, for example you@example.com.')
       const { suppressions } = await context.services()
       const lifted = await suppressions.lift(email)
       context.print(

@@ -1,7 +1,7 @@
 import { resealAll } from '../operations/reseal.ts'
+import { EXIT_FAILED } from '../operator-error.ts'
 import { createSealedStore } from '../storage/reseal.ts'
 import type { Command } from './command.ts'
-import { EXIT_FAILED } from './exit-status.ts'
 
 export const commands: Command[] = [
   {

@@ -1,9 +1,10 @@
 import type { RestoreReport } from '../backup/restore.ts'
 import { type Instant, toRfc3339 } from '../clock.ts'
 import type { Config } from '../config.ts'
+import { OperatorError } from '../operator-error.ts'
 import { lockDataDir } from '../storage/data-dir-lock.ts'
 import { countsText, withBackups } from './backup-services.ts'
-import { type Command, CommandFailed } from './command.ts'
+import type { Command } from './command.ts'
 
 export const commands: Command[] = [
   {
@@ -49,7 +50,7 @@ keys, administrators or credit, or took a revocation out.`,
 function lockIfEmbedded(config: Config): () => void {
   if (config.database.engine !== 'sqlite') return () => {}
   const release = lockDataDir(config.dataDir)
-  if (!release) throw new CommandFailed(`A server runs on ${config.dataDir}. Stop it first.`)
+  if (!release) throw new OperatorError(`A server runs on ${config.dataDir}. Stop it first.`)
   return release
 }
 

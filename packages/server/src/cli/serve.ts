@@ -4,7 +4,8 @@ import { setFlagsFromString } from 'node:v8'
 import { type Config, configWarnings } from '../config.ts'
 import { isOpenToOthers } from '../folders.ts'
 import { isLoopbackHost } from '../network.ts'
-import { type Command, CommandFailed } from './command.ts'
+import { OperatorError } from '../operator-error.ts'
+import type { Command } from './command.ts'
 
 /** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
 const SHUTDOWN_DEADLINE_MS = 9_000
@@ -27,7 +28,7 @@ drains it: agents are told, queued mail stays queued, and it exits with 0 within
 /**
  * Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained.
  *
- * @throws CommandFailed when it cannot go on
+ * @throws OperatorError when it cannot go on
  */
 async function serve(config: Config): Promise<number> {
   // A terminal or a log reader that went away is no reason to end.
@@ -48,7 +49,7 @@ async function serve(config: Config): Promise<number> {
   await Promise.race([server.close(), deadline()])
   clearInterval(keepAlive)
   if (failure)
-    throw new CommandFailed(
+    throw new OperatorError(
       `Keyway could not go on: ${failure.message}. Start it again, or let systemd do so.`,
     )
   return 0

@@ -1,8 +1,9 @@
 import { bucketNamesOf } from '../magic-links/send-limits.ts'
+import { OperatorError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User, UserRole } from '../users/user.ts'
-import { type Command, CommandFailed, table } from './command.ts'
+import { type Command, table } from './command.ts'
 import { userJson } from './user-json.ts'
 
 const WHO = "WHO is the user's id or e-mail address, for example ada@example.com."
@@ -52,7 +53,7 @@ back or forgotten; the ledger stays. This cannot be undone.`,
     async run(context) {
       const role = context.args[1]!
       if (role !== 'user' && role !== 'admin')
-        throw new CommandFailed(`ROLE must be user or admin, not "${role}".`)
+        throw new OperatorError(`ROLE must be user or admin, not "${role}".`)
       const { users } = await context.services()
       const user = await users.find(context.args[0]!)
       const changed = await users.setRole(user.id, role satisfies UserRole)
@@ -69,7 +70,7 @@ back or forgotten; the ledger stays. This cannot be undone.`,
       const { storage, users } = await context.services()
       const who = context.args[0]!
       const email = parseEmailAddress(who) ?? (await users.find(who)).email
-      if (!email) throw new CommandFailed('That account is deleted and has no address.')
+      if (!email) throw new OperatorError('That account is deleted and has no address.')
       await storage.transaction(async tx => {
         for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
       })
@@ -103,6 +104,6 @@ function change(
 function limitOf(text: string | boolean | undefined): number {
   const limit = Number(text ?? 50)
   if (!Number.isInteger(limit) || limit < 1 || limit > 100)
-    throw new CommandFailed('--limit must be a whole number from 1 to 100.')
+    throw new OperatorError('--limit must be a whole number from 1 to 100.')
   return limit
 }

@@ -81,7 +81,7 @@ export interface ReplayDeps {
  *
  * @param files of the journal, listed before: what this very run writes into it is not for it to read
  * @param dryRun change nothing, and count what would be changed
- * @throws JournalDamaged before anything is changed; KeywayError `unavailable`, after which it may be repeated
+ * @throws OperatorError before anything is changed; KeywayError `unavailable`, after which it may be repeated
  */
 export async function replayJournal(
   files: readonly string[],

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { makeFolder, makePrivateFile } from '../folders.ts'
-import { CannotStart } from './cannot-start.ts'
+import { CannotStart } from '../operator-error.ts'
 import { isBusy, toStartError } from './sqlite-errors.ts'
 
 /** Longer than a probe holds the file. */

@@ -22,9 +22,6 @@ import { createSuppressionStore } from './suppressions.ts'
 import { createUserStore } from './users.ts'
 import { createWrongCodeStore } from './wrong-codes.ts'
 
-export { CannotStart } from './cannot-start.ts'
-export { DatabaseTooNew, MigrationNeeded } from './migrate.ts'
-
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'secrets' | 'autoMigrate'> & {
   /** Connections to PostgreSQL at most; tests take few. */
   poolSize?: number
@@ -40,7 +37,7 @@ export interface DatabaseStorage extends Storage {
 /**
  * Opens the database and brings its schema up to date.
  *
- * @throws CannotStart, DatabaseTooNew, MigrationNeeded, KeywayError `unavailable`
+ * @throws CannotStart, KeywayError `unavailable`
  */
 export async function createStorage(config: StorageConfig, log: Log): Promise<DatabaseStorage> {
   const engine = await openEngine(config, log)

@@ -1,20 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { CannotStart } from '../operator-error.ts'
 import { VERSION } from '../version.ts'
 import { type Connection, createDb, type Db, type Engine } from './engine.ts'
 import { MIGRATIONS, OLDEST_READER } from './migrations/index.ts'
 import type { Migration, Untyped } from './migrations/migration.ts'
-
-/** The database was written by a newer version of the program, which this one must not touch. */
-export class DatabaseTooNew extends Error {
-  override readonly name = 'DatabaseTooNew'
-}
-
-/** The database lacks migrations, and this process was told not to run them. */
-export class MigrationNeeded extends Error {
-  override readonly name = 'MigrationNeeded'
-}
 
 const PATIENCE_MS = 60_000
 const RETRY_MS = 200
@@ -23,7 +14,7 @@ const RETRY_MS = 200
  * Brings the schema up to date; nodes that start together run each migration once. With `autoMigrate` false it
  * only checks.
  *
- * @throws DatabaseTooNew, MigrationNeeded
+ * @throws CannotStart
  */
 export async function migrate(
   engine: Engine,
@@ -34,7 +25,7 @@ export async function migrate(
   const missing = missingFrom(await appliedNames(createDb(engine, engine.connection)), migrations)
   if (missing.length === 0) return
   if (!autoMigrate) {
-    throw new MigrationNeeded(
+    throw new CannotStart(
       `the database needs the migrations ${missing.map(one => one.name).join(', ')}; run "keyway migrate"`,
     )
   }
@@ -53,7 +44,7 @@ function missingFrom({ names, oldestReader }: Applied, migrations: readonly Migr
   const unknown = [...names].filter(name => !known.has(name))
   // A neighbour's migrations only add, so a node of this version may restart while the next one moves in.
   if (unknown.length > 0 && (oldestReader === null || isOlder(VERSION, oldestReader))) {
-    throw new DatabaseTooNew(
+    throw new CannotStart(
       `the database has the migrations ${unknown.join(', ')}, which this version does not know; use the newer version`,
     )
   }

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { KeywayError, unavailable } from '../errors.ts'
-import { CannotStart } from './cannot-start.ts'
+import { CannotStart } from '../operator-error.ts'
 
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'

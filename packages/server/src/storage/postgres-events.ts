@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Event } from '../events.ts'
-import { CannotStart } from './cannot-start.ts'
+import { CannotStart } from '../operator-error.ts'
 import { type CarrierDeps, type EventCarrier, SEALED_CHANNEL } from './event-carrier.ts'
 import { createEventReceiver, type TestEvent } from './event-receiver.ts'
 import { createEventSeal } from './event-seal.ts'

@@ -1,6 +1,6 @@
 import { unavailable } from '../errors.ts'
 import { whyNotWritable } from '../folders.ts'
-import { CannotStart } from './cannot-start.ts'
+import { CannotStart } from '../operator-error.ts'
 
 /** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: nothing that passes by itself. */
 const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])

@@ -3,8 +3,8 @@ import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { JournalEntry } from '../../src/backup/journal-entry.ts'
-import { CommandFailed } from '../../src/cli/command.ts'
 import { REPLAY_KINDS } from '../../src/operations/failover-replay.ts'
+import { OperatorError } from '../../src/operator-error.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
@@ -172,7 +172,7 @@ describe('a replay refuses, and changes nothing', { timeout: 60_000 }, () => {
     mkdirSync(folder)
     const refused = (because: RegExp, at = folder) =>
       assert.rejects(replayHere(services, at), (error: Error) => {
-        assert.ok(error instanceof CommandFailed)
+        assert.ok(error instanceof OperatorError)
         assert.match(error.message, because)
         return true
       })

@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { EXIT_CONFIGURATION } from '../../src/cli/exit-status.ts'
+import { EXIT_CONFIGURATION } from '../../src/operator-error.ts'
 import { createJourney } from '../support/journey.ts'
 import { environment, launcher, serve } from '../support/serve.ts'
 

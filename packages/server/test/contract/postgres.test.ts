@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
+import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
@@ -59,7 +60,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
       (url: URL) => Object.assign(url, { username: 'nobody', password: 'not-to-be-shown' }),
     ]) {
       await assert.rejects(through(change), (error: Error) => {
-        assert.equal(error.name, 'CannotStart')
+        assert.ok(error instanceof CannotStart)
         assert.match(error.message, /^PostgreSQL refuses: .* does not exist\. Check KEYWAY_DATABASE_URL\.$/)
         return true
       })

@@ -4,12 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { createLog } from '../../src/log.ts'
-import {
-  createStorage,
-  DatabaseTooNew,
-  MigrationNeeded,
-  type StorageConfig,
-} from '../../src/storage/database.ts'
+import { CannotStart } from '../../src/operator-error.ts'
+import { createStorage, type StorageConfig } from '../../src/storage/database.ts'
 import {
   type EngineName,
   forEachEngine,
@@ -41,13 +37,13 @@ forEachEngine(engine => {
 
   test('without leave to migrate an old database is refused', async t => {
     const config = await emptyDatabase(engine, t)
-    await assert.rejects(createStorage({ ...config, autoMigrate: false }, log), MigrationNeeded)
+    await assert.rejects(createStorage({ ...config, autoMigrate: false }, log), needsMigration)
   })
 
   test('a database of a newer version is refused', async t => {
     const { storage, config } = await openTestStorage(engine, t)
     await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
-    await assert.rejects(createStorage(config, log), DatabaseTooNew)
+    await assert.rejects(createStorage(config, log), isTooNew)
   })
 
   test('a database of the next version, which says that this one may serve on it, is served', async t => {
@@ -59,7 +55,7 @@ forEachEngine(engine => {
     assert.equal((await older.store.apps.list()).length, 3)
     await older.close()
     await say('99.0.0')
-    await assert.rejects(createStorage(config, log), DatabaseTooNew)
+    await assert.rejects(createStorage(config, log), isTooNew)
   })
 })
 
@@ -103,4 +99,12 @@ async function readSchema(engine: EngineName, t: TestContext): Promise<string[]>
   }
   // SQLite's own integer key needs no index, PostgreSQL's has one.
   return lines.filter(line => !line.startsWith('schema_lock (')).sort()
+}
+
+function needsMigration(error: unknown): boolean {
+  return error instanceof CannotStart && /run "keyway migrate"$/.test(error.message)
+}
+
+function isTooNew(error: unknown): boolean {
+  return error instanceof CannotStart && /use the newer version$/.test(error.message)
 }

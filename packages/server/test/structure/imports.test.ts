@@ -15,6 +15,7 @@ const KERNEL = [
   'log',
   'nearest-name',
   'network',
+  'operator-error',
   'paging',
   'problems',
   'rate-windows',
