@@ -50,6 +50,8 @@ export interface ApiKeyStore {
   wake(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, at: Instant): Promise<boolean>
   /** Removes keys that expired before this and were not revoked. Returns how many. */
   prune(expiredBefore: Instant, batch: number): Promise<number>
+  /** Removes keys, at most `batch`, of accounts that were deleted before this. Returns how many. */
+  pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
   /** Only `lastUsedAt`, and only forward. */
   recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
 }

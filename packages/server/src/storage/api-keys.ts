@@ -78,6 +78,33 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
       const removed = db.deleteFrom('api_keys').where('id', 'in', old).where('revoked_at', 'is', null)
       return countOf(await removed.executeTakeFirst())
     },
+    async pruneOfDeletedOwners(deletedBefore, batch) {
+      const owners = await db
+        .selectFrom('users')
+        .select('id')
+        .where('deleted_at', 'is not', null)
+        .where('deleted_at', '<', deletedBefore)
+        .where('keys_pruned', 'is', null)
+        .orderBy('deleted_at')
+        .limit(CHUNK)
+        .execute()
+      if (owners.length === 0) return 0
+      const ids = owners.map(({ id }) => id)
+      const theirs = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
+      const removed = countOf(await db.deleteFrom('api_keys').where('id', 'in', theirs).executeTakeFirst())
+      // Asked anew: another node may be removing the same ones, which leaves fewer to this one.
+      await db
+        .updateTable('users')
+        .set({ keys_pruned: 1 })
+        .where('id', 'in', ids)
+        .where(eb =>
+          eb.not(
+            eb.exists(eb.selectFrom('api_keys').select('api_keys.id').whereRef('user_id', '=', 'users.id')),
+          ),
+        )
+        .execute()
+      return removed
+    },
     async insert(key) {
       await db.insertInto('api_keys').values(toRow(key)).execute()
     },

@@ -51,6 +51,7 @@ export interface UserRow {
   status: UserStatus
   created_at: Instant
   deleted_at: Instant | null
+  keys_pruned: Flag | null
 }
 
 export interface LedgerEntryRow {

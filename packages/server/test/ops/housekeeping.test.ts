@@ -85,6 +85,48 @@ forEachEngine(engine => {
     assert.equal(await opened.run(), 0, 'a second look finds nothing')
   })
 
+  test('keys of a deleted account go a day after it, in batches and on two nodes at once, and nobody else’s', async t => {
+    const services = await openServices(engine, t)
+    const { store, clock, log } = services
+    const { user: ada } = await services.signIn('ada@example.com')
+    const { user: eve } = await services.signIn('eve@example.com')
+    await services.storage.transaction(async tx => {
+      for (let n = 0; n < 1201; n++) {
+        const revokedAt = n % 2 ? clock.now() : null
+        await tx.apiKeys.insert(aKey(ada.id, { name: 'her secret project', revokedAt }))
+      }
+      await tx.apiKeys.insert(aKey(eve.id, { revokedAt: clock.now() }))
+    })
+    const keysOf = async (userId: string) =>
+      (await store.apiKeys.list(userId, null, clock.now(), { limit: 2000, after: null })).rows.length
+    await services.users.delete(ada.id)
+    const { run } = createHousekeeping({ store, clock, log })
+    clock.advance(KEPT_FOR.keysOfDeletedAccounts)
+    await run()
+    assert.equal(await keysOf(ada.id), 1201)
+    clock.advance(1)
+    await Promise.all([run(), createHousekeeping({ store, clock, log }).run()])
+    await run()
+    assert.equal(await keysOf(ada.id), 0)
+    assert.equal(await keysOf(eve.id), 1)
+    assert.equal(await store.apiKeys.pruneOfDeletedOwners(clock.now(), 1), 0)
+    assert.equal((await store.users.find(ada.id))?.status, 'deleted')
+    assert.ok((await store.billing.ledger(ada.id, { limit: 10, after: null })).rows.length > 0)
+  })
+
+  test('one batch removes no more than it was asked to, over all accounts', async t => {
+    const { store } = await open(engine, t)
+    for (const n of [1, 2, 3]) {
+      const { id } = await insertUser(store)
+      for (let key = 0; key < n; key++) await store.apiKeys.insert(aKey(id))
+      await store.users.erase(id, NOW - n)
+    }
+    const removed = []
+    for (let round = 0; round < 4; round++) removed.push(await store.apiKeys.pruneOfDeletedOwners(NOW - 1, 2))
+    assert.deepEqual(removed, [2, 2, 1, 0])
+    assert.equal(await store.apiKeys.pruneOfDeletedOwners(NOW, 2), 1, 'the last account’s own')
+  })
+
   test('what is alive is never touched, however old: queued mail, sessions, keys, the ledger', async t => {
     const services = await openServices(engine, t)
     const { user, session } = await services.signIn('ada@example.com')

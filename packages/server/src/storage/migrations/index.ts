@@ -7,6 +7,7 @@ import { wrongCodes } from './0006-wrong-codes.ts'
 import { keyLists } from './0007-key-lists.ts'
 import { nodesThatSeal } from './0008-nodes-that-seal.ts'
 import { appsCoverFrom } from './0009-apps-cover-from.ts'
+import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
 import type { Migration } from './migration.ts'
 
 /** The one list for both engines. Only ever grows at its end. */
@@ -20,6 +21,7 @@ export const MIGRATIONS: readonly Migration[] = [
   keyLists,
   nodesThatSeal,
   appsCoverFrom,
+  keysOfDeletedAccounts,
 ]
 
 /** The oldest version that serves on a database with all of these: one minor version back, since they only add. */
