@@ -49,7 +49,7 @@ export interface Events {
   publish(event: Event): Promise<void>
   /**
    * Whether a live node of the previous minor version is listed, which neither seals nor opens. While one is, hints
-   * are exchanged with it unsealed (decision 68). Absent where every node is this process.
+   * are exchanged with it unsealed (decision 7). Absent where every node is this process.
    */
   expectUnsealed?(isListed: boolean): void
 }

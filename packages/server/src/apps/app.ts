@@ -26,7 +26,7 @@ export const DEFAULT_KEY_APP_ID = 'service-sdk'
 
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-/** An app id is a label; registering it gives it a name, a secret and rights (decision 74). A UUID is none: those are ids of ours. */
+/** An app id is a label; registering it gives it a name, a secret and rights (decision 14). A UUID is none: those are ids of ours. */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null
 }

@@ -18,7 +18,7 @@ export interface NodeRow {
   startedAt: Instant
   seenAt: Instant
   version: string
-  /** False for the previous minor version, which neither seals nor opens events (decision 68). */
+  /** False for the previous minor version, which neither seals nor opens events (decision 7). */
   sealsEvents: boolean
 }
 

@@ -10,7 +10,7 @@ export interface MailerDeps extends InboxDeps {
   announce?: Announce
 }
 
-/** The way out that `KEYWAY_MAIL_URL` names. SMTP's library is loaded only where it is that (decision 63). */
+/** The way out that `KEYWAY_MAIL_URL` names. SMTP's library is loaded only where it is that (decision 2). */
 export async function createMailer(settings: Config['mail'], deps: MailerDeps): Promise<Mailer> {
   switch (settings.kind) {
     case 'inbox':

@@ -6,7 +6,7 @@ const SLOT_BYTES = 1024
 
 /**
  * Tokens whose signature this process made or verified lately, so that it need not be made again when they come
- * back: it is the dearest step of a connect (decision 66).
+ * back: it is the dearest step of a connect (decision 11).
  *
  * A table of fixed size outside the heap, where a newcomer takes the place of whoever had it: strings by the ten
  * thousand a second would grow old, and collecting them holds up everyone. Its pages take memory as they fill,

@@ -13,7 +13,7 @@ type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
 /**
  * Owners are looked for among those who are not active, which are few: their index stays at hand where that of all
- * users would take two more pages from a large file for every look-up (decision 65). A key cannot be without an owner.
+ * users would take two more pages from a large file for every look-up (decision 11). A key cannot be without an owner.
  */
 const select = (lookUpKey: string, { indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,

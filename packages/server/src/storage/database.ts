@@ -69,7 +69,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   }
 }
 
-/** Loads only the engine that is asked for (decision 63). */
+/** Loads only the engine that is asked for (decision 2). */
 async function openEngine({ database, events, secrets, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')

@@ -122,7 +122,7 @@ interface Reader extends Connection {
 const MAX_STATEMENTS = 500
 /**
  * Pages that are kept at most. SQLite's own 2 MiB hold those of some hundred keys: with them a look-up of one of a
- * thousand among ten million took 12 µs instead of 7, before decision 65 (bench/growth.ts has the whole exchange).
+ * thousand among ten million took 12 µs instead of 7, before the index of decision 11 (bench/growth.ts has the whole exchange).
  */
 const READ_CACHE_KIB = 32 * 1024
 
