@@ -27,6 +27,8 @@ interface Exchange {
  * @param checkMs how often answers that are not read are looked for
  */
 export function boundSockets(server: Server, limits: SocketLimits, checkMs: number): void {
+  /** Requests of each connection of this server that are not answered. What has no number here is not its own. */
+  const asked = new WeakMap<Socket, number>()
   /** Without a request; in the order in which they began to wait. */
   const waiting = new Set<Socket>()
   /** In the order in which they began. */
@@ -42,6 +44,7 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
 
   function onConnection(socket: Socket): void {
     open++
+    asked.set(socket, 0)
     waiting.add(socket)
     socket.once('close', forget)
     if (open <= limits.sockets) return
@@ -54,18 +57,33 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
   function forget(this: Socket): void {
     this.off('close', forget)
     waiting.delete(this)
-    open--
+    // Once: requests that came before an upgrade may be answered after it.
+    if (asked.delete(this)) open--
   }
 
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     const exchange = { socket, outgoing, startedAt: performance.now() }
-    waiting.delete(socket)
+    begin(socket)
     exchanges.add(exchange)
     outgoing.once('close', () => {
       exchanges.delete(exchange)
-      if (!socket.destroyed) waiting.add(socket)
+      end(socket)
     })
     if (exchanges.size > limits.requests) oldestUnread()?.socket.destroy()
+  }
+
+  function begin(socket: Socket): void {
+    const count = asked.get(socket)
+    if (count === undefined) return
+    asked.set(socket, count + 1)
+    waiting.delete(socket)
+  }
+
+  function end(socket: Socket): void {
+    const count = asked.get(socket)
+    if (count === undefined) return
+    asked.set(socket, count - 1)
+    if (count === 1 && !socket.destroyed) waiting.add(socket)
   }
 
   function oldestUnread(): Exchange | undefined {
