@@ -133,7 +133,7 @@ export function createApp(options: AppOptions): HttpApp {
   function flowOf(incoming: IncomingMessage): Flow {
     const { network } = callers.of(incoming)
     // The end of a token is its own; its beginning is that of all.
-    return { id: incoming.headers.authorization?.slice(-MAX_FLOW_ID_LENGTH) ?? network, network }
+    return { id: incoming.headers.authorization?.slice(-MAX_FLOW_ID_LENGTH) ?? '', network }
   }
 
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {

@@ -6,7 +6,7 @@ const SLICE_MS = 1
 const NOISY_SHARE = 4
 /** Requests of one flow that may wait; a flow with more is refused, and no other. */
 export const MAX_WAITING_OF_A_FLOW = 1000
-/** All together: about 50 MB of requests that were read and not begun. */
+/** All together, about 50 MB of requests that were read and not begun; beyond it each network has its share. */
 export const MAX_WAITING = 10_000
 /** Refusals within one period after which a network counts as noisy, until a whole period went by without so many. */
 export const NOISY_AFTER = 30
@@ -16,7 +16,7 @@ const MAX_COUNTED_NETWORKS = 50_000
 
 /** Whose request it is, for sharing one event loop. */
 export interface Flow {
-  /** The credential that was presented, checked or not, or else the network. */
+  /** Within the network: the credential that was presented, or none. It is not checked yet, so it can be made up. */
   id: string
   network: string
 }
@@ -24,7 +24,7 @@ export interface Flow {
 export interface FairQueue {
   /**
    * Starts `work` at once while nothing waits, else when it is the flow's turn. False: too many requests of this
-   * flow wait already, and `work` will not be started.
+   * flow or its network wait already, and `work` will not be started.
    *
    * @param flowOf asked only when requests have to wait
    */
@@ -34,9 +34,10 @@ export interface FairQueue {
 }
 
 /**
- * Fair queueing (RFC 970) of requests on one event loop: one of each flow in turn, so that a flow of a thousand
- * requests waits behind itself and not in front of others. Flows of networks that are refused again and again yield
- * to all others, so that a flood of wrong credentials from a thousand networks is still behind everybody else.
+ * Fair queueing (RFC 970) of requests on one event loop: one of each network in turn, and within a network one of
+ * each flow. So a thousand requests wait behind each other and not in front of others, and whoever makes up a
+ * credential for each request gains turns from nobody but his own network. Networks that are refused again and again
+ * yield to all others, so that a flood of wrong credentials from a thousand networks is still behind everybody else.
  *
  * Nothing waits while the process keeps up, and then the queue costs a comparison.
  */
@@ -58,7 +59,7 @@ export function createFairQueue(): FairQueue {
       }
       const { id, network } = flowOf()
       const queue = refusals.isNoisy(network) ? noisy : quiet
-      return queue.add(id, work, waiting() >= MAX_WAITING)
+      return queue.add({ id, network }, work, waiting() >= MAX_WAITING)
     },
     refused: refusals.count,
   }
@@ -88,32 +89,56 @@ export function createFairQueue(): FairQueue {
   }
 }
 
+/** What one network waits for. */
+interface Waiting {
+  /** In the order of their turns: the first is next. */
+  flows: Map<string, (() => void)[]>
+  count: number
+}
+
 function createRoundRobin() {
   /** In the order of their turns: the first is next. */
-  const flows = new Map<string, (() => void)[]>()
+  const networks = new Map<string, Waiting>()
   let waiting = 0
   return {
     get waiting() {
       return waiting
     },
-    /** False when the flow has no room; where all room is taken, only a flow of which nothing waits gets in. */
-    add(flow: string, work: () => void, isFull: boolean): boolean {
-      const ahead = flows.get(flow)
-      if (ahead && (isFull || ahead.length >= MAX_WAITING_OF_A_FLOW)) return false
-      if (ahead) ahead.push(work)
-      else flows.set(flow, [work])
+    /** False when the flow has no room, or, where all room is taken, its network already has its share. */
+    add({ id, network }: Flow, work: () => void, isFull: boolean): boolean {
+      const own = networks.get(network) ?? { flows: new Map(), count: 0 }
+      const flow = own.flows.get(id)
+      if (flow && flow.length >= MAX_WAITING_OF_A_FLOW) return false
+      if (isFull && own.count >= Math.max(1, MAX_WAITING / (networks.size + 1))) return false
+      if (flow) flow.push(work)
+      else own.flows.set(id, [work])
+      networks.set(network, own)
+      own.count++
       waiting++
       return true
     },
     take(): () => void {
-      const [flow, works] = flows.entries().next().value!
+      const [network, own] = first(networks)
+      const [id, works] = first(own.flows)
       const work = works.shift()!
-      flows.delete(flow)
-      if (works.length > 0) flows.set(flow, works)
+      own.count--
       waiting--
+      toTheEnd(own.flows, id, works.length > 0)
+      toTheEnd(networks, network, own.count > 0)
       return work
     },
   }
+}
+
+function first<Value>(turns: Map<string, Value>): [string, Value] {
+  return turns.entries().next().value!
+}
+
+/** After its turn: behind all others, or out of them when nothing of it waits any more. */
+function toTheEnd<Value>(turns: Map<string, Value>, name: string, isWaiting: boolean): void {
+  const value = turns.get(name)!
+  turns.delete(name)
+  if (isWaiting) turns.set(name, value)
 }
 
 /** Counted in periods, this one and the one before: no timer, and memory is bounded. */

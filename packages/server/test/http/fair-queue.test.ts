@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   createFairQueue,
   type FairQueue,
+  MAX_WAITING,
   MAX_WAITING_OF_A_FLOW,
   NOISY_AFTER,
 } from '../../src/http/fair-queue.ts'
@@ -98,6 +99,38 @@ test('a flow with too many waiting requests is refused, and no other', async () 
   assert.equal(accepted - started.length, MAX_WAITING_OF_A_FLOW)
   assert.equal(add(queue, started, 'other'), 1)
   await untilStarted(started, accepted + 1)
+})
+
+test('a network gains no turns by making up a credential for each request', async () => {
+  const queue = createFairQueue()
+  const started: string[] = []
+  for (let n = 0; n < FLOOD; n++) add(queue, started, `made-up-${n}`, 1, 'one')
+  const before = started.length
+  add(queue, started, 'other')
+  await untilStarted(started, FLOOD + 1)
+  const position = started.indexOf('other') - before
+  assert.ok(position <= 1, `started ${position} requests later`)
+})
+
+test('within a network the requests of one credential wait behind themselves', async () => {
+  const queue = createFairQueue()
+  const started: string[] = []
+  add(queue, started, 'flood', FLOOD, 'one')
+  const before = started.length
+  add(queue, started, 'other', 1, 'one')
+  await untilStarted(started, FLOOD + 1)
+  const position = started.indexOf('other') - before
+  assert.ok(position <= 1, `started ${position} requests later`)
+})
+
+test('the room of all is not exceeded by making up credentials, and others get in', async () => {
+  const queue = createFairQueue()
+  const started: string[] = []
+  let accepted = 0
+  for (let n = 0; n < 2 * MAX_WAITING; n++) accepted += add(queue, started, `made-up-${n}`, 1, 'one')
+  assert.equal(accepted - started.length, MAX_WAITING)
+  assert.equal(add(queue, started, 'other', 5), 5)
+  await untilStarted(started, accepted + 5)
 })
 
 test('a connection that sends hundreds of requests without waiting for answers is closed', async t => {
