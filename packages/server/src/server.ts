@@ -133,7 +133,7 @@ export function composeHub(services: Services, nodeId: string, tickMs?: null): H
     presence: storage.store.presence,
     ports: {
       verifyToken: agentTokens.verify,
-      keyStatus: apiKeys.standing,
+      keyStatus: apiKeys.findMany,
       endingsSince: storage.store.endings.since,
     },
     publicUrl: config.publicUrl,

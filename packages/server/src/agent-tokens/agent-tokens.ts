@@ -9,13 +9,13 @@ import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
 import { createExchangeLimits } from './exchange-limits.ts'
 
-/** The header type and the `type` claim: neither an access token nor anything else is taken for it. */
+/** Value of the `typ` header and the `type` claim, so that no other kind of token is accepted as an agent token. */
 const AGENT_TOKEN_TYPE = 'agent_ws'
-/** Seconds. Short, so that what leaks is soon worth nothing; a live connection renews in place. */
+/** Seconds. Short, to limit the damage of a leaked token; a live connection renews in place. */
 export const AGENT_TOKEN_SECONDS = 900
 
 export interface AgentTokenClaims {
-  /** The owner's id. */
+  /** The key owner's user id. */
   agentId: string
   appId: string
   keyId: string
@@ -38,8 +38,8 @@ export interface AgentTokens {
     caller: Caller,
   ): Promise<{ token: string; agentId: string; expiresIn: number }>
   /**
-   * What the token alone shows: signature, type, issuer, audience, times. Null when any is wrong. Whether its key
-   * still stands is another question, for `ApiKeys.standing`.
+   * Verifies signature, type, issuer, audience and times; null when any is wrong. Does not check whether the key is
+   * still active; see `ApiKeys.findMany`.
    *
    * @param audience the hub's unless another is given
    */
@@ -94,14 +94,14 @@ export function createAgentTokens(deps: {
     },
   }
 
-  /** The hub's costs no read. */
+  /** The hub's own audience is known without a read. */
   async function isAudience(audience: string | undefined): Promise<boolean> {
     if (audience === undefined || audience === hub) return true
     return (await storage.store.apps.findByAudience(audience)) !== null
   }
 }
 
-/** Where agent tokens lead unless another audience is asked for. */
+/** The default audience of agent tokens. */
 export function hubAudience(publicUrl: string): string {
   return `${publicUrl}/hub`
 }
@@ -110,14 +110,14 @@ interface AgentTokenTimes {
   /** Whole seconds since 1970 (RFC 7519 NumericDate). */
   issuedAt: number
   expiresAt: number
-  /** Whole seconds that are left of it, at least 1. */
+  /** Whole seconds until `expiresAt`, at least 1. */
   expiresIn: number
 }
 
 /**
- * The times of a token that is issued now and ends with its key. A key may end between two seconds and a token
- * cannot: the token has the second that the key ends in, so that a key works up to its last millisecond. The
- * hub and introspection know the key's own end and go by that.
+ * The times of a token that is issued now and does not outlive its key. Token times are whole seconds, so the key's
+ * expiry is rounded up and the key works to its last millisecond; the hub and introspection check the key's exact
+ * expiry.
  */
 function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentTokenTimes {
   const issuedAt = Math.floor(now / SECOND)

@@ -3,28 +3,29 @@ import { KeywayError } from '../errors.ts'
 import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '../rate-windows.ts'
 
 /**
- * Keys remembered at most. Beyond it those are forgotten that were used longest ago, which no key can bring about for
- * itself: whoever wants one forgotten spends at least half as many exchanges of other keys, each under its own limit.
+ * Maximum number of keys with counts in memory. Beyond it the least recently used are evicted. Evicting a key on
+ * purpose takes exchanges of at least half as many other keys, each of them limited itself.
  */
 export const MAX_REMEMBERED_KEYS = 50_000
-/** Exchanges of a window are counted in so many slots, so that a key takes the same memory whatever the limit is. */
+/** Slots per window, so that memory per key does not depend on the limit. */
 const SLOTS = 12
 /** Numbers of one slot. */
 const WIDTH = 3
 
 export interface ExchangeLimits {
-  /** Counts an exchange that is about to succeed. What is refused is not counted. @throws KeywayError `rate_limited` */
+  /** Counts an exchange that is about to succeed; refused ones do not count. @throws KeywayError `rate_limited` */
   take(keyId: string): void
-  /** Keys remembered now. */
+  /** Keys with counts in memory. */
   readonly size: number
 }
 
 /**
- * How often one key may be exchanged on this node, in sliding windows. Counts are this node's own and in memory: they
- * keep one client that went wrong from taking the node, and guess at nothing that must be exact over all nodes.
+ * Limits how often one key may be exchanged on this node, in sliding windows. The counts are per node and in memory:
+ * they protect a node from one misbehaving client and need not be exact across nodes.
  *
- * Two generations of counts: one that is being filled, and the one before. A key moves to the first when it is used. When
- * the longest window has passed, or the first is half of all, it becomes the second, and what only that had is forgotten.
+ * Two generations of counts: current and previous. A key moves to the current one when it is used. When the longest
+ * window has passed, or the current one holds half of the maximum, it becomes the previous one, and keys that were
+ * only in the old previous generation are evicted.
  */
 export function createExchangeLimits({
   clock,
@@ -36,9 +37,9 @@ export function createExchangeLimits({
   maxKeys?: number
 }): ExchangeLimits {
   const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
-  let filling = new Map<string, SlidingCount[]>()
-  let before = new Map<string, SlidingCount[]>()
-  let fillingSince = clock.now()
+  let current = new Map<string, SlidingCount[]>()
+  let previous = new Map<string, SlidingCount[]>()
+  let currentSince = clock.now()
 
   return {
     take(keyId) {
@@ -50,21 +51,21 @@ export function createExchangeLimits({
       for (const count of counts) count.add(now)
     },
     get size() {
-      return filling.size + before.size
+      return current.size + previous.size
     },
   }
 
   function countsOf(keyId: string, now: Instant): SlidingCount[] {
-    const known = filling.get(keyId)
-    if (known && now - fillingSince < longest) return known
-    if (now - fillingSince >= longest || filling.size >= maxKeys / 2) {
-      before = filling
-      filling = new Map()
-      fillingSince = now
+    const known = current.get(keyId)
+    if (known && now - currentSince < longest) return known
+    if (now - currentSince >= longest || current.size >= maxKeys / 2) {
+      previous = current
+      current = new Map()
+      currentSince = now
     }
-    const counts = before.get(keyId) ?? windows.map(window => new SlidingCount(window))
-    before.delete(keyId)
-    filling.set(keyId, counts)
+    const counts = previous.get(keyId) ?? windows.map(window => new SlidingCount(window))
+    previous.delete(keyId)
+    current.set(keyId, counts)
     return counts
   }
 }
@@ -77,7 +78,7 @@ class SlidingCount {
   readonly #window: RateWindow
   readonly #length: number
   #total = 0
-  /** Of each slot, the oldest first: when it began, when its latest entry was, how many there are. */
+  /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
   readonly #slots: number[] = []
   /** Where the oldest slot begins that still counts. */
   #head = 0
@@ -109,7 +110,7 @@ class SlidingCount {
       slots[last + 2]!++
       return
     }
-    // What has left the window goes when it is as much as can stay.
+    // Drop expired slots in bulk, once they are as many as the slots of a window.
     if (this.#head >= SLOTS * WIDTH) {
       slots.splice(0, this.#head)
       this.#head = 0

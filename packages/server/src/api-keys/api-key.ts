@@ -7,25 +7,25 @@ import type { UserStatus } from '../users/user.ts'
 
 export const API_KEY_PREFIX = 'svc_'
 export const API_KEY_RANDOM_LENGTH = 32
-/** How much of a key is kept readable, so that its owner recognises it. */
+/** Characters of a key that are stored in plain text, so that its owner recognises it. */
 export const STORED_PREFIX_LENGTH = 12
 export const MAX_ALLOWED_NETWORKS = 32
 
 export type ApiKeyStatus = 'active' | 'expired' | 'revoked'
 
 /**
- * What a key or token may do: null is everything that its owner may. A list is never empty, so that a narrowing
- * which leaves nothing can never be read as "everything".
+ * What a key or token may do; null: everything that its owner may. A list is never empty, so that an empty
+ * intersection is never read as unrestricted.
  */
 export type Scopes = readonly [string, ...string[]] | null
 
-/** What stands outside (requests, answers, tokens, rows) as a list: there an empty one means everything. */
+/** From the external form (requests, responses, tokens, rows), where an empty list means unrestricted. */
 export function toScopes(listed: readonly string[]): Scopes {
   const [first, ...rest] = listed
   return first === undefined ? null : [first, ...rest]
 }
 
-/** A key as it is remembered: its SHA-256 and first characters, never the key. */
+/** A stored key: its SHA-256 and first characters, never the key itself. */
 export interface ApiKey {
   id: string
   userId: string
@@ -43,37 +43,37 @@ export interface ApiKey {
   replacedBy: string | null
 }
 
-/** A key and what must be known of its owner to answer for it. */
+/** A key with its owner's status, which decides whether it may be used. */
 export interface OwnedApiKey extends ApiKey {
   ownerStatus: UserStatus
 }
 
-/** Revoked outranks expired. A key has expired from the very millisecond of its `expiresAt`. */
+/** Revoked takes precedence over expired. A key is expired from the millisecond of its `expiresAt` on. */
 export function statusOf(key: Pick<ApiKey, 'revokedAt' | 'expiresAt'>, now: Instant): ApiKeyStatus {
   if (key.revokedAt !== null) return 'revoked'
   return key.expiresAt !== null && key.expiresAt <= now ? 'expired' : 'active'
 }
 
-/** Whether `scopes` cover what `scope` names. */
+/** Whether `scopes` include `scope`, or are unrestricted. */
 export function allows(scopes: Scopes, scope: string): boolean {
   return scopes === null || scopes.includes(scope)
 }
 
-/** Why a genuine key may not be used, the strongest reason first. */
+/** Why a genuine key may not be used, in order of precedence. */
 export type KeyRefusal = 'revoked' | 'expired' | 'suspended' | 'network' | 'scope'
 
 /** What a key is to be used for. */
 export interface KeyUse {
   now: Instant
-  /** Of the client; left out where the question is not asked for one (introspection). */
+  /** The client's address; absent where no client is involved (introspection). */
   address?: string
-  /** What the use needs; left out where it needs nothing in particular. */
+  /** The required scope, if any. */
   scope?: string
 }
 
 /**
- * May this key be used? Null: yes. The one rule, from which HTTP takes its error codes, the hub its close codes and
- * introspection its answer. A deleted owner's keys are as good as revoked.
+ * May this key be used? Null: yes. The only implementation of this rule; HTTP maps it to error codes, the hub to
+ * close codes, introspection to `active`. Keys of a deleted owner count as revoked.
  */
 export function refusalOf(
   key: Pick<OwnedApiKey, 'revokedAt' | 'expiresAt' | 'ownerStatus' | 'allowedNetworks' | 'scopes'>,
@@ -86,7 +86,7 @@ export function refusalOf(
   return scope === undefined || allows(key.scopes, scope) ? null : 'scope'
 }
 
-/** Whether a key that is allowed `wanted` may be used from nowhere that `current` does not allow. */
+/** Whether the networks `wanted` are a subset of `current`. An empty list means any network. */
 export function isNoWider(wanted: readonly string[], current: readonly string[]): boolean {
   if (current.length === 0) return true
   return wanted.length > 0 && wanted.every(cidr => isWithin(cidr, current))
@@ -96,7 +96,7 @@ function isFrom(allowedNetworks: readonly string[], address: string): boolean {
   return allowedNetworks.length === 0 || networkMatcher(allowedNetworks)(address)
 }
 
-/** A new key. It leaves in the one answer that makes it. */
+/** A new key. It is returned once and never stored. */
 export function generateKey(): string {
   return API_KEY_PREFIX + randomBase62(API_KEY_RANDOM_LENGTH)
 }
@@ -104,7 +104,7 @@ export function generateKey(): string {
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const BASE62_REJECT_FROM = 256 - (256 % BASE62.length)
 
-/** `length` characters of 0-9A-Za-z, each drawn uniformly: bytes that would favour some are thrown away. */
+/** `length` characters of 0-9A-Za-z, uniformly distributed: bytes that would bias the result are rejected. */
 function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {
@@ -116,7 +116,7 @@ function randomBase62(length: number): string {
 }
 
 export interface NewApiKey {
-  /** Given by whoever may ask twice for the one key: an id makes one. Made anew where there is none. */
+  /** Set by callers that may retry, so that one id creates at most one key. Generated if absent. */
   id?: string
   name: string | null
   scopes: Scopes
@@ -125,7 +125,7 @@ export interface NewApiKey {
   allowedNetworks: string[]
 }
 
-/** A key and what is remembered of it. Made before the transaction that stores it. */
+/** A new key and its stored form, created before the transaction that stores it. */
 export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { key: string; apiKey: ApiKey } {
   const key = generateKey()
   const apiKey: ApiKey = {

@@ -27,7 +27,7 @@ export interface ApiKeys {
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
   get(userId: string, id: string): Promise<ApiKey>
   /**
-   * @param by who asks: a key may only narrow the networks of a key, its own or another
+   * @param by how the caller is authenticated: with a key, networks may only be narrowed
    * @throws KeywayError `not_found`, `session_required` (a key that would allow more networks)
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
@@ -40,17 +40,17 @@ export interface ApiKeys {
     overlapSeconds: number,
     caller: Caller,
   ): Promise<{ key: string; apiKey: ApiKey }>
-  /** Permanent; repeating it changes nothing. @throws KeywayError `not_found` */
+  /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
-  /** By the operator, whoever owns it. @throws KeywayError `not_found` */
+  /** For the operator: any user's key. @throws KeywayError `not_found` */
   revokeById(id: string): Promise<ApiKey>
-  /** Ends the key that the caller holds, and mails its owner. False when there is no such key. */
+  /** Revokes the presented key and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
-   * The key that was presented, if it may be used now from this address for what is wanted; notes its use.
+   * The presented key, if it may be used now from this address with the required scope. Records its use.
    *
-   * @param wanted.scope what the use needs
-   * @param wanted.accept a further condition of the caller's; what it throws is the refusal, and no use is noted
+   * @param wanted.scope the required scope
+   * @param wanted.accept a further check by the caller; what it throws is the refusal, and no use is recorded
    * @throws KeywayError `invalid_api_key` (malformed and unknown alike), `api_key_revoked`, `api_key_expired`,
    *   `account_suspended`, `network_not_allowed`, `insufficient_scope`
    */
@@ -59,9 +59,9 @@ export interface ApiKeys {
     caller: Pick<Caller, 'address'>,
     wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void },
   ): Promise<OwnedApiKey>
-  /** By id, dead ones too; what the hub asks about the keys it holds connections of. Unknown keys are absent. */
-  standing(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
-  /** Writes gathered `last_used_at`; called on a timer and before the process ends. */
+  /** By id, with the owners' status; revoked and expired keys included. Unknown ones are absent. */
+  findMany(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
+  /** Writes the buffered `last_used_at` values; called on a timer and at shutdown. */
   flushUses(): Promise<void>
   /** Mails the owners of keys that expire in 14, 7 or 1 days, each once. Returns how many mails were queued. */
   warnOfExpiry(): Promise<number>
@@ -74,7 +74,7 @@ export interface ApiKeyDeps extends KeyLimits {
   outbox: Outbox
 }
 
-type Refused = 'no_owner' | 'made_before' | LimitRefusal
+type Refused = 'no_owner' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
@@ -95,13 +95,13 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
         ])
       }
       const { key, apiKey } = newApiKey(userId, wanted, now)
-      const mayBeThere = wanted.id !== undefined
-      const refused = await refusalNow(store, apiKey, mayBeThere)
+      const mayExist = wanted.id !== undefined
+      const refused = await refusalNow(store, apiKey, mayExist)
       if (refused) throw refusal(refused)
       const outcome = await storage.inTurn([`user:${userId}`], () =>
         storage.transaction<Created>(
-          tx => insertCounted(tx, apiKey, caller, mayBeThere),
-          afterwards => landedKey(afterwards, apiKey),
+          tx => insertWithinLimits(tx, apiKey, caller, mayExist),
+          afterwards => committedKey(afterwards, apiKey),
         ),
       )
       if ('refused' in outcome) throw refusal(outcome.refused)
@@ -141,7 +141,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return apiKey
     },
 
-    async standing(ids) {
+    async findMany(ids) {
       const found = await store.apiKeys.findMany(ids)
       return new Map(found.map(apiKey => [apiKey.id, apiKey]))
     },
@@ -152,24 +152,24 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       try {
         await lastUsed.flush()
       } catch (error) {
-        // The notes are kept for the next time, and nobody waits for them.
+        // The buffered uses are kept for the next flush.
         log.warn({ error: String(error) }, 'last_used_at of keys could not be stored yet')
       }
     },
   }
 
-  /** Behind the lock of its owner's row, so that of two that take the last place one is refused. */
-  async function insertCounted(
+  /** Holds the lock of the owner's row, so that of two concurrent creations only one takes the last place. */
+  async function insertWithinLimits(
     tx: Transaction,
     apiKey: ApiKey,
     caller: Caller,
-    mayBeThere: boolean,
+    mayExist: boolean,
   ): Promise<Created> {
     const owner = await tx.users.lock(apiKey.userId)
     if (owner?.status !== 'active') return { refused: 'no_owner' }
-    const refused = await refusalNow(tx, apiKey, mayBeThere)
+    const refused = await refusalNow(tx, apiKey, mayExist)
     if (refused) return { refused }
-    // Its time is taken behind the lock, so that keys are counted in the order in which they are made.
+    // The time is taken under the lock, so that creation times are in the order of creation.
     const now = clock.now()
     const made = { ...apiKey, createdAt: now }
     await tx.apiKeys.insert(made)
@@ -179,29 +179,25 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     return { apiKey: made }
   }
 
-  async function refusalNow(
-    from: Store,
-    { userId, id }: ApiKey,
-    mayBeThere: boolean,
-  ): Promise<Refused | null> {
-    if (mayBeThere && (await from.apiKeys.findOwned(userId, id))) return 'made_before'
+  async function refusalNow(from: Store, { userId, id }: ApiKey, mayExist: boolean): Promise<Refused | null> {
+    if (mayExist && (await from.apiKeys.findOwned(userId, id))) return 'already_created'
     return refusalByLimits(from, userId, 'creation', deps, clock.now())
   }
 
   function refusal(reason: Refused): KeywayError {
     if (reason === 'no_owner')
       return new KeywayError('account_suspended', 'This account cannot make keys. Ask the operator.')
-    if (reason === 'made_before')
+    if (reason === 'already_created')
       return new KeywayError('idempotency_conflict', 'This key was made already, and is shown only once.')
     return limitReached(reason, deps)
   }
 }
 
-async function landedKey(store: Store, { userId, id, keyHash }: ApiKey): Promise<Created | undefined> {
+async function committedKey(store: Store, { userId, id, keyHash }: ApiKey): Promise<Created | undefined> {
   const apiKey = await store.apiKeys.findOwned(userId, id)
   if (!apiKey) return undefined
-  // Another call that was given the same id came first: what this one made is nobody's key.
-  return apiKey.keyHash === keyHash ? { apiKey } : { refused: 'made_before' }
+  // A concurrent call with the same id won; this call's key was not stored.
+  return apiKey.keyHash === keyHash ? { apiKey } : { refused: 'already_created' }
 }
 
 function required(apiKey: ApiKey | null): ApiKey {

@@ -5,10 +5,10 @@ import type { Store } from '../store.ts'
 import { type KeyRefusal, type KeyUse, type OwnedApiKey, refusalOf } from './api-key.ts'
 
 /**
- * The genuine key behind a presented text, dead or alive. Found by the hash of all of it, so the time that this
- * takes tells nothing of how much of a guess was right.
+ * The stored key for a presented text, also if revoked or expired. Looked up by the hash of the whole text, so that
+ * timing does not reveal a partially correct guess.
  *
- * @throws KeywayError `invalid_api_key`, in the same words for malformed and unknown ones
+ * @throws KeywayError `invalid_api_key`, the same for malformed and unknown keys
  */
 export async function findPresented(store: Store, key: string): Promise<OwnedApiKey> {
   const apiKey = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
@@ -19,12 +19,12 @@ export async function findPresented(store: Store, key: string): Promise<OwnedApi
   )
 }
 
-/** Never trimmed and never folded: a key has one spelling. */
+/** No trimming, no case folding: a key has exactly one text form. */
 export function isWellFormed(key: unknown): key is string {
   return typeof key === 'string' && API_KEY_PATTERN.test(key)
 }
 
-/** How HTTP answers each reason. The hub's close codes for the same reasons are in hub/close-codes.ts. */
+/** Refusals as HTTP errors. hub/close-codes.ts maps them to close codes. */
 const ERRORS: Record<KeyRefusal, (use: KeyUse) => KeywayError> = {
   revoked: () => new KeywayError('api_key_revoked', 'This API key was revoked. Make a new one.'),
   expired: () => new KeywayError('api_key_expired', 'This API key has expired. Make a new one.'),
@@ -39,7 +39,7 @@ const ERRORS: Record<KeyRefusal, (use: KeyUse) => KeywayError> = {
     ),
 }
 
-/** @throws KeywayError that says why a genuine key may not be used so */
+/** @throws KeywayError that says why the key may not be used */
 export function assertUsable(apiKey: OwnedApiKey, use: KeyUse): void {
   const refusal = refusalOf(apiKey, use)
   if (refusal) throw ERRORS[refusal](use)

@@ -2,7 +2,7 @@ import { KeywayError } from '../errors.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
-import { tellChanged } from './revocation.ts'
+import { recordChange } from './revocation.ts'
 
 export interface KeyChange {
   name?: string | null
@@ -12,8 +12,8 @@ export interface KeyChange {
 type Outcome = { apiKey: ApiKey } | { refused: 'not_found' | 'widens' }
 
 /**
- * Changes a key. A person may do so freely; a key may only narrow the networks of a key, its own or another of its
- * owner, so that one that leaked in a closed network cannot be carried out of it.
+ * Changes a key. A person may do so freely; a caller that authenticates with a key may only narrow the networks of
+ * its owner's keys, so that a key that leaked inside a network cannot be made usable outside of it.
  */
 export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'clock'>) {
   return async function update(
@@ -26,7 +26,7 @@ export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'c
       const refused = await refusalOfNetworks(tx, userId, id, change, by)
       if (refused) return { refused }
       const apiKey = await tx.apiKeys.update(userId, id, change)
-      if (apiKey && change.allowedNetworks) await tellChanged(tx, apiKey, clock.now())
+      if (apiKey && change.allowedNetworks) await recordChange(tx, apiKey, clock.now())
       return apiKey ? { apiKey } : { refused: 'not_found' }
     })
     if ('apiKey' in outcome) return outcome.apiKey
@@ -34,7 +34,7 @@ export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'c
   }
 }
 
-/** Behind the lock of the owner's row: of two changes at once the later is compared with what the earlier wrote. */
+/** Locks the owner's row, so that of two concurrent changes the later is compared with the result of the earlier. */
 async function refusalOfNetworks(
   tx: Transaction,
   userId: string,

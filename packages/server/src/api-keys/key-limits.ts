@@ -4,33 +4,33 @@ import { longestOf, type RateWindow, type Wait, waitFor } from '../rate-windows.
 import type { Store } from '../store.ts'
 
 export interface KeyLimits {
-  /** Keys of one person that may be used at once; see `refusalByLimits`. */
+  /** Active keys of one user; see `refusalByLimits`. */
   maxActiveKeys: number
-  /** Keys that one person creates, rotations included. */
+  /** Keys that one user creates, rotations included. */
   creationLimits: readonly RateWindow[]
 }
 
-/** What one more key is made for. A rotation without overlap ends one key with the same commit. */
-export type Making = 'creation' | 'rotation' | 'rotation without overlap'
+/** Why a key is created. A rotation without overlap revokes the old key in the same commit. */
+export type KeyPurpose = 'creation' | 'rotation' | 'rotation without overlap'
 
 export type LimitRefusal = { limit: 'active' } | { limit: 'creation'; wait: Wait }
 
 /**
- * Why no further key of this person may be made now, or null. The whole rule:
+ * Why this user may not create another key now, or null. The rule:
  *
- * - Every key that may be used takes one of `maxActiveKeys` places, a replaced one in its overlap too.
+ * - Every active key takes one of `maxActiveKeys` places, including a rotated one during its overlap.
  * - A creation needs a free place.
- * - A rotation with an overlap may take one place beyond the limit, so that it works where all are taken; while that
- *   one is in use there is no other. So at most `maxActiveKeys` + 1 keys can be used.
- * - A rotation without overlap takes its predecessor's place, and so always works.
- * - All three count as keys made, in sliding windows.
+ * - A rotation with overlap may take one place beyond the limit, so that it works when all are taken. That place is
+ *   available once: at most `maxActiveKeys` + 1 keys are active.
+ * - A rotation without overlap takes its predecessor's place, and always works.
+ * - All three count towards `creationLimits`, in sliding windows.
  *
- * Exact behind `users.lock`; asked before it too, so that a refusal costs neither lock nor write.
+ * Exact under `users.lock`; also called before it, so that a refusal costs neither a lock nor a write.
  */
 export async function refusalByLimits(
   { apiKeys }: Pick<Store, 'apiKeys'>,
   userId: string,
-  making: Making,
+  purpose: KeyPurpose,
   { maxActiveKeys, creationLimits }: KeyLimits,
   now: Instant,
 ): Promise<LimitRefusal | null> {
@@ -39,8 +39,8 @@ export async function refusalByLimits(
   )
   const wait = longestOf(await Promise.all(waits))
   if (wait) return { limit: 'creation', wait }
-  if (making === 'rotation without overlap') return null
-  const room = making === 'rotation' ? maxActiveKeys + 1 : maxActiveKeys
+  if (purpose === 'rotation without overlap') return null
+  const room = purpose === 'rotation' ? maxActiveKeys + 1 : maxActiveKeys
   return (await apiKeys.countActive(userId, now, room)) < room ? null : { limit: 'active' }
 }
 

@@ -6,29 +6,32 @@ import type { Storage } from '../store.ts'
 import type { ApiKey } from './api-key.ts'
 import { mailOwner } from './mail-owner.ts'
 
-/** How many days before its expiry the owner of a key is told, each once. The soonest last. */
+/** Days before a key's expiry at which its owner is notified, in descending order. */
 export const EXPIRY_NOTICE_DAYS = [14, 7, 1] as const
-/** A key that nobody used for this long rests; its next use is worth a word. */
-export const RESTS_AFTER = 90 * DAY
+/** A key that was not used for this long is dormant: its owner is notified of the next use. */
+export const DORMANT_AFTER = 90 * DAY
 const BATCH = 100
 
-/** One use of a key, as a node noted it. */
-export interface KeyUse {
+/** One use of a key, recorded by a node. */
+export interface RecordedUse {
   at: Instant
   address: string
 }
 
 export interface KeyNotices {
-  /** Mails the owners of keys that expire soon. Each warning goes once, whatever node looks. Returns how many went. */
+  /**
+   * Mails the owners of keys that expire soon. Each notice is sent once, over all nodes. Returns how many were
+   * queued.
+   */
   warnOfExpiry(): Promise<number>
   /**
-   * Mails the owners of those of these keys that had rested. Called before the uses are stored, since afterwards
-   * nobody could tell.
+   * Mails the owners of those of these keys that were dormant. Must be called before the uses are stored, since that
+   * overwrites `lastUsedAt`.
    */
-  tellOfWaking(uses: ReadonlyMap<string, KeyUse>): Promise<void>
+  notifyOfReuse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
 }
 
-/** What a key's owner is told unasked: that its expiry is near, and that a key which rested was used again. */
+/** Mails to a key's owner: the key expires soon, or was used again after being dormant. */
 export function createKeyNotices({
   storage,
   clock,
@@ -50,14 +53,14 @@ export function createKeyNotices({
       }
     },
 
-    async tellOfWaking(uses) {
-      const unusedSince = clock.now() - RESTS_AFTER
-      const resting = await storage.store.apiKeys.listResting([...uses.keys()], unusedSince)
-      for (const apiKey of resting) await wake(apiKey, uses.get(apiKey.id)!)
+    async notifyOfReuse(uses) {
+      const unusedSince = clock.now() - DORMANT_AFTER
+      const dormant = await storage.store.apiKeys.listDormant([...uses.keys()], unusedSince)
+      for (const apiKey of dormant) await notifyReuse(apiKey, uses.get(apiKey.id)!)
     },
   }
 
-  /** The note and the mail are one transaction: a crash leaves both or neither, and of two nodes one writes. */
+  /** Record and mail are one transaction: a crash leaves both or neither, and of two nodes only one sends. */
   function warn(apiKey: ApiKey): Promise<boolean> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
@@ -76,10 +79,10 @@ export function createKeyNotices({
     })
   }
 
-  function wake(apiKey: ApiKey, use: KeyUse): Promise<boolean> {
+  function notifyReuse(apiKey: ApiKey, use: RecordedUse): Promise<boolean> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
-      if (!(await tx.apiKeys.wake(apiKey, use.at))) return false
+      if (!(await tx.apiKeys.recordReuse(apiKey, use.at))) return false
       await mailOwner(tx, outbox, apiKey, {
         id: mailId,
         now: clock.now(),

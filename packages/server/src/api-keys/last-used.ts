@@ -1,27 +1,27 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Storage } from '../store.ts'
-import type { KeyNotices, KeyUse } from './key-notices.ts'
+import type { KeyNotices, RecordedUse } from './key-notices.ts'
 
-/** How often `flushUses` is called: a use is stored within the promised 10 s, also where a commit is slow. */
+/** Interval of `flushUses`: a use is stored within the promised 10 s even if a commit is slow. */
 export const USE_FLUSH_INTERVAL = 5 * SECOND
-/** Keys whose use is remembered between two flushes. Beyond it a use goes unnoted: it is a hint, not a record. */
+/** Keys with a buffered use. Beyond it uses are not recorded: `last_used_at` is informative only. */
 const MAX_NOTED_KEYS = 100_000
 const KEYS_PER_WRITE = 500
 
 export interface LastUsed {
-  /** @param address of the client, told to the owner should the key have rested */
+  /** @param address of the client; the owner's mail names its network if the key was dormant */
   note(keyId: string, address: string): void
-  /** The key with the use that this node saw, where that is later than what is stored. */
+  /** The key with the buffered use, if that is later than the stored one. */
   withLastUse<Key extends { id: string; lastUsedAt: Instant | null }>(key: Key): Key
   flush(): Promise<void>
 }
 
-/** Told of uses before they are stored. */
-export type LastUsedNotices = Pick<KeyNotices, 'tellOfWaking'>
+/** Called before uses are stored. */
+export type LastUsedNotices = Pick<KeyNotices, 'notifyOfReuse'>
 
 /**
- * When keys were last used: gathered in memory and written in batches, so that a key used a thousand times a
- * second is no hot row and an exchange writes nothing.
+ * When keys were last used: buffered in memory and written in batches, so that a key used a thousand times a second
+ * causes no hot row, and an exchange writes nothing.
  */
 export function createLastUsed({
   storage,
@@ -32,7 +32,7 @@ export function createLastUsed({
   clock: Clock
   notices: LastUsedNotices
 }): LastUsed {
-  const noted = new Map<string, KeyUse>()
+  const noted = new Map<string, RecordedUse>()
   let flushing: Promise<void> = Promise.resolve()
 
   return {
@@ -48,7 +48,7 @@ export function createLastUsed({
         : key
     },
     flush() {
-      // One after the other, so that two flushes never write the same notes.
+      // Serialized, so that two flushes never write the same uses.
       flushing = flushing.catch(() => {}).then(write)
       return flushing
     },
@@ -58,9 +58,9 @@ export function createLastUsed({
     const uses = [...noted].map(([id, { at, address }]) => [id, { at, address }] as const)
     for (let start = 0; start < uses.length; start += KEYS_PER_WRITE) {
       const batch = new Map(uses.slice(start, start + KEYS_PER_WRITE))
-      await notices.tellOfWaking(batch)
+      await notices.notifyOfReuse(batch)
       await storage.store.apiKeys.recordUse(new Map([...batch].map(([id, { at }]) => [id, at])))
-      // Forgotten only now that it is stored, and only where no later use was noted meanwhile.
+      // Removed only after it is stored, and only if no later use was recorded meanwhile.
       for (const [id, { at }] of batch) if (noted.get(id)?.at === at) noted.delete(id)
     }
   }

@@ -4,15 +4,15 @@ import type { Outbox } from '../outbox/outbox.ts'
 import type { Transaction } from '../store.ts'
 import type { ApiKey } from './api-key.ts'
 
-/** What a mail about a key says beside which key it is. */
+/** Content of a mail about a key, without the fields that name the key. */
 type AboutKey<Content = MessageContent> = Content extends { keyPrefix: string }
   ? Omit<Content, 'keyPrefix' | 'keyName'>
   : never
 
 /**
- * Queues a mail to the owner of a key, in the caller's transaction; none where the owner has no address any more.
+ * Queues a mail to the owner of a key, within the caller's transaction; none if the owner was deleted.
  *
- * @param mail.id made before the transaction, so that one that runs twice queues it once
+ * @param mail.id created before the transaction, so that a retried one queues the mail once
  */
 export async function mailOwner(
   tx: Transaction,

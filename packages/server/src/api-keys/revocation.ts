@@ -9,12 +9,12 @@ import type { ApiKeyDeps } from './api-keys.ts'
 import { isWellFormed } from './authentication.ts'
 import { mailOwner } from './mail-owner.ts'
 
-/** The three ways to end a key: by its owner, by the operator, by whoever holds it. */
+/** Revokes keys: by their owner, by the operator, or by anyone who has the key. */
 export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
   const { store } = storage
 
   return {
-    /** Null for another user's key as for an unknown one. */
+    /** Null for an unknown key and for another user's. */
     revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey | null> {
       return storage.transaction(
         async tx => {
@@ -32,7 +32,7 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
       )
     },
 
-    /** Whoever finds a key can end it, and its owner hears of it. False when there is no such key. */
+    /** For anyone who found a key; its owner is notified. False when there is no such key. */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
       const held = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
       if (!held) return false
@@ -55,7 +55,7 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
     },
   }
 
-  /** Ends the key with all that belongs to it, once: null when it had ended already. */
+  /** Revokes the key and records it; null when it was revoked already. */
   async function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
     const now = clock.now()
     const ended = await tx.apiKeys.revoke(id, now)
@@ -64,7 +64,7 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
   }
 }
 
-/** Records a revocation in its own transaction. */
+/** Records a revocation within the transaction that revoked the key. */
 export async function recordRevocation(
   tx: Transaction,
   apiKey: ApiKey,
@@ -75,8 +75,8 @@ export async function recordRevocation(
   await recordEnding(tx, { kind: 'api_key', ids: [id], userId, at: now, because: 'api_key_revoked', caller })
 }
 
-/** Lets every hub ask about the key anew: now by the event, and for certain by the sweep of the endings. */
-export async function tellChanged(tx: Transaction, { id, userId }: ApiKey, now: Instant): Promise<void> {
+/** Makes every hub load the key's status again: at once by an event, and reliably by the sweep. */
+export async function recordChange(tx: Transaction, { id, userId }: ApiKey, now: Instant): Promise<void> {
   await recordEnding(tx, { kind: 'api_key', ids: [id], userId, at: now, because: null, caller: null })
 }
 

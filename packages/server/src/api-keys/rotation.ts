@@ -8,9 +8,9 @@ import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
-import { recordRevocation, tellChanged } from './revocation.ts'
+import { recordChange, recordRevocation } from './revocation.ts'
 
-/** Seconds that a rotated key still works unless the caller says otherwise: a day. */
+/** How long a rotated key still works by default, in seconds: a day. */
 export const DEFAULT_OVERLAP_SECONDS = 86_400
 export const MAX_OVERLAP_SECONDS = 2_592_000
 
@@ -25,14 +25,15 @@ const DETAILS: Record<Reason, string> = {
 }
 
 /**
- * Replaces a key by one with the same name, scopes, app and networks that ends when the old one would have
- * ended. The old one works on for the overlap. key-limits.ts says when there is room for both.
+ * Replaces a key by one with the same name, scopes, app, networks and expiry. The old key stays valid for the
+ * overlap. key-limits.ts decides when both may exist.
  */
 export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyof KeyLimits>) {
   const { storage, clock } = deps
 
   return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
-    // All of the successor but what it inherits, so that a transaction that runs twice makes the same one.
+    // Created before the transaction, so that a retried one creates the same key; inherited fields are filled in
+    // there.
     const blank = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
     const { key, apiKey: fresh } = newApiKey(userId, blank, clock.now())
 
@@ -41,7 +42,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     const outcome = await storage.inTurn([`user:${userId}`], () =>
       storage.transaction<Outcome>(
         tx => replace(tx, id, fresh, overlapSeconds, caller),
-        store => landed(store, fresh),
+        store => committed(store, fresh),
       ),
     )
     if ('refused' in outcome) throw refusal(outcome.refused)
@@ -62,7 +63,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     const old = (await tx.apiKeys.findOwned(fresh.userId, id))!
     const end = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapSeconds * SECOND)
     const replaced = await tx.apiKeys.replace(id, fresh.id, end, now)
-    // A revocation takes no lock of the owner's row, and may have come in between.
+    // A revocation does not lock the owner's row and may have come first.
     if (!replaced) return { refused: 'api_key_inactive' }
 
     const { name, scopes, appId, allowedNetworks, expiresAt } = old
@@ -77,8 +78,8 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     const revoked = overlapSeconds === 0 ? await tx.apiKeys.revoke(id, now) : null
     if (revoked) await recordRevocation(tx, revoked, now, caller)
     else {
-      await tellChanged(tx, old, now)
-      await tellEnd(tx, old, end, now)
+      await recordChange(tx, old, now)
+      await recordOverlapEnd(tx, old, end, now)
     }
     return { apiKey: successor }
   }
@@ -94,8 +95,8 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     if (!old) return 'not_found'
     if (statusOf(old, now) !== 'active') return 'api_key_inactive'
     if (old.replacedBy !== null) return 'api_key_replaced'
-    const making = overlapSeconds > 0 ? 'rotation' : 'rotation without overlap'
-    return refusalByLimits(from, userId, making, deps, now)
+    const purpose = overlapSeconds > 0 ? 'rotation' : 'rotation without overlap'
+    return refusalByLimits(from, userId, purpose, deps, now)
   }
 
   function refusal(reason: Refused): KeywayError {
@@ -104,15 +105,20 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
 }
 
 /**
- * Tokens that were issued before the rotation may outlive a short overlap. Hubs here ask about the key anew and know
- * its end; those that follow the feed hear of it when it comes.
+ * Tokens that were issued before the rotation may outlive a short overlap. Hubs load the key's new expiry; consumers
+ * of the revocation feed get an entry at the end of the overlap.
  */
-export async function tellEnd(tx: Transaction, old: ApiKey, end: Instant, now: Instant): Promise<void> {
+export async function recordOverlapEnd(
+  tx: Transaction,
+  old: ApiKey,
+  end: Instant,
+  now: Instant,
+): Promise<void> {
   if (end === old.expiresAt || end >= now + FEED_WINDOW) return
   await recordLaterEnding(tx, { kind: 'api_key', id: old.id, userId: old.userId, at: end })
 }
 
-async function landed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {
+async function committed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {
   const apiKey = await store.apiKeys.findOwned(userId, id)
   return apiKey ? { apiKey } : undefined
 }

@@ -19,14 +19,17 @@ export interface LivingCredentials {
   sessions: number
 }
 
-/** Where a person signs in without naming an app. */
+/** The app of a sign-in that names none. */
 export const DEFAULT_APP_ID = 'console'
-/** Whose keys are made without naming an app. */
+/** The app of a key that is created without one. */
 export const DEFAULT_KEY_APP_ID = 'service-sdk'
 
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-/** An app id is a label; registering it gives it a name, a secret and rights (decision 14). A UUID is none: those are ids of ours. */
+/**
+ * An app id is a label; registering it gives it a name, a secret and rights (decision 14). A UUID is none: those are
+ * ids of ours.
+ */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null
 }

@@ -5,7 +5,7 @@ import { equals, randomToken, sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type App, isAppId, type LivingCredentials } from './app.ts'
 
-/** How an app's secret begins, so that people and scanners recognise one. */
+/** Prefix of app secrets, so that people and secret scanners recognise them. */
 export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
 export const MAX_APP_NAME_LENGTH = 100
@@ -14,9 +14,9 @@ const MAX_URL_LENGTH = 2048
 export interface NewApp {
   id: string
   name: string
-  /** What agent tokens for its own services are issued to. */
+  /** Audience of the agent tokens for its own services. */
   audience: string | null
-  /** Its own page that sign-in links open. */
+  /** Its own page for sign-in links. */
   verifyUrl: string | null
   /** Whether its rights cover also what was made under its label before. Not unless it is said. */
   adopt?: boolean
@@ -31,13 +31,13 @@ export interface Apps {
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
   register(wanted: NewApp): Promise<{ app: App; older: LivingCredentials }>
-  /** A new secret, in the one answer that holds it. The one before it works on. @throws KeywayError `not_found` */
+  /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found` */
   newSecret(id: string): Promise<string>
   /** The registered app whose secret this is, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
 
-/** @param ownAudiences what this service's own tokens are issued to, which no app can be */
+/** @param ownAudiences the audiences of this service's own tokens, which no app may register */
 export function createApps({
   storage,
   clock,
@@ -56,7 +56,7 @@ export function createApps({
 
     async register(wanted) {
       assertValid(wanted)
-      if (ownAudiences.some(own => isSamePlace(own, wanted.audience))) throw audienceIsOurs()
+      if (ownAudiences.some(own => isSameUrl(own, wanted.audience))) throw reservedAudience()
       const { adopt = false, ...described } = wanted
       const createdAt = clock.now()
       const app: App = { ...described, firstParty: false, createdAt, coversFrom: adopt ? 0 : createdAt }
@@ -85,7 +85,8 @@ export function createApps({
       const presented = sha256(secret)
       if (!isAppId(id)) return null
       const [app, accepted] = await Promise.all([apps.find(id), apps.secrets(id)])
-      // Every one is compared, in constant time: neither which of the two it was nor how near a guess came shows.
+      // Always compares all of them, in constant time, so that timing shows neither which one matched nor how
+      // closely.
       const matches = accepted.map(hash => equals(hash, presented)).includes(true)
       return matches ? app : null
     },
@@ -110,18 +111,21 @@ function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
   if (errors.length > 0) throw invalidRequest(errors)
 }
 
-/** Also with a slash at its end or in capitals: an address that looks like ours shall not stand for somebody else. */
-function isSamePlace(own: string, audience: string | null): boolean {
-  const place = (text: string) => {
+/**
+ * Ignores trailing slashes and letter case of the host: no app may register an audience that looks like this
+ * service's.
+ */
+function isSameUrl(own: string, audience: string | null): boolean {
+  const normalize = (text: string) => {
     const { origin, pathname } = new URL(text)
     let end = pathname.length
     while (pathname[end - 1] === '/') end--
     return origin + pathname.slice(0, end)
   }
-  return audience !== null && place(own) === place(audience)
+  return audience !== null && normalize(own) === normalize(audience)
 }
 
-function audienceIsOurs(): KeywayError {
+function reservedAudience(): KeywayError {
   const message =
     'is what this service issues its own tokens to; give the address of the app\'s own service, for example "https://shop.example.com"'
   return invalidRequest([{ field: 'audience', message }])
@@ -132,12 +136,12 @@ function isName(name: string): boolean {
   return isClean && name.trim() !== '' && [...name].length <= MAX_APP_NAME_LENGTH
 }
 
-/** Compared as a text with what a caller asks for, so it is kept as it was given. */
+/** Stored as given, since requested audiences are compared as text. */
 function isAudience(audience: string | null): boolean {
   return audience === null || parseUrl(audience) !== null
 }
 
-/** It receives live tokens, so they travel encrypted. */
+/** The page receives live tokens, so it must use TLS. */
 function isPage(verifyUrl: string | null): boolean {
   if (verifyUrl === null) return true
   const url = parseUrl(verifyUrl)

@@ -4,7 +4,7 @@ import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Transaction } from '../store.ts'
 
-/** That an app may charge the user's balance. */
+/** A user's permission for an app to charge the balance. */
 export interface ChargeAuthorization {
   userId: string
   appId: string
@@ -33,7 +33,7 @@ export function createChargeAuthorizations({
       const granted = await storage.transaction(async tx => {
         const now = clock.now()
         const authorization = await tx.billing.authorize(userId, appId, now)
-        // An authorisation that stood already keeps its own instant: nothing happened that is worth telling.
+        // An authorisation that was active already keeps its `grantedAt`: nothing changed, so no security event.
         if (authorization?.grantedAt === now) {
           await tx.securityEvents.insert(securityEvent('charge_authorization_granted', userId, now, caller))
         }
@@ -58,7 +58,7 @@ export function createChargeAuthorizations({
   }
 }
 
-/** Whether the user is active and the app's authorisation stands, as the transaction sees it. */
+/** Whether the user and the app's authorisation are active, as the transaction sees it. */
 export async function mayCharge(tx: Transaction, userId: string, appId: string): Promise<boolean> {
   const user = await tx.users.find(userId)
   if (user?.status !== 'active') return false

@@ -20,11 +20,11 @@ export interface WantedCharge {
 
 export interface Charges {
   /**
-   * Takes an amount from a user's balance, once for each Idempotency-Key: the same key and wishes again give the
-   * same entry. A refused charge leaves no trace and may be tried again under its key.
+   * Takes an amount from a user's balance, once for each Idempotency-Key: the same key with the same arguments
+   * returns the same entry. A refused charge is not recorded and may be retried with its key.
    *
    * @throws KeywayError `charge_not_authorized` (no authorisation, or no such active user), `insufficient_balance`,
-   *   `idempotency_conflict`; `rate_limited` where hundreds of charges of this user are under way
+   *   `idempotency_conflict`; `rate_limited` where hundreds of charges of this user are in progress
    */
   charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
 }
@@ -40,8 +40,8 @@ const DETAILS: Record<Refused, string> = {
 }
 
 /**
- * The ledger itself remembers what was charged under which key: an entry's cause is unique, so a charge cannot
- * happen without being remembered, nor be remembered without having happened.
+ * The ledger itself stores the Idempotency-Key: an entry's `cause` is unique and derived from it, so a charge and its
+ * key are recorded together or not at all.
  */
 export function createCharges({ storage, clock }: { storage: Storage; clock: Clock }): Charges {
   return {
@@ -68,7 +68,7 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
     wanted: WantedCharge,
   ): Promise<Outcome> {
     const now = clock.now()
-    const { earlier, cause } = await usesOf(tx, origin, now)
+    const { earlier, cause } = await findEarlier(tx, origin, now)
     if (earlier) return replay(earlier, wanted)
     if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
@@ -84,22 +84,22 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
       createdAt: now,
     })
     if (entry) return { entry }
-    // Another request with this key came first, or the money is not there.
+    // Another request with this key won the race, or the balance is too low.
     const raced = await tx.billing.findByCause(cause)
     return raced ? replay(raced, wanted) : { refused: 'insufficient_balance' }
   }
 }
 
-/** What was charged under this key in the window, and the cause that a charge made now would have. */
-async function usesOf(
+/** What was charged under this key within the window, and the cause for a new charge. */
+async function findEarlier(
   tx: Transaction,
   origin: string,
   now: Instant,
 ): Promise<{ earlier: LedgerEntry | null; cause: string }> {
   let cause = origin
   let earlier = await tx.billing.findByCause(cause)
-  // A key that comes back after its window is a new one, and causes stay unique: it is named after its last use.
-  // The window begins when the charge was asked for; the ledger may have moved its instant on.
+  // A key that is reused after its window counts as new. Its cause must still be unique, so it includes the id of the
+  // last use. The window begins at the request (the time in the id); the ledger may have moved `createdAt` forward.
   while (earlier && now >= instantOf(earlier.id) + IDEMPOTENCY_WINDOW) {
     cause = `${origin}:${earlier.id}`
     earlier = await tx.billing.findByCause(cause)

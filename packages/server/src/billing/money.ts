@@ -3,10 +3,10 @@ export type MicroDollars = number
 
 export const MICROS_PER_DOLLAR = 1_000_000
 export const CURRENCY = 'USD'
-/** No single amount is larger: sums stay exact in a double. */
+/** The largest single amount, so that sums stay exact in a double. */
 export const MAX_AMOUNT: MicroDollars = 1_000_000 * MICROS_PER_DOLLAR
 
-/** `2000000` is `"2.00"`; 2 to 6 places, as many as are needed. */
+/** `2000000` becomes `"2.00"`; 2 to 6 decimal places, without trailing zeros beyond the second. */
 export function formatMoney(amount: MicroDollars): string {
   const sign = amount < 0 ? '-' : ''
   const digits = String(Math.abs(amount)).padStart(7, '0')
@@ -16,7 +16,7 @@ export function formatMoney(amount: MicroDollars): string {
 
 const AMOUNT = /^(0|[1-9]\d{0,6})(?:\.(\d{1,6}))?$/
 
-/** A positive decimal text with at most 6 places, or null. */
+/** Parses a positive decimal with at most 6 places; null for anything else. */
 export function parseAmount(text: string): MicroDollars | null {
   const match = AMOUNT.exec(text)
   if (!match) return null

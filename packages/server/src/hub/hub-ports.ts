@@ -10,7 +10,7 @@ export interface TokenClaims {
   expiresAt: Instant
 }
 
-/** A key with the status of its owner, as the database has it now; `ApiKeys.standing` fits. */
+/** A key with the status of its owner, as the database has it now; `ApiKeys.findMany` fits. */
 export type KeyStatus = OwnedApiKey
 
 /** That a key or an account ended, or became stricter; `EndingStore.since` fits. */

@@ -15,8 +15,8 @@ export type IntrospectionAnswer = { active: false } | ({ active: true } & Record
 
 export interface Introspection {
   /**
-   * What a key, access token or agent token stands for now. Dead ones (by themselves, or by their key, session or
-   * owner) and unknown ones answer alike. Moves nothing: no use is noted.
+   * Introspects a key, access token or agent token. Inactive ones (themselves, or by their key, session or owner) and
+   * unknown ones answer alike. Read-only: no use is recorded.
    */
   introspect(token: string): Promise<IntrospectionAnswer>
 }
@@ -43,7 +43,7 @@ export function createIntrospection(deps: {
 
   async function ofKey(key: string): Promise<IntrospectionAnswer | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
-    if (!apiKey || !stands(apiKey)) return null
+    if (!apiKey || !isUsable(apiKey)) return null
     return {
       active: true,
       type: 'api_key',
@@ -60,7 +60,7 @@ export function createIntrospection(deps: {
   async function ofAgentToken(token: string): Promise<IntrospectionAnswer | null> {
     const audience = await audienceOf(token)
     const claims = audience === null ? null : await agentTokens.verify(token, audience)
-    if (!claims || !(await hasStandingKey(claims))) return null
+    if (!claims || !(await hasUsableKey(claims))) return null
     return {
       active: true,
       type: 'agent_ws',
@@ -98,28 +98,25 @@ export function createIntrospection(deps: {
     }
   }
 
-  /**
-   * The audience that a token claims, if tokens are issued to it at all. Not to be believed before the token was
-   * verified for it.
-   */
+  /** The audience that a token claims, if it is a registered one. Untrusted until the token is verified for it. */
   async function audienceOf(token: string): Promise<string | null> {
     const claimed = claimedAudience(token)
     if (claimed === null || claimed === hubAudience(publicUrl)) return claimed
     return (await store.apps.findByAudience(claimed)) ? claimed : null
   }
 
-  async function hasStandingKey({ keyId, agentId }: AgentTokenClaims): Promise<boolean> {
+  async function hasUsableKey({ keyId, agentId }: AgentTokenClaims): Promise<boolean> {
     const id = parseId(keyId)
     const [apiKey] = id ? await store.apiKeys.findMany([id]) : []
-    return apiKey?.userId === agentId && stands(apiKey)
+    return apiKey?.userId === agentId && isUsable(apiKey)
   }
 
-  function stands(apiKey: OwnedApiKey): boolean {
+  function isUsable(apiKey: OwnedApiKey): boolean {
     return refusalOf(apiKey, { now: clock.now() }) === null
   }
 }
 
-/** Absent where everything is allowed, as in the tokens. */
+/** `scope` is absent where unrestricted, as in tokens. */
 function scopeOf(scopes: Scopes): { scope?: string; unrestricted: boolean } {
   return scopes === null ? { unrestricted: true } : { scope: scopes.join(' '), unrestricted: false }
 }
@@ -138,7 +135,7 @@ function claimedAudience(token: string): string | null {
   }
 }
 
-/** PostgreSQL refuses a NUL even in a question. */
+/** PostgreSQL refuses NUL characters also in query parameters. */
 function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }

@@ -3,32 +3,32 @@ import { DAY, type Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { prefixOf } from '../network.ts'
 
-/** Wrong codes on one link; after them only the link itself works. */
+/** Wrong codes per link; after them only the link itself works. */
 export const MAX_CODE_TRIES = 5
 
-/** Every bound below counts wrong codes in any stretch of time of this length. */
+/** Sliding window of all limits below. */
 export const CODE_WINDOW = DAY
 
 /**
- * Wrong codes that strangers may type, for all addresses together: the bound on which everything rests. A guess hits
- * with 1 in 10^8, so what is checked in a year, and nothing else, is the chance of a takeover; SECURITY.md computes
- * it and unit/code-limits.test.ts keeps it true. It does not grow with the service, since success can be bought with
- * mailboxes of one's own.
+ * Wrong codes from unrecognised browsers, over all addresses: the limit on which the security of codes rests. A guess
+ * succeeds with 1 in 10^8, so only the number of codes that are checked in a year determines the chance of a
+ * takeover; SECURITY.md computes it and unit/code-limits.test.ts verifies it. The limit must not grow with successful
+ * sign-ins, since attackers can produce those with mailboxes of their own.
  */
-export const WRONG_CODES_OF_STRANGERS = 22
-/** Of those for one mailbox: two links' worth. */
+export const WRONG_CODES_UNRECOGNISED = 22
+/** Of these, per mailbox: as many as two links allow. */
 export const WRONG_CODES_PER_MAILBOX = 10
-/** Of those from one network, from the narrowest to the widest, so that none alone uses up what all have. */
+/** Of these, per network, from the narrowest prefix to the widest, so that no network alone exhausts the limit. */
 export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: number; limit: number }[] = [
   { ipv4: 32, ipv6: 64, limit: 10 },
   { ipv4: 24, ipv6: 56, limit: 14 },
   { ipv4: null, ipv6: 48, limit: 18 },
 ]
 /**
- * Wrong codes per mailbox in browsers in which someone signed in to that very address before. They count apart:
- * strangers cannot reach this bound, so they cannot take codes from people in their own browsers either.
+ * Wrong codes per mailbox in recognised browsers, in which someone signed in to that address before. Counted
+ * separately, so that strangers cannot exhaust it and lock people out of their own browsers.
  */
-export const WRONG_CODES_OF_RETURNING = 5
+export const WRONG_CODES_RECOGNISED = 5
 
 /** A wrong code that was checked. */
 export interface WrongCode {
@@ -37,7 +37,7 @@ export interface WrongCode {
   at: Instant
   /** Keyed hash of the address without its tag. */
   mailbox: string
-  /** Whether it was typed in a browser in which someone signed in to the address before. */
+  /** Whether the browser is recognised: someone signed in to the address in it before. */
   isReturning: boolean
   /** The networks around the client, in the order of WRONG_CODES_PER_NETWORK. */
   networks: readonly string[]
@@ -55,7 +55,8 @@ export function codeNetworks(address: string): string[] {
 /**
  * When a code may be checked again; null: now.
  *
- * @param wrong what was wrong within CODE_WINDOW: of strangers all, of returning browsers those of the mailbox
+ * @param wrong wrong codes within CODE_WINDOW: all from unrecognised browsers, and those from recognised ones for the
+ *   mailbox
  */
 export function codesRefusedUntil(attempt: CodeAttempt, wrong: readonly WrongCode[]): Instant | null {
   const waits = boundsOf(attempt).map(({ limit, counts }) => {
@@ -79,13 +80,13 @@ function boundsOf({ mailbox, isReturning, networks }: CodeAttempt): Bound[] {
   if (isReturning) {
     return [
       {
-        limit: WRONG_CODES_OF_RETURNING,
+        limit: WRONG_CODES_RECOGNISED,
         counts: wrong => !isOfStranger(wrong) && wrong.mailbox === mailbox,
       },
     ]
   }
   return [
-    { limit: WRONG_CODES_OF_STRANGERS, counts: isOfStranger },
+    { limit: WRONG_CODES_UNRECOGNISED, counts: isOfStranger },
     { limit: WRONG_CODES_PER_MAILBOX, counts: wrong => isOfStranger(wrong) && wrong.mailbox === mailbox },
     ...networks.map((network, level) => ({
       limit: WRONG_CODES_PER_NETWORK[level]!.limit,

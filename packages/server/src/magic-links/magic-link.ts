@@ -2,31 +2,31 @@ import { type Instant, MINUTE, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Secrets } from '../secrets.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import { type ErasedAddress, isAddressOrItsMark } from '../users/erased-address.ts'
+import { type ErasedAddress, matchesAddress } from '../users/erased-address.ts'
 
 /** How long a link and its code are valid. */
 export const MAGIC_LINK_LIFETIME = 5 * MINUTE
 export const MAGIC_LINK_LIFETIME_SECONDS = MAGIC_LINK_LIFETIME / SECOND
 export const MAGIC_LINK_TOKEN_BYTES = 32
 
-/** One mailed link. Its id is the `login_id`, the only name under which its code can be redeemed; it is never logged. */
+/** One mailed link. Its id is the `login_id` that redeeming its code requires; it is never logged. */
 export interface MagicLink {
   id: string
   /** SHA-256 of the token. */
   tokenHash: string
   /** Keyed hash of the code; see login-code.ts. */
   codeHash: string
-  /** Or what was left of it when its account was deleted; such a link is never live. */
+  /** The hash that replaced it if its account was deleted; such a link is never live. */
   email: EmailAddress | ErasedAddress
   appId: string
   createdAt: Instant
   expiresAt: Instant
   usedAt: Instant | null
-  /** Wrong codes that were checked. */
+  /** Number of wrong codes. */
   codeTries: number
 }
 
-/** Used outranks expired. A link has expired from the very millisecond of its `expiresAt`. */
+/** Used takes precedence over expired. A link is expired from the millisecond of its `expiresAt` on. */
 export function linkState(
   link: Pick<MagicLink, 'usedAt' | 'expiresAt'>,
   now: Instant,
@@ -35,13 +35,13 @@ export function linkState(
   return link.expiresAt <= now ? 'expired' : 'live'
 }
 
-/** Whether what somebody presents names this link's address and, where it names an app, this link's. */
+/** Whether the presented address, and app if there is one, are those of this link. */
 export function belongsTo(
   secrets: Secrets,
   link: MagicLink,
   { email, appId }: { email: EmailAddress; appId?: string },
 ): boolean {
-  return (appId === undefined || appId === link.appId) && isAddressOrItsMark(secrets, email, link.email)
+  return (appId === undefined || appId === link.appId) && matchesAddress(secrets, email, link.email)
 }
 
 export type LinkRefusal =

@@ -8,7 +8,7 @@ import type { SessionKind } from '../sessions/session.ts'
 import type { Sessions, StartedSession } from '../sessions/sessions.ts'
 import type { Storage } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import { isAddressOrItsMark } from '../users/erased-address.ts'
+import { matchesAddress } from '../users/erased-address.ts'
 import { linkState } from './magic-link.ts'
 import { createSend } from './send.ts'
 import type { SendLimits } from './send-limits.ts'
@@ -18,7 +18,7 @@ export interface LinkToken {
   token: string
   email: EmailAddress
   appId?: string
-  /** The `login_id`s that this browser has proven to have asked for. */
+  /** The `login_id`s of links that this browser provably requested. */
   askedFor?: readonly string[]
 }
 
@@ -27,21 +27,21 @@ export interface TypedCode {
   code: string
   email: EmailAddress
   appId?: string
-  /** Whether this browser has proven that someone signed in to the address in it before; see code-limits.ts. */
+  /** Whether this browser is recognised: it proved an earlier sign-in to the address; see code-limits.ts. */
   isReturning?: boolean
 }
 
 export type MagicLinkProof = LinkToken | TypedCode
 
-/** What can be said of a link to whoever holds its token, without spending it: for the page that shows one button. */
+/** State of a link for a caller that has its token; shown on the confirmation page, which does not consume it. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
 
 export interface MagicLinks {
   /**
-   * Queues one mail with a link and a code. The work and the answer are the same for strangers and customers.
+   * Queues one mail with a link and a code. Timing and response do not depend on whether the address has an account.
    *
-   * @param wanted `isReturning`: this browser has proven that someone signed in to the address in it before, so
-   *   that strangers who use up the address's sends do not count here
+   * @param wanted `isReturning`: this browser proved an earlier sign-in to the address, so that its sends are counted
+   *   apart from those that strangers request
    * @throws KeywayError `rate_limited` with the longest wait and its window
    */
   send(
@@ -49,7 +49,7 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<{ loginId: string; expiresIn: number }>
   /**
-   * Spends the link and signs in, making the account where there is none.
+   * Consumes the link and signs in, creating the account where there is none.
    *
    * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`; for a
    *   code `rate_limited`, where it was not checked
@@ -60,8 +60,8 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<StartedSession & { isNewUser: boolean }>
   /**
-   * The state of the link, without spending it. `loginId` (null for `invalid`) lets a page recognise the browser
-   * that asked for this very link.
+   * The state of the link, without consuming it. `loginId` (null for `invalid`) lets a page recognise the browser
+   * that requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
 }
@@ -73,7 +73,7 @@ export interface MagicLinkDeps extends SendLimits {
   outbox: Outbox
   sessions: Sessions
   log: Log
-  /** The page that mailed links lead to, unless the app has one of its own. */
+  /** The page that mailed links open, unless the app has one of its own. */
   verifyUrl: string
 }
 
@@ -86,7 +86,7 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
 
     async inspect(token, email) {
       const link = await storage.store.magicLinks.findByTokenHash(sha256(token))
-      if (!link || !isAddressOrItsMark(secrets, email, link.email)) return { state: 'invalid', loginId: null }
+      if (!link || !matchesAddress(secrets, email, link.email)) return { state: 'invalid', loginId: null }
       return { state: linkState(link, clock.now()), loginId: link.id }
     },
   }

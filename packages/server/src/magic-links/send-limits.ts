@@ -7,7 +7,7 @@ import type { MagicLinkStore, SendHistory } from './magic-link-store.ts'
 
 export { WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 
-/** At most `limit` accepted sends in any stretch of time as long as the window. */
+/** At most `limit` accepted sends in any sliding window. */
 export type SendWindow = RateWindow
 
 export interface SendLimits {
@@ -17,26 +17,25 @@ export interface SendLimits {
   networkLimits: readonly SendWindow[] | null
 }
 
-/** A counter of its own: one mailbox, one client network, one mailbox as seen from its owner's browsers. */
+/** One counter: of a mailbox, of a client network, or of a mailbox from recognised browsers. */
 export interface SendBucket {
   /** `address:…`, `returning:…` or `network:…` */
   name: string
   windows: readonly SendWindow[]
-  /** The setting that an operator would change. */
+  /** The setting that configures the windows. */
   setting: string
 }
 
-/** That a send is refused, by the window that takes longest to have room again. */
+/** A refused send; of several full windows, the one with the longest wait. */
 export interface Refusal {
-  /** Whole seconds, rounded up, at least 1: who waits them is let through. */
+  /** Whole seconds, rounded up, at least 1; after them the send is accepted. */
   retryAfter: number
   window: WindowName
   setting: string
 }
 
 /**
- * The refusal that the buckets as they are would give, from a read that locks and writes nothing. Null: a send may be
- * accepted, which `countSend` decides.
+ * Checks the limits with a read, without locks or writes. Null: the send may be accepted, which `countSend` decides.
  */
 export async function refusalByRead(
   store: Pick<MagicLinkStore, 'sendHistory'>,
@@ -46,23 +45,23 @@ export async function refusalByRead(
   const histories = await Promise.all(
     buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
   )
-  // The clock stepped back: only `countSend` may move those sends to now, so that nobody waits longer than a window.
+  // The clock stepped back; `countSend` corrects these sends, so that no wait exceeds a window.
   if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
   return refusal(buckets, histories, now)
 }
 
 /**
- * Sends and counts the send in every bucket, or refuses because one of their windows is full. Only what was accepted
- * counts: who is refused, however often, waits no longer for it.
+ * Sends, and counts the send in every bucket; or refuses because a window is full. Only accepted sends count, so that
+ * refused attempts do not prolong the wait.
  *
- * Of any number at once exactly as many pass as there is room for: the buckets stay locked until the transaction ends.
- * Whoever finds a window full before asking for the lock is refused without it.
- * A clock that steps back neither opens nor locks a limit: a send that now lies in the future counts as made now.
+ * Exact under concurrency: the buckets stay locked until the transaction ends. Requests that find a window full are
+ * refused before they lock. A clock that steps back neither resets nor extends a limit: a send in the future counts
+ * as made now.
  */
 export async function countSend(
   store: Pick<
     MagicLinkStore,
-    'sendHistory' | 'lockSendBuckets' | 'pullBackSends' | 'sendHistories' | 'recordSend'
+    'sendHistory' | 'lockSendBuckets' | 'clampFutureSends' | 'sendHistories' | 'recordSend'
   >,
   buckets: readonly SendBucket[],
   now: Instant,
@@ -72,20 +71,20 @@ export async function countSend(
   if (full) return full
   const names = namesOf(buckets)
   const locked = await store.lockSendBuckets(names)
-  await store.pullBackSends(names, now)
+  await store.clampFutureSends(names, now)
   const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
   const refused = refusal(buckets, await store.sendHistories(locked, limits), now)
   if (refused) return refused
-  // Independent of each other, so they are under way together.
+  // Independent statements, sent together.
   await Promise.all([store.recordSend(names, now), send()])
   return null
 }
 
 /**
- * Whether one more send at `now` is too many for any window of any bucket.
+ * Whether one more send at `now` exceeds any window of any bucket.
  *
- * Windows slide: a send at t counts until just before t + window, so at exactly t + window its place is free
- * again. A window is full when the send that lies `limit` sends back still counts.
+ * Windows slide: a send at t counts until just before t + window. A window is full when the `limit`-th last send
+ * still counts.
  */
 function refusal(
   buckets: readonly SendBucket[],
@@ -122,8 +121,8 @@ export function rateLimited({ retryAfter, window, setting }: Refusal): KeywayErr
 }
 
 /**
- * Where a send counts: for its mailbox and, where networks are limited, for the client's network and, with IPv6, for
- * the /48 around it.
+ * The buckets in which a send counts: its mailbox and, where networks are limited, the client's network and, for
+ * IPv6, its /48.
  */
 export function bucketsOf(
   { email, isReturning }: { email: EmailAddress; isReturning?: boolean },
@@ -140,32 +139,32 @@ export function bucketsOf(
   return buckets
 }
 
-/** The same windows for the /48 around a network: sixteen times as much. */
+/** The windows of a /48: sixteen times the limits of a network. */
 export function forSite(windows: readonly SendWindow[]): SendWindow[] {
   return windows.map(({ window, limit }) => ({ window, limit: limit * NETWORKS_PER_SITE }))
 }
 
-/** The row that counts the sends to a mailbox, whatever its `+tag`. It is there before there is an account. */
+/** Name of the row that counts the sends to a mailbox, whatever the `+tag`. It exists before the account does. */
 export function addressBucketName(email: EmailAddress): string {
   return `address:${withoutTag(email)}`
 }
 
 /**
- * What counts instead for browsers in which someone signed in to this address before: as large, and out of a
- * stranger's reach, who could otherwise lock a person out by using up the mailbox's own sends.
+ * Counts instead for browsers in which someone signed in to this address before. It has the same limits, and
+ * strangers cannot exhaust it; otherwise they could lock a person out by using up the mailbox's sends.
  */
 export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`
 }
 
-/** Every row that counts sends to an address. */
+/** All rows that count sends to an address. */
 export function bucketNamesOf(email: EmailAddress): string[] {
   return [addressBucketName(email), returningBucketName(email)]
 }
 
 /**
- * The rows that go with an account. Those that a tagged address shares stay, until they are pruned: `a+x@` may belong
- * to somebody else than `a@`, whose limits no stranger shall clear.
+ * The rows that are deleted with an account. Those that a tagged address shares stay until they are pruned: `a+x@`
+ * may belong to someone else than `a@`, and must not reset the limits of `a@`.
  */
 export function ownBucketNamesOf(email: EmailAddress): string[] {
   return withoutTag(email) === email ? bucketNamesOf(email) : []

@@ -17,7 +17,7 @@ interface Wanted {
   isReturning?: boolean
 }
 
-/** What proves that one reads the mail. Made before the transaction that may send it. */
+/** The secrets of one mail and their ids, created before the transaction that may queue it. */
 interface Proof {
   loginId: string
   mailId: string
@@ -27,9 +27,9 @@ interface Proof {
 }
 
 /**
- * Queues one mail with a link and a code. Nothing here asks whether the address has an account, so the work
- * cannot tell: the mail's template is chosen when the mail is written. What is over a limit is refused from a read;
- * only what may be accepted waits for its turn, opens a transaction and locks.
+ * Queues one mail with a link and a code. Nothing here checks whether the address has an account, so timing cannot
+ * reveal it; the mail's template is chosen at delivery. Requests over a limit are refused by a read; only others
+ * queue, open a transaction and lock.
  */
 export function createSend(deps: MagicLinkDeps) {
   const { storage, clock, secrets, outbox } = deps
@@ -68,7 +68,7 @@ export function createSend(deps: MagicLinkDeps) {
     }
   }
 
-  /** The link as it is remembered, and the mail that carries it. */
+  /** Stores the link and queues its mail. */
   async function queue(
     tx: Transaction,
     { email, appId }: Wanted,

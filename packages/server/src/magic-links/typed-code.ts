@@ -12,24 +12,24 @@ import {
   codesRefusedUntil,
   isOfStranger,
   MAX_CODE_TRIES,
-  WRONG_CODES_OF_STRANGERS,
+  WRONG_CODES_UNRECOGNISED,
 } from './code-limits.ts'
 import { isRightCode } from './login-code.ts'
 import { belongsTo, linkState, type MagicLink, refusedAs } from './magic-link.ts'
 import type { MagicLinkDeps, TypedCode } from './magic-links.ts'
 
-/** What came of a code; `isLast`: with it strangers' wrong codes are used up. */
+/** Result of a check; `isLast`: this wrong code exhausted the limit of unrecognised browsers. */
 type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refused'; refusal: CodeRefusal }
 
-/** All checks of codes in one process wait here for each other, as their transactions would for one row. */
+/** Serializes all code checks in this process; in the database their transactions lock one row. */
 const TURN = 'typed-codes'
 
 /**
  * Checks a typed code within the bounds of code-limits.ts.
  *
- * What is past a bound is refused from a read, unchecked, so the right code fares like any other. What may be checked
- * is counted, compared and, where it is wrong, recorded under one lock, and answered after that is durable: of any
- * number of guesses at once no more are checked than the bounds leave.
+ * Over a limit, codes are refused by a read without being compared, so right and wrong ones are treated alike.
+ * Otherwise the code is counted, compared and, if wrong, recorded under one lock, and answered after the commit:
+ * concurrent guesses cannot exceed the limits.
  */
 export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps) {
   /** @throws KeywayError `magic_link_invalid`, `rate_limited` */
@@ -57,12 +57,12 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
 
   async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<Checked> {
     const isRight = isRightCode(secrets, link, code)
-    // A link that is used or expired protects nothing, so nothing is counted: its right code is told its state.
+    // The code of a used or expired link is worthless, so it is not counted; the caller reports the link's state.
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())
     return storage.inTurn([TURN], async () => {
-      // Whoever waited may have been overtaken: refused without opening a transaction.
+      // Others may have used up the limit while this one waited: refuse without a transaction.
       const full = await refusalOf(storage.store, link, attempt)
       if (full) return { is: 'refused', refusal: full }
       return storage.transaction<Checked>(
@@ -88,7 +88,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
       tx.wrongCodes.insert({ ...wrong, linkId: link.id, at: now }),
     ])
     const counted = await tx.wrongCodes.counted(wrong.mailbox, now - CODE_WINDOW)
-    const isLast = !wrong.isReturning && counted.filter(isOfStranger).length >= WRONG_CODES_OF_STRANGERS
+    const isLast = !wrong.isReturning && counted.filter(isOfStranger).length >= WRONG_CODES_UNRECOGNISED
     return { is: 'wrong', isLast }
   }
 

@@ -2,8 +2,8 @@ import { DEFAULT_APP_ID } from '../apps/app.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
- * The link that is mailed: the verification page with the token, the address and, unless it is the default,
- * the app. The page's own query stays. Nothing of it ever comes from a request's headers.
+ * The link in the mail: the verification page with the token, the address and, unless it is the default, the app. The
+ * page's own query is kept. No part of it is taken from request headers.
  */
 export function mailedLink(
   verifyUrl: string,
@@ -20,7 +20,7 @@ export function mailedLink(
   return [`${page}${joint}${query}`, ...fragment].join('#')
 }
 
-/** Everything but RFC 3986's unreserved characters: mail programs cut links at `'`, `(`, `*` and `!` too. */
+/** Encodes all but RFC 3986's unreserved characters: mail programs also end links at `'`, `(`, `*` and `!`. */
 function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -21,9 +21,9 @@ interface Prepared {
 type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewUser: boolean }
 
 /**
- * Spends a link and signs in, as one transaction: the spent link, the account with everything that a new one
- * has, the session. Rows are locked in the order address, account, link, by everyone. What is not a live link is
- * refused from reads, and of those who come with one at once a single one opens a transaction at a time.
+ * Consumes a link and signs in, in one transaction: link, account (created with everything that a new one has) and
+ * session. Lock order everywhere: address, account, link. Links that are not live are refused by reads; requests with
+ * the same address run one transaction at a time.
  */
 export function createVerify(deps: MagicLinkDeps) {
   const { storage, clock, secrets, sessions } = deps
@@ -78,7 +78,7 @@ export function createVerify(deps: MagicLinkDeps) {
     if (known?.status === 'suspended') return { refused: 'account_suspended' }
     const link = await tx.magicLinks.consume(claimed.id, clock.now())
     if (!link) return { refused: await whySpent(tx, claimed.id) }
-    // Independent of each other, so they are under way together.
+    // Independent statements, sent together.
     const [user] = await Promise.all([
       known ?? createAccount(tx, account, caller),
       tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
@@ -94,8 +94,8 @@ export function createVerify(deps: MagicLinkDeps) {
   }
 
   /**
-   * Two links of one address at once: the second waits here, and finds its link ended by the first. The row
-   * that counts the address's sends is the one thing an address has before it has an account.
+   * With two links of one address at once, the second waits here and then finds its link consumed. The lock is the
+   * row that counts the address's sends, since that exists before the account.
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
     await tx.magicLinks.lockSendBuckets([addressBucketName(email)])
@@ -113,14 +113,14 @@ export function createVerify(deps: MagicLinkDeps) {
 }
 
 /**
- * Whether whoever asked for the link reads its mail, so that what was typed wrong for it was no guess. The holder of
- * the token alone proves nothing: a stranger asks for links to other people, who may well click.
+ * Whether the person who requested the link also reads its mail, so that wrong codes for it were no attack. Having
+ * the token is no proof: an attacker may request links to other people, who may click them.
  */
 function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
   return 'code' in proof || (proof.askedFor?.includes(link.id) ?? false)
 }
 
-/** The account as it stands until this transaction ends: no one suspends it between the check and the session. */
+/** Locks the account, so that it cannot be suspended between the check and the session's insert. */
 async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User | null> {
   const found = await tx.users.findByEmail(email)
   const locked = found && (await tx.users.lock(found.id))
@@ -132,7 +132,7 @@ async function whySpent(tx: Transaction, linkId: string): Promise<LinkRefusal> {
   return link?.usedAt === null ? 'magic_link_expired' : 'magic_link_used'
 }
 
-/** Reads a lost COMMIT back by the session's id. */
+/** After a COMMIT of unknown outcome: success if the session exists. */
 async function signedIn(
   store: Store,
   sessionId: string,

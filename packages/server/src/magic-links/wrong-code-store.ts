@@ -1,16 +1,16 @@
 import type { Instant } from '../clock.ts'
 import type { WrongCode } from './code-limits.ts'
 
-/** Codes that were checked and wrong. As many rows as the bounds of code-limits.ts allow, for a day. */
+/** Wrong codes, kept for a day. The limits of code-limits.ts bound the number of rows. */
 export interface WrongCodeStore {
-  /** Until the transaction ends no other code is checked, on any node. */
+  /** Until the transaction ends, no other code is checked on any node. */
   lock(): Promise<void>
-  /** After `since`: all of strangers, and those that returning browsers typed for the mailbox. */
+  /** Wrong codes after `since`: all from unrecognised browsers, and those from recognised ones for the mailbox. */
   counted(mailbox: string, since: Instant): Promise<WrongCode[]>
   insert(wrong: WrongCode): Promise<void>
   exists(id: string): Promise<boolean>
-  /** Forgets the wrong codes of a link: who typed them proved to read its mail. */
+  /** Deletes the wrong codes of a link, after the person who typed them proved to read its mail. */
   forgive(linkId: string): Promise<void>
-  /** Removes those before `before`, at most `batch`. Returns how many. */
+  /** Deletes those before `before`, at most `batch`. Returns how many. */
   prune(before: Instant, batch: number): Promise<number>
 }

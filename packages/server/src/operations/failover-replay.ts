@@ -1,6 +1,6 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
-import { recordRevocation, tellChanged } from '../api-keys/revocation.ts'
-import { tellEnd } from '../api-keys/rotation.ts'
+import { recordChange, recordRevocation } from '../api-keys/revocation.ts'
+import { recordOverlapEnd } from '../api-keys/rotation.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
   digestJournal,
@@ -165,10 +165,10 @@ export async function replayJournal(
   ): Promise<boolean> {
     const now = clock.now()
     const ends = expiresAt !== null && (await tx.replay.endKeyBy(key.id, expiresAt))
-    if (ends) await tellEnd(tx, key, expiresAt, now)
+    if (ends) await recordOverlapEnd(tx, key, expiresAt, now)
     const narrows =
       withNetworks && (await tx.replay.replaceNetworks(key.id, key.allowedNetworks, allowedNetworks))
-    if (ends || narrows) await tellChanged(tx, key, now)
+    if (ends || narrows) await recordChange(tx, key, now)
     return ends || narrows
   }
 

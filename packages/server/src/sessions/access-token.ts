@@ -8,9 +8,9 @@ import type { Session } from './session.ts'
 const TYP = 'at+jwt'
 
 /**
- * A JWT for this service's own API (RFC 9068), no longer alive than its session can be.
+ * A JWT for this service's own API (RFC 9068). It never outlives its session.
  *
- * @param seconds how long it lives at most
+ * @param seconds its longest lifetime
  */
 export function signAccessToken(
   { jwt, publicUrl }: { jwt: Jwt; publicUrl: string },
@@ -36,7 +36,7 @@ export function signAccessToken(
   return { accessToken, expiresIn: Math.max(0, expiresAt - issuedAt) }
 }
 
-/** Whose session an access token names, if this service signed it for itself and it is inside its times. */
+/** The session and user that a valid access token names; null where signature, audience or times are wrong. */
 export async function readAccessToken(
   { jwt, publicUrl }: { jwt: Jwt; publicUrl: string },
   token: string,

@@ -17,12 +17,12 @@ export interface AuthenticationDeps {
   secretOf(session: Session): Buffer
 }
 
-/** A page's cookie is used with every click; its session's row is written at most this often. */
+/** A page cookie is used with every click; the session's `lastUsedAt` is written at most this often. */
 const TOUCH_INTERVAL = MINUTE
 
 /**
- * Who a credential of a session speaks for. The session is read with every call, so its end, the account's
- * suspension and its deletion are seen at once, whatever a token's own times say.
+ * Authenticates access tokens and page cookies. Every call reads the session, so logout, suspension and deletion take
+ * effect at once, whatever the token's `exp`.
  */
 export function createAuthentication(
   deps: AuthenticationDeps,
@@ -34,7 +34,7 @@ export function createAuthentication(
     async authenticate(accessToken) {
       const claimed = await readAccessToken(deps, accessToken)
       const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || found.user.id !== claimed.userId || !stands(found, 'api')) {
+      if (!found || found.user.id !== claimed.userId || !isUsable(found, 'api')) {
         throw new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.')
       }
       return found
@@ -43,14 +43,14 @@ export function createAuthentication(
     async authenticateCookie(cookie) {
       const claimed = parsePageCookie(cookie)
       const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || !claimed.provenBy(secretOf(found.session)) || !stands(found, 'page')) return null
+      if (!found || !claimed.provenBy(secretOf(found.session)) || !isUsable(found, 'page')) return null
       const now = clock.now()
       if (now >= found.session.lastUsedAt + TOUCH_INTERVAL) await store.sessions.touch(found.session.id, now)
       return found
     },
   }
 
-  function stands({ session, user }: SignedIn, kind: SessionKind): boolean {
+  function isUsable({ session, user }: SignedIn, kind: SessionKind): boolean {
     return session.kind === kind && user.status === 'active' && isLive(session, lifetimes, clock.now())
   }
 }

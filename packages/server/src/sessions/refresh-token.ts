@@ -2,11 +2,11 @@ import { timingSafeEqual } from 'node:crypto'
 import { hmac, sha256 } from '../secrets.ts'
 
 /**
- * The two credentials that a session can have. Each is the session's id, (for a refresh token) its number, and
- * a MAC under a secret of that session's own. So nothing that is stored can be presented, a forged id touches
- * nobody's session, and the successor of a token can be made again for an honest retry.
+ * The two kinds of session credential. Each consists of the session's id, (for a refresh token) a counter, and a MAC
+ * under that session's own secret. So nothing stored can be presented as a credential, a forged id cannot end or
+ * change a session, and a token's successor can be computed again for a retry.
  *
- * They differ in prefix, length and in the label under the MAC: neither is ever taken for the other.
+ * They differ in prefix, length and the label in the MAC, so that neither is accepted as the other.
  */
 export const REFRESH_TOKEN_PREFIX = 'svr_'
 export const PAGE_COOKIE_PREFIX = 'svp_'
@@ -16,16 +16,16 @@ const ID_BYTES = 16
 const COUNTER_BYTES = 6
 const MAC_BYTES = 32
 
-// 54 and 48 bytes are whole groups of three: every text of the right length is some token's only spelling.
+// 54 and 48 bytes are multiples of three, so base64url has exactly one encoding of each token.
 const REFRESH_TOKEN = /^svr_([A-Za-z0-9_-]{72})$/
 const PAGE_COOKIE = /^svp_([A-Za-z0-9_-]{64})$/
 
-/** What a credential claims. Nothing of it is true before `provenBy` says so. */
+/** What a credential claims. Untrusted until `provenBy` returned true. */
 export interface ClaimedCredential {
   sessionId: string
   /** The number of a refresh token; 0 for a cookie. */
   counter: number
-  /** Whether the session's secret made it. Constant time. */
+  /** Verifies the MAC with the session's secret, in constant time. */
   provenBy(secret: Buffer): boolean
 }
 
@@ -49,7 +49,7 @@ export function parsePageCookie(text: string): ClaimedCredential | null {
   return parse('page', PAGE_COOKIE.exec(text)?.[1])
 }
 
-/** How an `Idempotency-Key` is remembered: as much of its SHA-256 as makes a collision out of reach. */
+/** How an `Idempotency-Key` is stored: the first 16 bytes of its SHA-256, enough to exclude collisions. */
 export function retryKeyHash(retryKey: string): string {
   return Buffer.from(sha256(retryKey), 'base64url').subarray(0, 16).toString('base64url')
 }

@@ -23,13 +23,13 @@ interface RefreshDeps {
   secretOf(session: Session): Buffer
 }
 
-/** Losing the race for a rotation is settled by one more look; more only where the clock passes an end meanwhile. */
-const MAX_LOOKS = 3
+/** A lost race for a rotation needs one more read; further ones only where the session expires in between. */
+const MAX_ATTEMPTS = 3
 
 /**
- * Rotates refresh tokens (RFC 9700 section 4.14.2). One conditional update decides between callers; what it
- * did not decide is judged from the row as it is afterwards. Ending a reused family is a transaction of its
- * own that commits before the caller is refused.
+ * Rotates refresh tokens (RFC 9700 section 4.14.2). One conditional update picks the winner of concurrent calls; the
+ * losers are judged from the row as it is afterwards. On reuse the family is ended in a separate transaction, which
+ * commits before the error is returned.
  */
 export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: RefreshDeps) {
   const { sessions } = storage.store
@@ -39,15 +39,15 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
     if (!claimed) throw invalid()
     const retry = retryKey === null ? null : retryKeyHash(retryKey)
 
-    for (let look = 0; look < MAX_LOOKS; look++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const family = await sessions.findWithUser(claimed.sessionId)
       if (family?.session.kind !== 'api' || !claimed.provenBy(secretOf(family.session))) throw invalid()
       if (family.user.status !== 'active') throw invalid()
 
-      const standing = standingOf(family.session, claimed.counter, retry, lifetimes, clock.now())
-      if (standing === 'dead') throw invalid()
-      if (standing === 'retry') return family
-      if (standing === 'reused') {
+      const state = stateOf(family.session, claimed.counter, retry, lifetimes, clock.now())
+      if (state === 'dead') throw invalid()
+      if (state === 'retry') return family
+      if (state === 'reused') {
         await endFamily(family, caller)
         throw new KeywayError(
           'refresh_token_reused',
@@ -57,7 +57,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
       const rotated = await rotate(family.session, retry)
       if (rotated) return { session: rotated, user: family.user }
     }
-    throw unavailable(new Error('the session changed with every look'))
+    throw unavailable(new Error('the session changed at every attempt'))
   }
 
   function rotate(session: Session, retry: string | null): Promise<Session | null> {
@@ -71,7 +71,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
     })
   }
 
-  /** Once, however often the token comes back: the event, the feed and the owner's mail are the first's. */
+  /** Idempotent: event, revocation feed and mail are written only the first time that a used token is presented. */
   async function endFamily({ session, user }: Family, caller: Caller): Promise<void> {
     if (session.endedAt !== null) return
     const mailId = newId(clock.now())
@@ -110,41 +110,44 @@ function invalid(): KeywayError {
 }
 
 /**
- * What a genuine refresh token is, held against its session:
+ * State of a genuine refresh token within its session:
  * - `current`: the one valid token; rotate it
- * - `retry`: its answer was lost; the successor, unused so far, may be given again
- * - `reused`: somebody else may have it; the session must end
- * - `dead`: refused, and nothing ends
+ * - `retry`: its response was lost; the successor, not used yet, may be returned again
+ * - `reused`: it may have leaked; the session must end
+ * - `dead`: refused without ending the session
  */
-type Standing = 'current' | 'retry' | 'reused' | 'dead'
+type TokenState = 'current' | 'retry' | 'reused' | 'dead'
 
 /**
- * Judges a genuine token by its number. Rotating token n makes token n+1, so the current token counts how
- * often the session was refreshed, and a token that lies behind was rotated before.
+ * Judges a genuine token by its counter. Rotating token n issues token n+1, so a token with a lower counter than the
+ * session's was rotated before.
  *
  * @param retryKey the hash of the request's Idempotency-Key, or null
  */
-function standingOf(
+function stateOf(
   session: Session,
   counter: number,
   retryKey: string | null,
   lifetimes: SessionLifetimes,
   now: Instant,
-): Standing {
+): TokenState {
   const behind = session.counter - counter
-  // A number ahead of ours was issued before a backup was restored.
+  // A higher counter than the session's was issued before a backup was restored.
   if (behind < 0) return 'dead'
-  const honest = behind > 0 && retryKey !== null && session.retryKeys[behind - 1] === retryKey
+  const isRetry = behind > 0 && retryKey !== null && session.retryKeys[behind - 1] === retryKey
   if (session.endedAt !== null) {
-    return session.endedBy === 'reuse' && behind > 0 && !honest ? 'reused' : 'dead'
+    return session.endedBy === 'reuse' && behind > 0 && !isRetry ? 'reused' : 'dead'
   }
   if (!isLive(session, lifetimes, now)) return 'dead'
   if (behind === 0) return 'current'
-  if (honest) return behind === 1 ? 'retry' : 'dead'
+  if (isRetry) return behind === 1 ? 'retry' : 'dead'
   return behind === 1 && retryKey === null && inGrace(session, lifetimes, now) ? 'retry' : 'reused'
 }
 
-/** Grace is for clients that send no key at all: a rotation that carried one is retried with it or not at all. */
+/**
+ * The grace period is for clients that send no Idempotency-Key; a rotation with a key can only be retried with that
+ * key.
+ */
 function inGrace(session: Session, lifetimes: SessionLifetimes, now: Instant): boolean {
   return session.retryKeys[0] === '' && now < session.lastUsedAt + lifetimes.refreshGraceSeconds * 1000
 }

@@ -13,7 +13,7 @@ export interface SessionEndDeps {
   secretOf(session: Session): Buffer
 }
 
-/** How a session ends before its time: by its own refresh token, by its owner, or with all others. */
+/** Ends sessions before they expire: by their refresh token, by their owner, or all but one. */
 export function createSessionEnd({
   storage,
   clock,
@@ -45,7 +45,7 @@ export function createSessionEnd({
     },
   }
 
-  /** Ends one session, once: whoever comes second changes nothing. */
+  /** Ends one session. Idempotent: the first end is kept. */
   async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
     await storage.transaction(
       async tx => {

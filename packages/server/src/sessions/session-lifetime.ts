@@ -8,12 +8,12 @@ export interface SessionLifetimes {
   refreshGraceSeconds: number
 }
 
-/** Whether it stands at `now`. Ended outranks expired. */
+/** Whether the session is neither ended nor expired at `now`. */
 export function isLive(session: Session, lifetimes: SessionLifetimes, now: Instant): boolean {
   return session.endedAt === null && now < idleEnd(session, lifetimes)
 }
 
-/** When the session ends unless it is refreshed, whichever limit comes first. */
+/** When the session expires unless it is refreshed: the idle or the absolute limit, whichever is earlier. */
 export function idleEnd(session: Session, lifetimes: SessionLifetimes): Instant {
   return Math.min(session.expiresAt, session.lastUsedAt + lifetimes.refreshIdleSeconds * 1000)
 }

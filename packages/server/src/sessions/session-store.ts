@@ -6,12 +6,12 @@ import type { Session, SessionEnd } from './session.ts'
 export interface SessionStore {
   insert(session: Session): Promise<void>
   find(id: string): Promise<Session | null>
-  /** The session and its owner in one read: what every signed-in call asks. */
+  /** The session and its owner in one query; part of every authenticated call. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
   /**
-   * Moves the counter from `counter` to the next, `lastUsedAt` to `at`, and remembers the retry keys. Null for
-   * all but one of any number of callers, and when the session has ended, idled out (`lastUsedAt` at or before
-   * `idleSince`) or reached its absolute end.
+   * Moves the counter from `counter` to the next, `lastUsedAt` to `at`, and remembers the retry keys. Null for all
+   * but one of any number of callers, and when the session has ended, exceeded its idle limit (`lastUsedAt` at or
+   * before `idleSince`) or its absolute one.
    */
   rotate(
     id: string,
@@ -20,11 +20,11 @@ export interface SessionStore {
   ): Promise<Session | null>
   /** Moves `lastUsedAt` forward (page sessions). */
   touch(id: string, at: Instant): Promise<void>
-  /** Null when it had ended already: the first end stays. */
+  /** Null when it had ended already; the first end is kept. */
   end(id: string, by: SessionEnd, at: Instant): Promise<Session | null>
   /** Ends all of a user's live sessions but one; returns the ids. */
   endAllOf(userId: string, by: SessionEnd, at: Instant, exceptId?: string): Promise<string[]>
-  /** Live ones: not ended, last used after `idleSince`, not past their absolute end at `now`. */
+  /** Live sessions: not ended, last used after `idleSince`, `expiresAt` later than `now`. */
   listLive(userId: string, now: Instant, idleSince: Instant, page: PageRequest): Promise<Slice<Session>>
   prune(endedBefore: Instant, batch: number): Promise<number>
 }

@@ -11,11 +11,11 @@ export interface Session {
   appId: string
   kind: SessionKind
   createdAt: Instant
-  /** Its last refresh (or use of its cookie); the sign-in at first. */
+  /** The last refresh (or use of its cookie); initially the sign-in. */
   lastUsedAt: Instant
-  /** The absolute end. The idle end is `lastUsedAt` plus the setting. */
+  /** The absolute limit. The idle limit is `lastUsedAt` plus the setting. */
   expiresAt: Instant
-  /** The number of the refresh token that is valid now. */
+  /** Counter of the refresh token that is valid now. */
   counter: number
   /** This session's own MAC key, sealed under `session-secret` with the session's id as context. */
   sealedSecret: string
@@ -30,5 +30,5 @@ export interface Session {
   client: string | null
 }
 
-/** How many rotations back an honest retry is still told apart from reuse. */
+/** How many rotations back a retry can still be distinguished from reuse. */
 export const REMEMBERED_RETRY_KEYS = 16

@@ -24,7 +24,7 @@ export interface SessionTokens {
   refreshExpiresIn: number
 }
 
-/** A session and the credential that goes to its holder: tokens for an API session, a cookie for a page's. */
+/** A session and its credential: tokens for an API session, a cookie for a page session. */
 export interface StartedSession {
   user: User
   session: Session
@@ -40,9 +40,9 @@ export interface SignedIn {
 }
 
 export interface Sessions {
-  /** Makes the session's row inside the caller's transaction; sign its tokens with `credentials` after the commit. */
+  /** Inserts the session within the caller's transaction; call `credentials` after the commit. */
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
-  /** Id and secret, made before the transaction. */
+  /** Creates id and secret before the transaction, which may run twice. */
   prepare(appId: string, kind: SessionKind, caller: Caller): PreparedSession
   credentials(user: User, session: Session): StartedSession
   /**
@@ -56,9 +56,9 @@ export interface Sessions {
     retryKey: string | null,
     caller: Caller,
   ): Promise<StartedSession & { tokens: SessionTokens }>
-  /** Who an access token speaks for, its session read now. @throws KeywayError `invalid_token` */
+  /** The user and session of an access token, read from the database now. @throws KeywayError `invalid_token` */
   authenticate(accessToken: string): Promise<SignedIn>
-  /** Who a page's cookie speaks for, or null. Moves `lastUsedAt` at most once a minute. */
+  /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
   authenticateCookie(cookie: string): Promise<SignedIn | null>
   /** Ends the session of this refresh token, rotated or not. False when there is none. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
@@ -104,7 +104,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
 
     async open(tx, user, wanted) {
-      const session = firstState(user, wanted, lifetimes, clock.now())
+      const session = newSession(user, wanted, lifetimes, clock.now())
       await tx.sessions.insert(session)
       return session
     },
@@ -132,7 +132,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     return {
       ...signAccessToken(deps, user, session, lifetimes.accessTokenSeconds, now),
       refreshToken: refreshToken(session.id, session.counter, secretOf(session)),
-      // Rounded up, so that an answer given some milliseconds after its commit still says the whole figure.
+      // Rounded up, so that a response some milliseconds after the commit still shows the configured lifetime.
       refreshExpiresIn: Math.max(0, Math.ceil((idleEnd(session, lifetimes) - now) / 1000)),
     }
   }
@@ -142,7 +142,7 @@ export function createSessions(deps: SessionDeps): Sessions {
   }
 }
 
-function firstState(user: User, wanted: PreparedSession, lifetimes: SessionLifetimes, now: Instant): Session {
+function newSession(user: User, wanted: PreparedSession, lifetimes: SessionLifetimes, now: Instant): Session {
   return {
     id: wanted.id,
     userId: user.id,

@@ -23,8 +23,8 @@ const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 /**
  * An Ed25519 signature (RFC 8032), 64 bytes.
  *
- * A signature is the dearest step of an exchange: libsodium makes one in half the time of Node's own. Node's is
- * used where libsodium has no build for the platform.
+ * Signing is the most expensive step of an exchange; libsodium takes half the time of Node. Node is used where
+ * libsodium has no build for the platform.
  *
  * @param secretKey libsodium's form: 32 bytes seed, 32 bytes public key
  */
@@ -50,9 +50,9 @@ export function signWithNode(message: Buffer, secretKey: Buffer): Buffer {
 /**
  * Whether this is the signature that `sign` makes of the message.
  *
- * Ed25519 is deterministic and every key that signs here is at hand, so a signature is checked by making it again:
- * 14 µs, where the check with the public half takes 35, and no second signature of the same message (RFC 8032
- * leaves room for some) ever passes. What was made stays here, so nobody learns a signature by asking for it.
+ * Ed25519 is deterministic and all private keys are in memory, so a signature is verified by signing again: 14 µs
+ * instead of 35 with the public key, and no other signature of the same message (RFC 8032 permits malleable ones) is
+ * accepted. The computed signature is never returned, so this is no signing oracle.
  *
  * @param secretKey libsodium's form, as in `sign`
  */
@@ -60,7 +60,7 @@ export function verify(message: Buffer, signature: Buffer, secretKey: Buffer): b
   return signature.length === SIGNATURE_BYTES && timingSafeEqual(sign(message, secretKey), signature)
 }
 
-/** Both halves of the key pair of a 32-byte seed. */
+/** The key pair of a 32-byte seed. */
 export function keyPairOf(seed: Buffer): { publicKey: Buffer; secretKey: Buffer } {
   const { x } = createPublicKey(toPrivateKey(seed)).export({ format: 'jwk' })
   const publicKey = Buffer.from(x!, 'base64url')

@@ -8,20 +8,20 @@ export type JwtType = 'agent_ws' | 'at+jwt'
 type Claims = Record<string, unknown>
 
 export interface Jwt {
-  /** Signs on the hot path. `typ` goes into the header beside `alg` and `kid`. */
+  /** Signs a token; `typ` goes into the header with `alg` and `kid`. On the hot path. */
   sign(typ: JwtType, claims: Claims): string
   /**
-   * The claims of a token that one of our own keys signed with EdDSA, of this header type, issuer and audience,
-   * inside its times, in canonical encoding. Null for anything else, whatever it is.
+   * The claims of a token that one of our own keys signed with EdDSA, with this header type, issuer and audience,
+   * currently valid and canonically encoded. Null for anything else; never throws on bad input.
    */
   verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Claims | null>
 }
 
-/** No token made here is longer; what is was not worth parsing. */
+/** Longer tokens are refused unparsed; this service issues none. */
 export const MAX_JWT_LENGTH = 8192
-/** How far `iat` and `nbf` may lie ahead, in seconds, where another node signed. `exp` is never stretched. */
+/** Clock skew between nodes, in seconds, tolerated for `iat` and `nbf`; never for `exp`. */
 const LEEWAY_SECONDS = 5
-/** No token made here lives longer; one that claims to was made elsewhere. */
+/** Tokens with a longer lifetime are refused; this service issues none. */
 export const MAX_LIFETIME_SECONDS = DAY / SECOND
 
 /** JSON Web Tokens (RFC 7519), by the rules of RFC 8725: one algorithm, explicit types, no key from a header. */
@@ -44,8 +44,8 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
       const parts = partsOf(token)
       const kid = parts && (kids.get(parts.header) ?? kidOf(parts.header))
       const key = kid ? await signingKeys.find(kid) : null
-      // Ours are the only headers there are. Comparing the whole of it leaves no room for another algorithm,
-      // a key of the sender's own, `crit`, compression or a member that two parsers read differently.
+      // The whole header must equal one that this service writes. That excludes other algorithms, embedded keys,
+      // `crit`, compression and members that two parsers read differently.
       if (!parts || !key || header(typ, key.kid) !== parts.header) return null
       const claims = known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key.secretKey)
       return claims && isSound(claims, audience) ? claims : null
@@ -56,13 +56,13 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     const bytes = decode(signature)
     if (!bytes || !verify(Buffer.from(signed), bytes, secretKey)) return null
     const claims = claimsOf(payload)
-    // Written as we write it: no member twice, no number that a double cannot hold.
+    // Must be encoded as this service encodes it: no duplicate members, no numbers beyond double precision.
     if (!claims || encode(JSON.stringify(claims)) !== payload) return null
     known.add(token)
     return claims
   }
 
-  /** Asked of keys of ours only: what is kept of a stranger's key ids would grow without end. */
+  /** Only for our own key ids: caching those of arbitrary tokens would grow without bound. */
   function header(typ: JwtType, kid: string): string {
     const name = `${typ} ${kid}`
     let segment = headers.get(name)
@@ -74,7 +74,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     return segment
   }
 
-  /** What a signature alone does not show: our issuer, one audience, exact times in whole seconds, a lifetime of ours. */
+  /** Checks beyond the signature: issuer, exactly one audience, times in whole seconds, lifetime. */
   function isSound(claims: Claims, audience: string): boolean {
     const { iss, aud, sub, jti, type, iat, exp, nbf = iat } = claims
     if (iss !== issuer || aud !== audience) return false
@@ -87,7 +87,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
   }
 }
 
-/** RFC 7519 NumericDate, without its fractions: no token made here has any. */
+/** RFC 7519 NumericDate without fractions. */
 function isSeconds(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
@@ -100,7 +100,7 @@ interface Parts {
   header: string
   payload: string
   signature: string
-  /** Header and payload, as the signature covers them. */
+  /** The signing input: header and payload. */
   signed: string
 }
 
@@ -113,9 +113,9 @@ function partsOf(token: unknown): Parts | null {
 }
 
 /**
- * Null where base64url has a second spelling of the same bytes (padding, spare bits, another alphabet): nobody can
- * make a second text of a token that he was given. Header and payload need no such look, since they are compared as
- * text, with what we wrote and under the signature.
+ * Null for a non-canonical base64url encoding (padding, unused bits, another alphabet), so that a token has exactly
+ * one text form. Header and payload need no such check: the header is compared as text, the payload is covered by the
+ * signature.
  */
 function decode(signature: string): Buffer | null {
   const bytes = Buffer.from(signature, 'base64url')
@@ -128,7 +128,7 @@ function kidOf(segment: string): string | null {
   return typeof header.kid === 'string' ? header.kid : null
 }
 
-/** The object in the payload. Asked only of what our own key signed. */
+/** The payload as an object. Only for payloads with a verified signature. */
 function claimsOf(payload: string): Claims | null {
   const claims = parseJson(payload)
   const isObject = typeof claims === 'object' && claims !== null && !Array.isArray(claims)

@@ -1,28 +1,28 @@
 import { timingSafeEqual } from 'node:crypto'
 
 const SLOTS = 8192
-/** Longer tokens (by very long issuers or scopes) are not kept. */
+/** Longer tokens (with very long issuers or scopes) are not cached. */
 const SLOT_BYTES = 1024
 
 /**
  * Tokens whose signature this process made or verified lately, so that it need not be made again when they come
  * back: it is the dearest step of a connect (decision 11).
  *
- * A table of fixed size outside the heap, where a newcomer takes the place of whoever had it: strings by the ten
- * thousand a second would grow old, and collecting them holds up everyone. Its pages take memory as they fill,
- * 8 MB at most.
+ * A direct-mapped table of fixed size outside the JavaScript heap; a new token overwrites the slot's old one. Ten
+ * thousand strings a second on the heap would reach the old generation, whose collection pauses the process. At most
+ * 8 MB, committed as slots fill.
  */
 export class KnownTokens {
   #bytes = Buffer.alloc(SLOTS * SLOT_BYTES)
   #lengths = new Uint16Array(SLOTS)
 
-  /** Whether this very token, byte for byte, was added and not yet displaced. Its times are the caller's to look at. */
+  /** Whether exactly this token was added and not yet overwritten. The caller checks its times. */
   has(token: string): boolean {
     const slot = slotOf(token)
     const bytes = Buffer.from(token)
     const at = slot * SLOT_BYTES
     return (
-      bytes.length > 0 && // an empty place has the length 0
+      bytes.length > 0 && // an empty slot has length 0
       this.#lengths[slot] === bytes.length &&
       timingSafeEqual(bytes, this.#bytes.subarray(at, at + bytes.length))
     )
@@ -35,7 +35,7 @@ export class KnownTokens {
   }
 }
 
-/** By some characters of the signature, which are as good as random. */
+/** Hashes six characters of the signature, which are uniformly distributed. */
 function slotOf(token: string): number {
   let hash = 0
   for (let from = token.length - 40; from < token.length - 34; from++)

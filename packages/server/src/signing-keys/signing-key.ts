@@ -8,8 +8,8 @@ export interface SigningKey {
   publicKey: string
   sealedSeed: string
   createdAt: Instant
-  /** It signs from here on; published before, so that verifiers know it when it is first used. */
+  /** Used for signing from this instant; published earlier, so that verifiers know it by then. */
   signsFrom: Instant
-  /** Nothing it signed is alive from here on; null while it is the newest. */
+  /** From this instant no valid token is signed by it; null while it is the newest key. */
   retiresAt: Instant | null
 }

@@ -16,7 +16,7 @@ export interface PublicJwk {
   use: 'sig'
 }
 
-/** An Ed25519 key of ours, opened; held in memory only. */
+/** A decrypted signing key; in memory only. */
 export interface OpenedSigningKey {
   kid: string
   /** libsodium's 64-byte secret key. */
@@ -24,32 +24,34 @@ export interface OpenedSigningKey {
 }
 
 export interface SigningKeys {
-  /** Makes the first key where there is none, and opens what is stored. @throws SealError */
+  /** Creates the first key where there is none, and decrypts the stored ones. @throws SealError */
   load(): Promise<void>
-  /** Reads the stored keys anew: on `signing_keys.changed`, and at an interval in case that was lost. */
+  /** Reads the stored keys again. */
   reload(): Promise<void>
-  /** Follows the events, and a timer in case one was lost. */
+  /** Reloads on `signing_keys.changed` and on a timer, in case an event is lost. */
   start(): void
   stop(): void
-  /** Cheap and synchronous: the hot path asks it for every token. */
+  /** The key to sign with. Synchronous and cheap, for the hot path. */
   current(): OpenedSigningKey
-  /** A published key by `kid`; null for an unknown or retired one. Re-reads the store once for an unknown one. */
+  /**
+   * A published key by `kid`; null for an unknown or retired one. An unknown `kid` may cause one read of the store.
+   */
   find(kid: string): Promise<OpenedSigningKey | null>
   /** Every published key: signing, next and not yet retired. */
   jwks(): { keys: PublicJwk[] }
-  /** Makes a new key, published now and signing once every node and verifier can know it. */
+  /** Creates a key that is published now and signs from `PUBLISHED_BEFORE_USE` on. */
   rotate(): Promise<{ kid: string; signsFrom: number }>
 }
 
-/** How long verifiers may keep the published keys, in seconds. With a reload it must stay below `PUBLISHED_BEFORE_USE`. */
+/** `max-age` of the JWKS in seconds. Plus `RELOAD_INTERVAL`, it must stay below `PUBLISHED_BEFORE_USE`. */
 export const JWKS_MAX_AGE_SECONDS = 30
-/** A node that missed the event of a rotation knows the new key after this. */
+/** A node that missed the event of a rotation has the new key after this time. */
 export const RELOAD_INTERVAL = 10 * SECOND
-/** A new key waits this long before it signs: a node reloads and a verifier's copy runs out, one after the other, with room. */
+/** Delay before a new key signs: longer than one node's reload plus the expiry of a verifier's cached JWKS. */
 export const PUBLISHED_BEFORE_USE = 60 * SECOND
-/** An old key stays this much longer than the last token that it can have signed: a node's clock may lag a little. */
+/** An old key stays published this much longer than the last token that it can have signed, for clock skew. */
 export const RETIREMENT_LEEWAY = 60 * SECOND
-/** Unknown key ids cost a stranger nothing to make up, so they cause one read in this time. */
+/** Anyone can make up key ids, so unknown ones cause at most one read of the store in this time. */
 const UNKNOWN_KID_INTERVAL = SECOND
 
 interface HeldKey extends SigningKey {
@@ -58,7 +60,7 @@ interface HeldKey extends SigningKey {
 
 /**
  * @param longestTokenSeconds the lifetime of the longest-lived token that these keys sign
- * @param reloadInterval in milliseconds, where events do not tell of every change
+ * @param reloadInterval in milliseconds; shorter where not every change causes an event
  */
 export function createSigningKeys(deps: {
   storage: Storage
@@ -94,7 +96,7 @@ export function createSigningKeys(deps: {
             isFailing = false
           },
           error => {
-            // Once an outage: the interval may be as short as half a second.
+            // Logged once per outage: the interval may be as short as half a second.
             if (!isFailing) log.error({ error: String(error) }, 'signing keys could not be read')
             isFailing = true
           },
@@ -116,7 +118,7 @@ export function createSigningKeys(deps: {
       for (let index = keys.length - 1; index >= 0; index--) {
         if (keys[index]!.signsFrom <= now) return keys[index]!.opened
       }
-      // Another node made the very first key by a clock some milliseconds ahead of this one's.
+      // Another node, whose clock is slightly ahead, created the first key.
       if (!keys[0]) throw new Error('signing keys are used before load()')
       return keys[0].opened
     },
@@ -152,11 +154,11 @@ export function createSigningKeys(deps: {
   async function reload(): Promise<void> {
     const stored = await signingKeys.list(clock.now())
     const before = new Map(keys.map(key => [key.id, key]))
-    // What is opened already keeps its buffer, by which the signer remembers its key object.
+    // Keys that are open already keep their buffer: ed25519.ts caches key objects by it.
     keys = stored.map(key => ({ ...(before.get(key.id) ?? openKey(key)), ...key }))
   }
 
-  /** One read at a time and one a second, whoever asks for whatever. */
+  /** At most one read at a time and one a second, over all unknown ids. */
   async function readForUnknown(): Promise<void> {
     const now = clock.now()
     if (!unknownRead) {
@@ -191,7 +193,7 @@ export function createSigningKeys(deps: {
     }
   }
 
-  /** @throws SealError also where the public half is not that of the sealed seed: somebody wrote into the table. */
+  /** @throws SealError also where the public key does not belong to the sealed seed: the row was tampered with. */
   function openKey(key: SigningKey): HeldKey {
     const { publicKey, secretKey } = keyPairOf(secrets.open('signing-key', key.sealedSeed, key.id))
     if (publicKey.toString('base64url') !== key.publicKey) {

@@ -200,8 +200,8 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
         .executeTakeFirst()
       return row !== undefined
     },
-    async listResting(ids, unusedSince) {
-      const resting: ApiKey[] = []
+    async listDormant(ids, unusedSince) {
+      const dormant: ApiKey[] = []
       for (const some of inChunks(ids)) {
         const rows = await db
           .selectFrom('api_keys')
@@ -209,11 +209,11 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
           .where('id', 'in', some)
           .where(eb => eb(eb.fn.coalesce('last_used_at', 'created_at'), '<=', unusedSince))
           .execute()
-        resting.push(...rows.map(toApiKey))
+        dormant.push(...rows.map(toApiKey))
       }
-      return resting
+      return dormant
     },
-    async wake({ id, lastUsedAt }, at) {
+    async recordReuse({ id, lastUsedAt }, at) {
       const row = await db
         .updateTable('api_keys')
         .set({ last_used_at: at })

@@ -5,11 +5,11 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { LookUp } from './engine.ts'
 import type { MagicLinkRow } from './schema.ts'
 import {
+  clampFutureSends,
   clearSends,
   forgetSends,
   lockSendBuckets,
   pruneSends,
-  pullBackSends,
   recordSend,
   sendHistories,
   sendHistory,
@@ -67,14 +67,14 @@ export function createMagicLinkStore({ db, atomically, lookUp }: Statements): Ma
     },
     sendHistory: (bucket, limits) => sendHistory(lookUp, bucket, limits),
     lockSendBuckets: buckets => lockSendBuckets(db, buckets),
-    pullBackSends: (buckets, now) => pullBackSends(db, buckets, now),
+    clampFutureSends: (buckets, now) => clampFutureSends(db, buckets, now),
     sendHistories: (locked, limits) => sendHistories(db, locked, limits),
     recordSend: (buckets, at) => recordSend(db, buckets, at),
     async lockAddress(email) {
       await lockSendBuckets(db, bucketNamesOf(email))
     },
-    async forgetAddress(email, mark) {
-      await db.updateTable('magic_links').set({ email: mark }).where('email', '=', email).execute()
+    async forgetAddress(email, erased) {
+      await db.updateTable('magic_links').set({ email: erased }).where('email', '=', email).execute()
       await forgetSends(db, ownBucketNamesOf(email))
     },
     clearSends: bucket => clearSends(db, bucket),

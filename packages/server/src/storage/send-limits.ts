@@ -52,7 +52,7 @@ export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promi
   return new Map(locked.map(row => [row.bucket, row.count]))
 }
 
-export async function pullBackSends(db: Db, buckets: readonly string[], now: Instant): Promise<void> {
+export async function clampFutureSends(db: Db, buckets: readonly string[], now: Instant): Promise<void> {
   await db
     .updateTable('sends')
     .set({ sent_at: now })

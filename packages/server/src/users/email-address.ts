@@ -1,14 +1,14 @@
 declare const canonical: unique symbol
-/** An address in the one form that is identity, limit bucket and envelope recipient alike. */
+/** An address in canonical form, used as identity, rate-limit key and envelope recipient alike. */
 export type EmailAddress = string & { readonly [canonical]: true }
 
 /** RFC 5321 section 4.5.3.1, and 254 for the whole path (errata 1690). */
 export const MAX_ADDRESS_LENGTH = 254
 const MAX_LOCAL_PART_LENGTH = 64
 
-/** RFC 5321's dot-string without `!` and `%`, by which old relays route mail on (RFC 5321, appendix F.2). */
+/** RFC 5321's dot-string without `!` and `%`, which old relays treat as source routes (RFC 5321, appendix F.2). */
 const LOCAL_PART = /^[a-z0-9#$&'*+/=?^_`{|}~-]+(?:\.[a-z0-9#$&'*+/=?^_`{|}~-]+)*$/
-/** How an encoded word of RFC 2047 begins. Mailers decode it, and another address can be inside. */
+/** Start of an encoded word (RFC 2047). Mailers decode it, and it may contain another address. */
 const ENCODED_WORD = '=?'
 const SPACE = new Set(' \t\r\n')
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
@@ -16,9 +16,10 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /**
  * The canonical form of exactly one plain ASCII `local@domain`, or null.
  *
- * White space around it is removed and ASCII letters are lower-cased, nothing else: Unicode folding is how
- * two spellings became one account elsewhere, and the rare forms (quotes, comments, address literals, routes,
- * encoded words) are where mailers disagree about who receives. An internationalised domain comes in its `xn--` form.
+ * White space around it is removed and ASCII letters are lower-cased, nothing else: Unicode case folding has merged
+ * different addresses into one account in other services, and mailers disagree about who receives the rare forms
+ * (quotes, comments, address literals, routes, encoded words). An internationalised domain must be in its `xn--`
+ * form.
  */
 export function parseEmailAddress(input: string): EmailAddress | null {
   if (input.length > MAX_ADDRESS_LENGTH + 64) return null
@@ -30,7 +31,7 @@ export function parseEmailAddress(input: string): EmailAddress | null {
   return address as EmailAddress
 }
 
-/** ASCII white space only; `trim` would take Unicode's as well. A pattern anchored at the end would be quadratic. */
+/** ASCII white space only, unlike `trim`. A regular expression anchored at the end would take quadratic time. */
 function trimSpace(text: string): string {
   let [start, end] = [0, text.length]
   while (start < end && SPACE.has(text[start]!)) start++
@@ -39,8 +40,8 @@ function trimSpace(text: string): string {
 }
 
 /**
- * The address without its `+tag`, under which limits count: mail to `a+x@` arrives at `a@` almost everywhere. For
- * limits alone; an account belongs to exactly one address.
+ * The address without its `+tag`, for rate limits only: almost everywhere mail to `a+x@` arrives at `a@`. Accounts
+ * are bound to the full address.
  */
 export function withoutTag(email: EmailAddress): EmailAddress {
   return email.replace(/^([^+@]+)\+[^@]*@/, '$1@') as EmailAddress

@@ -4,17 +4,17 @@ import type { EmailAddress } from './email-address.ts'
 declare const erased: unique symbol
 
 /**
- * What stands where an address stood that was erased: whoever presents the address is recognised, and nobody learns it
- * from what is stored. No address looks like it.
+ * Replaces an erased address in its rows: a keyed hash. A request that presents the address still matches, but the
+ * stored value does not reveal it. Never a valid address.
  */
 export type ErasedAddress = string & { readonly [erased]: true }
 
-export function markOfErased(secrets: Secrets, email: EmailAddress): ErasedAddress {
+export function erasedAddressHash(secrets: Secrets, email: EmailAddress): ErasedAddress {
   return secrets.mac('erased-address', email) as ErasedAddress
 }
 
-/** Whether what is stored is this address, or what was left of it. */
-export function isAddressOrItsMark(
+/** Whether the stored value is this address or its hash. */
+export function matchesAddress(
   secrets: Secrets,
   email: EmailAddress,
   stored: EmailAddress | ErasedAddress,

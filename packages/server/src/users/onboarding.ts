@@ -12,18 +12,18 @@ import type { EmailAddress } from './email-address.ts'
 import { createTrialCredit, type PreparedCredit } from './trial-credit.ts'
 import type { User } from './user.ts'
 
-/** What a new account is made of, made before the transaction that may need it. */
+/** A new account, prepared before the transaction that may need it. */
 export interface PreparedAccount {
   user: User & { email: EmailAddress }
   credit: PreparedCredit
 }
 
 export interface Onboarding {
-  /** The account that the address would get now. Costs the same whether or not it will be needed. */
+  /** Prepares an account for the address. Always called, so that timing does not show whether an account exists. */
   prepare(email: EmailAddress, now: Instant): Promise<PreparedAccount>
   /**
-   * Gives a user who was inserted in this same transaction all that a new account has: trial credit, free
-   * subscription, the two authorisations, the welcome mail. All of it or, with the transaction, nothing.
+   * Adds to a user inserted in this same transaction everything that a new account has: trial credit, free
+   * subscription, the two charge authorisations, the welcome mail.
    */
   onboard(tx: Transaction, prepared: PreparedAccount, caller: Caller): Promise<void>
 }
@@ -49,7 +49,7 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
     async onboard(tx, prepared, caller) {
       const { user } = prepared
       const now = user.createdAt
-      // None of these needs what another answers, so all are under way together: one wait instead of eight.
+      // Independent statements, sent together: one round trip instead of eight.
       await Promise.all([
         trialCredit.give(tx, user, prepared.credit, credit => welcome(tx, user, credit)),
         tx.billing.insertSubscription({ userId: user.id, plan: 'free', status: 'active', startedAt: now }),
@@ -75,7 +75,7 @@ async function authorize(tx: Transaction, user: User, appId: string): Promise<vo
   throw new Error(`the first-party app ${appId} is not registered`)
 }
 
-/** One id a user (a UUID version 8, RFC 9562), so that no retry can queue a second welcome. */
+/** Derived from the user's id (a UUID version 8, RFC 9562), so that no retry queues a second welcome mail. */
 function welcomeMailId(userId: string): string {
   const digest = createHash('sha256').update(`welcome\0${userId}`).digest('hex')
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-8${digest.slice(13, 16)}-8${digest.slice(17, 20)}-${digest.slice(20, 32)}`

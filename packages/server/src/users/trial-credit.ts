@@ -7,27 +7,27 @@ import type { Storage, Transaction } from '../store.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { User } from './user.ts'
 
-/** What a new account may spend at first. */
+/** Initial balance of a new account. */
 export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 
-/** A credit, made before the transaction that may give it. */
+/** A credit, prepared before the transaction that may grant it. */
 export interface PreparedCredit {
   id: string
-  /** What is remembered of the address after the account is gone. */
+  /** Keyed hash of the address; kept after the account is deleted. */
   addressHash: string
 }
 
 export interface TrialCredit {
   prepare(email: EmailAddress, now: Instant): Promise<PreparedCredit>
   /**
-   * Gives the credit once for each address, for ever: who deletes the account and returns gets no second one.
-   * `tell` hears how much it was, zero included, and is under way together with the entry.
+   * Grants the credit once per address, permanently: deleting the account and signing up again gives no second one.
+   * `onGranted` gets the amount (0 for none) and runs concurrently with the insert.
    */
   give(
     tx: Transaction,
     user: Pick<User, 'id' | 'createdAt'>,
     credit: PreparedCredit,
-    tell: (given: MicroDollars) => Promise<void>,
+    onGranted: (amount: MicroDollars) => Promise<void>,
   ): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
   return {
     async prepare(email, now) {
       pepper ??= openPepper(storage, secrets)
-      // A failed read must not be remembered as the answer for good.
+      // A failed read must not be cached.
       const key = await pepper.catch(error => {
         pepper = undefined
         throw error
@@ -45,9 +45,9 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
       return { id: newId(now), addressHash: hmac(key, email).toString('base64url') }
     },
 
-    async give(tx, user, { id, addressHash }, tell) {
+    async give(tx, user, { id, addressHash }, onGranted) {
       const claimed = await tx.billing.claimTrialCredit(addressHash, user.id, user.createdAt)
-      if (!claimed) return tell(0)
+      if (!claimed) return onGranted(0)
       await Promise.all([
         tx.billing.post({
           id,
@@ -59,7 +59,7 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
           cause: `trial_credit:${user.id}`,
           createdAt: user.createdAt,
         }),
-        tell(TRIAL_CREDIT),
+        onGranted(TRIAL_CREDIT),
       ])
     },
   }
@@ -69,9 +69,9 @@ const PEPPER = 'address-pepper'
 const PEPPER_BYTES = 32
 
 /**
- * The key that address hashes are made under. It lives in the database, sealed, rather than being derived
- * from `KEYWAY_SECRET`: that one rotates, and a rotation must not make old addresses look new. It is made at the
- * first start, so that no backup is older than it. @throws SealError
+ * The key of address hashes. It is stored in the database, sealed, rather than derived from `KEYWAY_SECRET`, since
+ * rotating that secret must not change the hashes. Created at the first start, so that every backup contains it.
+ * @throws SealError
  */
 export async function openPepper(storage: Storage, secrets: Secrets): Promise<Buffer> {
   const { instance } = storage.store

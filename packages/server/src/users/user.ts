@@ -3,7 +3,7 @@ import type { EmailAddress } from './email-address.ts'
 
 export type UserStatus = 'active' | 'suspended' | 'deleted'
 export type UserRole = 'user' | 'admin'
-/** Which of two roles has more rights. */
+/** Orders roles by their rights. */
 export const ROLE_RANK: Record<UserRole, number> = { user: 0, admin: 1 }
 
 /** A person. Only a deleted one has no address. */

@@ -6,7 +6,7 @@ import type { Secrets } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
-import { markOfErased } from './erased-address.ts'
+import { erasedAddressHash } from './erased-address.ts'
 import type { User, UserRole } from './user.ts'
 
 export interface Users {
@@ -16,11 +16,11 @@ export interface Users {
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
   setRole(id: string, role: UserRole): Promise<User>
-  /** Sessions and links end, keys answer `account_suspended`, connections close. Repeating it changes nothing. */
+  /** Ends sessions and links, makes keys answer `account_suspended`, closes connections. Idempotent. */
   suspend(id: string): Promise<User>
-  /** Gives the keys back, not the sessions. */
+  /** Makes the keys usable again; sessions stay ended. */
   activate(id: string): Promise<User>
-  /** Sessions and keys end, name and address are erased everywhere, mail to it too; the ledger stays. Permanent. */
+  /** Ends sessions and keys; erases name and address everywhere, mail included; keeps the ledger. Permanent. */
   delete(id: string): Promise<User>
 }
 
@@ -89,15 +89,15 @@ export function createUsers({
       const user = await storage.transaction(
         async tx => {
           const now = clock.now()
-          // The address before the account, as everyone locks them.
+          // Lock order everywhere: address, then account.
           const email = (await tx.users.find(id))?.email
           if (email) await tx.magicLinks.lockAddress(email)
-          const standing = await tx.users.lock(id)
-          if (!standing || standing.status === 'deleted') return standing
-          await endSignIns(tx, standing, 'deleted', now)
+          const user = await tx.users.lock(id)
+          if (!user || user.status === 'deleted') return user
+          await endSignIns(tx, user, 'deleted', now)
           await endKeys(tx, id, now)
           await recordAccount(tx, id, 'account_deleted', now)
-          if (standing.email) await forgetAddress(tx, standing.email)
+          if (user.email) await forgetAddress(tx, user.email)
           return tx.users.erase(id, now)
         },
         whenItHasStatus('deleted', id),
@@ -106,14 +106,14 @@ export function createUsers({
     },
   }
 
-  /** Wherever it stands besides the account: in mail, queued or sent, in links, and in what counts its sends. */
+  /** Erases the address outside the account: in mail (queued or sent), links and send counters. */
   async function forgetAddress(tx: Transaction, email: EmailAddress): Promise<void> {
-    await tx.magicLinks.forgetAddress(email, markOfErased(secrets, email))
+    await tx.magicLinks.forgetAddress(email, erasedAddressHash(secrets, email))
     await tx.outbox.forgetRecipient(email)
     await tx.inbox.forgetRecipient(email)
   }
 
-  /** Reads a lost COMMIT back: these verbs are idempotent, so the state that was wanted is the answer. */
+  /** After a COMMIT of unknown outcome: these operations are idempotent, so the wanted status means success. */
   function whenItHasStatus(status: User['status'], id: string) {
     return async () => {
       const user = await store.users.find(id)
@@ -122,7 +122,7 @@ export function createUsers({
   }
 }
 
-/** Suspends inside the caller's transaction. Null, and nothing written, unless the account was active. */
+/** Suspends within the caller's transaction. Null, and nothing written, unless the account was active. */
 export async function suspendWithin(tx: Transaction, id: string, now: Instant): Promise<User | null> {
   const suspended = await tx.users.setStatus(id, ['active'], 'suspended')
   if (!suspended) return null
@@ -140,7 +140,7 @@ function recordAccount(
   return recordEnding(tx, { kind: 'user', ids: [id], userId: id, at, because, caller: null })
 }
 
-/** Ends every way in that the account has without a key: sessions, and links that are still in the mail. */
+/** Ends sessions and unused sign-in links. */
 async function endSignIns(
   tx: Transaction,
   user: User,

@@ -79,7 +79,7 @@ forEachEngine(engine => {
     const lastAt = (now: number) =>
       storage.transaction(async tx => {
         const locked = await tx.magicLinks.lockSendBuckets(['a'])
-        await tx.magicLinks.pullBackSends(['a'], now)
+        await tx.magicLinks.clampFutureSends(['a'], now)
         const [history] = await tx.magicLinks.sendHistories(locked, new Map([['a', [1]]]))
         return history!.nthLast.get(1)
       })

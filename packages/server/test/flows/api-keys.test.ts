@@ -250,7 +250,7 @@ forEachEngine(engine => {
     const { key, apiKey } = await make()
     await services.users.suspend(userId)
     const refusal = async () => {
-      const found = (await services.apiKeys.standing([apiKey.id])).get(apiKey.id)
+      const found = (await services.apiKeys.findMany([apiKey.id])).get(apiKey.id)
       return refusalOf(found!, { now: services.clock.now() })
     }
     assert.equal(await refusal(), 'suspended')
@@ -361,7 +361,7 @@ forEachEngine(engine => {
     const gate = Promise.withResolvers<void>()
     const reached = Promise.withResolvers<void>()
     const gated: LastUsedNotices = {
-      async tellOfWaking() {
+      async notifyOfReuse() {
         reached.resolve()
         await gate.promise
       },

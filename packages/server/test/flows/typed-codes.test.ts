@@ -4,10 +4,10 @@ import { KeywayError } from '../../src/errors.ts'
 import {
   CODE_WINDOW,
   MAX_CODE_TRIES,
-  WRONG_CODES_OF_RETURNING,
-  WRONG_CODES_OF_STRANGERS,
   WRONG_CODES_PER_MAILBOX,
   WRONG_CODES_PER_NETWORK,
+  WRONG_CODES_RECOGNISED,
+  WRONG_CODES_UNRECOGNISED,
 } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -90,8 +90,8 @@ forEachEngine((engine: EngineName) => {
         guess(index % 2 ? services : second, links[index % 8]!, { ip: anyIp() }),
       ),
     )
-    assert.equal(outcomes.filter(outcome => outcome === WRONG).length, WRONG_CODES_OF_STRANGERS)
-    assert.equal(outcomes.filter(outcome => outcome === REFUSED).length, 80 - WRONG_CODES_OF_STRANGERS)
+    assert.equal(outcomes.filter(outcome => outcome === WRONG).length, WRONG_CODES_UNRECOGNISED)
+    assert.equal(outcomes.filter(outcome => outcome === REFUSED).length, 80 - WRONG_CODES_UNRECOGNISED)
     const restarted = await services.opened.reopen()
     const third = await openServices(engine, t, { on: { node: restarted, of: services.opened } })
     assert.equal(await type(third, await fresh(services), { ip: anyIp() }), REFUSED)
@@ -112,7 +112,7 @@ forEachEngine((engine: EngineName) => {
 
   test('whoever types the right code in the end is forgiven the wrong ones', async t => {
     const services = await openServices(engine, t)
-    for (let person = 0; person < WRONG_CODES_OF_STRANGERS; person++) {
+    for (let person = 0; person < WRONG_CODES_UNRECOGNISED; person++) {
       const sent = await fresh(services)
       assert.equal(await guess(services, sent, { ip: anyIp() }), WRONG)
       assert.equal(await type(services, sent, { ip: anyIp() }), 'none')
@@ -137,7 +137,7 @@ forEachEngine((engine: EngineName) => {
     await useUp(services)
     const known = { isReturning: true }
     assert.equal(await type(services, await services.sendTo('ada@example.com'), known), 'none')
-    for (let tries = 0; tries < WRONG_CODES_OF_RETURNING; tries++)
+    for (let tries = 0; tries < WRONG_CODES_RECOGNISED; tries++)
       assert.equal(await guess(services, await services.sendTo('ada@example.com'), known), WRONG)
     assert.equal(await type(services, await services.sendTo('ada@example.com'), known), REFUSED)
     assert.equal(await type(services, await services.sendTo('eve@example.com'), known), 'none')
@@ -145,7 +145,7 @@ forEachEngine((engine: EngineName) => {
 
   test('what people in their own browsers get wrong takes no code from strangers', async t => {
     const services = await openServices(engine, t)
-    for (let person = 0; person < WRONG_CODES_OF_STRANGERS; person++)
+    for (let person = 0; person < WRONG_CODES_UNRECOGNISED; person++)
       await guess(services, await fresh(services), { isReturning: true })
     assert.equal(await type(services, await fresh(services)), 'none')
   })
@@ -217,7 +217,7 @@ function wrong(code: string): string {
 }
 
 async function useUp(services: Services): Promise<void> {
-  for (let tries = 0; tries < WRONG_CODES_OF_STRANGERS; tries++)
+  for (let tries = 0; tries < WRONG_CODES_UNRECOGNISED; tries++)
     assert.equal(await guess(services, await fresh(services), { ip: anyIp() }), WRONG)
 }
 

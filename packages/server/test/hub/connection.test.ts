@@ -264,7 +264,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
       openHub(services, t, {
         ports: {
           verifyToken: services.agentTokens.verify,
-          keyStatus: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.standing(ids)),
+          keyStatus: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.findMany(ids)),
           endingsSince: (...since) =>
             away ? Promise.reject(new Error('away')) : services.store.endings.since(...since),
         },

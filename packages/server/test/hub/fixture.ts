@@ -38,7 +38,7 @@ export async function openHub(
     clock: services.clock,
     ports: {
       verifyToken: services.agentTokens.verify,
-      keyStatus: services.apiKeys.standing,
+      keyStatus: services.apiKeys.findMany,
       endingsSince: (since, afterId, limit) => storage.store.endings.since(since, afterId, limit),
     },
     events: storage.events,

@@ -17,7 +17,7 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
     ports: {
       verifyToken: services.agentTokens.verify,
       async keyStatus(ids) {
-        const found = await services.apiKeys.standing(ids)
+        const found = await services.apiKeys.findMany(ids)
         const held = gate
         gate = null
         held?.reached()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { createApiKeys } from '../../src/api-keys/api-keys.ts'
-import { RESTS_AFTER } from '../../src/api-keys/key-notices.ts'
+import { DORMANT_AFTER } from '../../src/api-keys/key-notices.ts'
 import { DAY } from '../../src/clock.ts'
 import { createHousekeeping } from '../../src/operations/housekeeping.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -122,7 +122,7 @@ forEachEngine(engine => {
     await apiKeys.authenticate(key, caller('203.0.113.7'))
     await apiKeys.flushUses()
     const usedAt = clock.now()
-    clock.set(usedAt + RESTS_AFTER - 1)
+    clock.set(usedAt + DORMANT_AFTER - 1)
     const other = createApiKeys({
       storage: await opened.reopen(),
       clock,
@@ -154,7 +154,7 @@ forEachEngine(engine => {
     const waiting = await make(null, 'never used')
     await apiKeys.authenticate(used.key, caller())
     await apiKeys.flushUses()
-    clock.advance(RESTS_AFTER - 1)
+    clock.advance(DORMANT_AFTER - 1)
     await apiKeys.authenticate(used.key, caller())
     await apiKeys.flushUses()
     assert.equal((await wakings()).length, 0)

@@ -11,7 +11,7 @@ const PARTS = [/\.endings\.insert\(/, /type: 'api_key\.changed', keyId/, /type: 
 const ENDS =
   /\btx\.(?:sessions\.(?:end|endAllOf)|apiKeys\.(?:revoke|revokeAllOf|replace)|users\.erase|replay\.(?:endKeyBy|replaceNetworks))\(/
 /** The ways to record it: the recorder, and what calls nothing but it. */
-const RECORDS = /\b(?:recordEnding|recordEnd|recordRevocation|tellChanged|recordAccount)\(/
+const RECORDS = /\b(?:recordEnding|recordEnd|recordRevocation|recordChange|recordAccount)\(/
 
 test('an ending is recorded by one call, and no file ends something without it', async () => {
   const wrong: string[] = []

@@ -7,10 +7,10 @@ import {
   CODE_WINDOW,
   codeNetworks,
   codesRefusedUntil,
-  WRONG_CODES_OF_RETURNING,
-  WRONG_CODES_OF_STRANGERS,
   WRONG_CODES_PER_MAILBOX,
   WRONG_CODES_PER_NETWORK,
+  WRONG_CODES_RECOGNISED,
+  WRONG_CODES_UNRECOGNISED,
   type WrongCode,
 } from '../../src/magic-links/code-limits.ts'
 import { generateCode, LOGIN_CODE_DIGITS } from '../../src/magic-links/login-code.ts'
@@ -29,8 +29,8 @@ function chanceOf(guesses: number): number {
 
 test('the strongest attack takes over one account a year with at most 1 in 10,000, as SECURITY.md says', () => {
   const windowsAYear = (DAYS_A_YEAR * 24 * HOUR) / CODE_WINDOW
-  const strangers = WRONG_CODES_OF_STRANGERS * windowsAYear
-  const strongest = strangers + WRONG_CODES_OF_RETURNING * windowsAYear
+  const strangers = WRONG_CODES_UNRECOGNISED * windowsAYear
+  const strongest = strangers + WRONG_CODES_RECOGNISED * windowsAYear
   assert.ok(chanceOf(strongest) <= 1 / 10_000)
   for (const guesses of [strangers, strongest]) {
     assert.ok(SECURITY.includes(guesses.toLocaleString('en')), `${guesses} guesses`)
@@ -42,7 +42,7 @@ test('the strongest attack takes over one account a year with at most 1 in 10,00
     ['from one IPv4 address or IPv6 /64', WRONG_CODES_PER_NETWORK[0]!.limit],
     ['from one IPv4 /24 or IPv6 /56', WRONG_CODES_PER_NETWORK[1]!.limit],
     ['from one IPv6 /48', WRONG_CODES_PER_NETWORK[2]!.limit],
-    ['of strangers, for all addresses and from all networks together', WRONG_CODES_OF_STRANGERS],
+    ['of strangers, for all addresses and from all networks together', WRONG_CODES_UNRECOGNISED],
   ]
   for (const [what, limit] of rows) assert.ok(SECURITY.includes(`| ${what} | ${limit} |`), String(what))
 })
@@ -67,7 +67,7 @@ test('whatever networks, addresses and times an attacker chooses, no stretch of 
       }
       for (const { at: start } of wrong) {
         const inADay = wrong.filter(({ at }) => at >= start && at < start + CODE_WINDOW)
-        assert.ok(inADay.length <= WRONG_CODES_OF_STRANGERS)
+        assert.ok(inADay.length <= WRONG_CODES_UNRECOGNISED)
         for (const { mailbox } of inADay)
           assert.ok(inADay.filter(one => one.mailbox === mailbox).length <= WRONG_CODES_PER_MAILBOX)
       }
