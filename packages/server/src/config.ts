@@ -1,71 +1,16 @@
+import type { Config } from './config/config-type.ts'
 import { databaseMistakes, databaseWarnings } from './config/database.ts'
 import { derivedDefaults } from './config/derived-defaults.ts'
-import { type Environment, readSettings } from './config/environment.ts'
+import { readSettings } from './config/environment.ts'
 import { secretMistakes } from './config/keyway-secret.ts'
 import { mailMistakes, mailWarnings } from './config/mail.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Values } from './config/settings.ts'
 import { urlMistakes, urlWarnings } from './config/urls.ts'
-import type { LogLevel } from './log.ts'
-import type { SendWindow } from './magic-links/send-limits.ts'
-import type { RateWindow } from './rate-windows.ts'
 
+export type { Config } from './config/config-type.ts'
 export { loadOrCreateSecret } from './config/keyway-secret.ts'
 export { ConfigError } from './config/mistakes.ts'
-
-/** Every setting, validated. Only config.ts reads the environment. */
-export interface Config {
-  /** An origin without a trailing slash: base address and JWT issuer. */
-  publicUrl: string
-  host: string
-  port: number
-  dataDir: string
-  database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
-  events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }
-  /** Decoded; the first seals. */
-  secrets: Buffer[]
-  mail:
-    | { kind: 'inbox' }
-    | {
-        kind: 'smtp'
-        host: string
-        port: number
-        secure: boolean
-        requireTls: boolean
-        user: string | null
-        password: string | null
-      }
-    | { kind: 'resend'; key: string }
-    | { kind: 'postmark'; token: string }
-  /** Null: no reports of bounces are taken. */
-  mailHookSecret: string | null
-  mailFrom: { name: string; address: string }
-  supportEmail: string
-  verifyUrl: string
-  magicLinkLimits: SendWindow[]
-  /** Null: off. */
-  magicLinkNetworkLimits: SendWindow[] | null
-  /** Failures of one network a minute. */
-  failureLimits: SendWindow[]
-  accessTokenSeconds: number
-  refreshIdleSeconds: number
-  sessionSeconds: number
-  refreshGraceSeconds: number
-  trustedProxies: string[]
-  corsOrigins: string[]
-  maxActiveKeys: number
-  /** Successful exchanges of one key on one node. */
-  exchangeLimits: RateWindow[]
-  /** Keys that one person creates, rotations included. */
-  keyCreationLimits: RateWindow[]
-  hubMaxConnections: number
-  metricsPort: number | null
-  /** What a scraper sends as a Bearer token; null: none is asked for. */
-  metricsToken: string | null
-  journalDir: string | null
-  autoMigrate: boolean
-  logLevel: LogLevel
-}
 
 /**
  * The settings of an environment. Touches nothing but the files that `NAME_FILE` names; where no secret is
@@ -73,7 +18,7 @@ export interface Config {
  *
  * @throws ConfigError that lists every mistake, each with an example and never with the value of a secret
  */
-export function loadConfig(environment: Environment): Config {
+export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const { values, mistakes } = readSettings(environment)
   const config = assemble(values)
   mistakes.push(...contradictions(config, values))

@@ -8,12 +8,12 @@ import type { Event, Events } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
 import type { MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
+import type { InstanceStore } from './operations/instance-store.ts'
 import type { InboxStore, OutboxStore } from './outbox/outbox-store.ts'
 import type { SuppressionStore } from './outbox/suppression-store.ts'
 import type { SecurityEventStore } from './security-events/security-event-store.ts'
 import type { SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
-import type { InstanceStore } from './storage/instance-store.ts'
 import type { UserStore } from './users/user-store.ts'
 
 /** What must be remembered: one port a noun. */

@@ -1,9 +1,8 @@
 import { configWarnings } from '../config.ts'
 import { EXIT_FAILED } from '../operator-error.ts'
-import type { Services } from '../services.ts'
+import { createMail, type Services } from '../services.ts'
 import type { Command, CommandContext } from './command.ts'
 import { checkDataDir, checkProxies, checkPublicUrl, type Finding, findingOf } from './doctor-checks.ts'
-import { createMail } from './mail.ts'
 
 /** More than this between two clocks, and people see wrong times in logs and mails. Milliseconds. */
 const MAX_SKEW_MS = 1000

@@ -4,9 +4,9 @@ import { OperatorError } from '../operator-error.ts'
 import { DELIVERY_DEADLINE } from '../outbox/delivery.ts'
 import type { OutboxMessage } from '../outbox/message.ts'
 import type { OutboxStore } from '../outbox/outbox-store.ts'
+import { createMail } from '../services.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { Command } from './command.ts'
-import { createMail } from './mail.ts'
 
 const POLL_INTERVAL_MS = 100
 /** Mails to the address among which the test is looked for. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import type { Config } from '../config.ts'
 import { isLoopbackHost } from '../network.ts'
+import type { Config } from './config-type.ts'
 import { Mistake } from './mistakes.ts'
 import type { Parser } from './values.ts'
 

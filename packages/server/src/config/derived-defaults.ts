@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
+import type { Config } from './config-type.ts'
 import type { Values } from './settings.ts'
 
 /** What stands where nothing is set and the default follows from other settings, as `defaultMeaning` says in words. */

@@ -3,10 +3,8 @@ import { readSecretFile } from './secret-file.ts'
 import { type Setting, settings, type Values } from './settings.ts'
 import { isServiceLink, unknownSettings } from './unknown-settings.ts'
 
-export type Environment = Record<string, string | undefined>
-
 /** Every setting parsed. One that was mistaken has its default, so that all mistakes are found in one go. */
-export function readSettings(environment: Environment): { values: Values; mistakes: string[] } {
+export function readSettings(environment: NodeJS.ProcessEnv): { values: Values; mistakes: string[] } {
   const mistakes = unknownSettings(environment)
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
@@ -23,7 +21,7 @@ export function readSettings(environment: Environment): { values: Values; mistak
 }
 
 /** Empty counts as not set: that is how compose files and unit files leave a variable out. */
-function textOf(name: string, setting: Setting<unknown>, environment: Environment): string | undefined {
+function textOf(name: string, setting: Setting<unknown>, environment: NodeJS.ProcessEnv): string | undefined {
   const own = environment[name]?.trim() || undefined
   const text = own && isServiceLink(name, own) ? undefined : own
   const secret = setting.secret ? readSecretFile(name, text, environment) : undefined

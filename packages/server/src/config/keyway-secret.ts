@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from '../config.ts'
 import { makeFolder, whyNotWritable, withdrawFromOthers } from '../folders.ts'
+import type { Config } from './config-type.ts'
 import { ConfigError, Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 

@@ -1,8 +1,6 @@
-import type { Config } from '../config.ts'
-import { requiresStartTls } from '../mail/starttls.ts'
 import { isLoopbackHost } from '../network.ts'
+import type { Config } from './config-type.ts'
 import { Mistake } from './mistakes.ts'
-import type { Values } from './settings.ts'
 import type { Parser } from './values.ts'
 
 const MAIL_FORMS = 'must be inbox:, smtp://…, smtps://…, resend://KEY or postmark://TOKEN'
@@ -81,7 +79,7 @@ export const sender: Parser<Config['mailFrom']> = text => {
 }
 
 /** Why mail cannot go as it is set. */
-export function mailMistakes(config: Config, values: Values): string[] {
+export function mailMistakes(config: Config, values: { KEYWAY_SUPPORT_EMAIL: string | undefined }): string[] {
   const mistakes: string[] = []
   if (config.mail.kind === 'inbox' && !isLoopbackHost(new URL(config.publicUrl).hostname))
     mistakes.push(
@@ -101,4 +99,15 @@ export function mailWarnings({ mail, mailFrom }: Config): string[] {
         'KEYWAY_MAIL_FROM is still at localhost: most mail servers refuse it. Set KEYWAY_MAIL_FROM=Keyway <no-reply@example.com>.',
       ]
     : []
+}
+
+/**
+ * Whether mail may leave inside TLS only, which STARTTLS begins (RFC 3207): everywhere but to a relay on this machine,
+ * or where the setting gives it up (`?tls=off`). A password that is sent before STARTTLS, or to whoever stripped it,
+ * is given away.
+ *
+ * @param url `smtp:` or `smtps:`; the latter is inside TLS from its first byte
+ */
+function requiresStartTls(url: URL): boolean {
+  return url.protocol === 'smtp:' && !isLoopbackHost(url.hostname) && url.searchParams.get('tls') !== 'off'
 }

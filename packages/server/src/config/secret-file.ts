@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import type { Environment } from './environment.ts'
 import { Mistake } from './mistakes.ts'
 
 /**
@@ -11,7 +10,7 @@ import { Mistake } from './mistakes.ts'
 export function readSecretFile(
   name: string,
   given: string | undefined,
-  environment: Environment,
+  environment: NodeJS.ProcessEnv,
 ): string | undefined {
   const file = environment[`${name}_FILE`]?.trim()
   if (!file) return undefined

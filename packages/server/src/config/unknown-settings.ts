@@ -1,9 +1,8 @@
 import { nearestName } from '../nearest-name.ts'
-import type { Environment } from './environment.ts'
 import { type Setting, type SettingName, settings } from './settings.ts'
 
 /** A mistyped name would silently leave its default in force, limits and secrets included. */
-export function unknownSettings(environment: Environment): string[] {
+export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
   const known = new Set<string>()
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
     known.add(name)

@@ -1,7 +1,6 @@
-import type { Config } from '../config.ts'
 import { isLoopbackHost } from '../network.ts'
+import type { Config } from './config-type.ts'
 import { Mistake } from './mistakes.ts'
-import type { Values } from './settings.ts'
 import type { Parser } from './values.ts'
 
 export const origin: Parser<string> = text => {
@@ -37,7 +36,7 @@ export const corsOrigin: Parser<string> = text => {
 }
 
 /** Why these addresses cannot stand as they are: keys, tokens and links travel over them. */
-export function urlMistakes(config: Config, values: Values): string[] {
+export function urlMistakes(config: Config, values: { KEYWAY_INSECURE_HTTP: boolean }): string[] {
   const mistakes: string[] = []
   const insecure = values.KEYWAY_INSECURE_HTTP
   if (isPlainHttp(config.publicUrl) && !insecure)

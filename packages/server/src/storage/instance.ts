@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { InstanceStore } from './instance-store.ts'
+import type { InstanceStore } from '../operations/instance-store.ts'
 import type { Statements } from './statements.ts'
 
 /** A sealed value begins with the id of its secret; see secrets.ts. */

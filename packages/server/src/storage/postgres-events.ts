@@ -6,7 +6,7 @@ import { type CarrierDeps, type EventCarrier, SEALED_CHANNEL } from './event-car
 import { createEventReceiver, type TestEvent } from './event-receiver.ts'
 import { createEventSeal } from './event-seal.ts'
 import { createListeners } from './listeners.ts'
-import { connectionOptions } from './postgres.ts'
+import { connectionOptions } from './postgres-connections.ts'
 import { describeError } from './postgres-errors.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { ReadInBatches } from './engine.ts'
-import type { Connections } from './postgres.ts'
+import type { Connections } from './postgres-connections.ts'
 import { toStorageError } from './postgres-errors.ts'
 
 const BATCH = 1000

@@ -5,7 +5,7 @@ import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { EngineTransaction } from './engine.ts'
 import type { EventCarrier } from './event-carrier.ts'
-import { type Connections, run } from './postgres.ts'
+import { type Connections, run } from './postgres-connections.ts'
 import { describeError, isConnectionError, isRetryable, toStorageError } from './postgres-errors.ts'
 
 const MAX_RETRIES = 3

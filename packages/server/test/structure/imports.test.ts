@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { sourceFiles, src } from './source.ts'
 
-/** Folder → the folders (and top-level files) it may import besides itself and the kernel. */
+/** Top-level files that know nothing of the nouns, and that every file may import. */
 const KERNEL = [
   'cache-control',
   'errors',
@@ -40,6 +40,7 @@ const NOUNS = [
     'hub',
   ],
 ]
+/** Folder or top-level file → the folders and files that it may import besides itself and the kernel. */
 const MAY_IMPORT: Record<string, string[]> = {
   'security-events': [],
   endings: ['security-events'],
@@ -60,15 +61,46 @@ const MAY_IMPORT: Record<string, string[]> = {
   http: [...NOUNS, 'config.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
+  config: ['magic-links/send-limits.ts'],
+  'config.ts': ['config'],
+  operations: [
+    ...NOUNS,
+    'config.ts',
+    'services.ts',
+    'http/http-ports.ts',
+    'mail/inbox.ts',
+    'storage/data-dir-lock.ts',
+  ],
+  'services.ts': [...NOUNS, 'config.ts', 'mail', 'storage'],
+  'server.ts': [
+    ...NOUNS,
+    'config.ts',
+    'services.ts',
+    'operations',
+    'mail',
+    'http',
+    'web',
+    'metrics',
+    'storage',
+  ],
+  cli: [...NOUNS, 'config.ts', 'services.ts', 'operations', 'mail', 'storage', 'http/user-object.ts'],
+  'cli.ts': ['cli'],
 }
 
-test('nouns import in one direction, edges never each other, and the kernel only itself', async () => {
+/** To be lowered with each that is cut. */
+const MAX_TYPE_CIRCLES = 8
+const MAX_TYPE_CIRCLE_FILES = 6
+
+test('every file imports only what its folder may: nouns in one direction, edges never each other', async () => {
   const wrong: string[] = []
   for (const file of await sourceFiles()) {
     const from = relative(src, file.path)
     const folder = from.includes('/') ? from.split('/')[0]! : from
     const allowed = MAY_IMPORT[folder] ?? (KERNEL.includes(folder) ? [] : null)
-    if (!allowed) continue // the composition root, the command and the settings may see everything
+    if (!allowed) {
+      wrong.push(`${from} has no rule here: what may it import?`)
+      continue
+    }
     for (const { target, typeOnly } of localImports(file)) {
       if (target.startsWith(`${folder}/`) || KERNEL.includes(target)) continue
       if (typeOnly && target.split('/').at(-1)!.endsWith('-store.ts')) continue
@@ -80,17 +112,72 @@ test('nouns import in one direction, edges never each other, and the kernel only
   assert.deepEqual(wrong, [])
 })
 
+test('no import circle by value, and few by type', async t => {
+  const byValue = new Map<string, string[]>()
+  const byAny = new Map<string, string[]>()
+  for (const file of await sourceFiles()) {
+    const imports = localImports(file)
+    const from = relative(src, file.path)
+    byValue.set(
+      from,
+      imports.flatMap(({ target, typeOnly }) => (typeOnly ? [] : [target])),
+    )
+    byAny.set(
+      from,
+      imports.map(({ target }) => target),
+    )
+  }
+  assert.deepEqual(circlesOf(byValue), [])
+  const byType = circlesOf(byAny)
+  const sizes = byType.map(circle => circle.length)
+  t.diagnostic(`import circles by type: ${byType.length}, of ${sizes.join(', ')} files`)
+  assert.ok(byType.length <= MAX_TYPE_CIRCLES, byType.map(circle => circle.join(' ')).join('\n'))
+  assert.ok(Math.max(0, ...sizes) <= MAX_TYPE_CIRCLE_FILES, byType.map(circle => circle.join(' ')).join('\n'))
+})
+
 /** What a thing *is* may be known by name everywhere: types of a singular file (`user.ts`), never its verbs. */
 function isNounFile(target: string): boolean {
   const name = target.split('/').at(-1)!.replace(/\.ts$/, '')
   return !name.endsWith('s') || name === 'send-limits'
 }
 
+/** Static imports. `typeOnly`: nothing is loaded, since each imported name is a type. */
 function localImports(file: { path: string; text: string }): { target: string; typeOnly: boolean }[] {
-  return [...file.text.matchAll(/^(?:import|export)\s+(type\s)?[^'";]*?from '(\.[^']+)'/gm)].map(
-    ([, type, specifier]) => ({
-      target: relative(src, join(dirname(file.path), specifier!)),
-      typeOnly: type !== undefined,
-    }),
-  )
+  return [
+    ...file.text.matchAll(/^(?:import|export)\s+(type\s)?([^'";]*?)(?:\sfrom\s)?'(\.[^']+\.ts)'/gm),
+  ].map(([, type, names = '', specifier]) => ({
+    target: relative(src, join(dirname(file.path), specifier!)),
+    typeOnly: type !== undefined || areTypes(names),
+  }))
+}
+
+/** `{ type A, type B }` */
+function areTypes(names: string): boolean {
+  const listed = /^\{([^}]*)\}$/.exec(names.trim())?.[1]?.split(',') ?? []
+  const given = listed.map(name => name.trim()).filter(Boolean)
+  return given.length > 0 && given.every(name => name.startsWith('type '))
+}
+
+/** The strongly connected components of more than one file (Tarjan 1972), each sorted. */
+function circlesOf(imports: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>()
+  const lowest = new Map<string, number>()
+  const path: string[] = []
+  const circles: string[][] = []
+  for (const file of imports.keys()) if (!order.has(file)) visit(file)
+  return circles
+
+  function visit(file: string): void {
+    order.set(file, order.size)
+    lowest.set(file, order.get(file)!)
+    path.push(file)
+    for (const target of imports.get(file) ?? []) {
+      if (!imports.has(target)) continue
+      if (!order.has(target)) visit(target)
+      if (path.includes(target)) lowest.set(file, Math.min(lowest.get(file)!, lowest.get(target)!))
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const component = path.splice(path.indexOf(file))
+    if (component.length > 1) circles.push(component.sort())
+  }
 }

@@ -1,6 +1,6 @@
 import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals } from '../../secrets.ts'
-import { type HookReading, parseObject } from './mail-hooks.ts'
+import { type HookReading, parseObject } from './report.ts'
 
 /** Bounce types after which another mail would fail as well. A soft bounce, a delay or an auto-reply is none. */
 const LASTING = new Set([

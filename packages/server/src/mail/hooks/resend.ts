@@ -1,7 +1,7 @@
 import { type Instant, MINUTE, SECOND } from '../../clock.ts'
 import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals, hmac } from '../../secrets.ts'
-import { type HookReading, parseObject } from './mail-hooks.ts'
+import { type HookReading, parseObject } from './report.ts'
 
 /** A recorded call is of no use to anyone later than this. */
 const TOLERANCE = 5 * MINUTE

@@ -1,0 +1,42 @@
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import { createSecrets } from '../secrets.ts'
+import type { Result } from './engine.ts'
+import type { DatabaseTime, EventCarrier } from './event-carrier.ts'
+import { createPostgresEvents } from './postgres-events.ts'
+
+/** The carrier that the settings name. The client of Redis is loaded only where Redis carries the events. */
+export async function createEventCarrier(
+  carrier: Config['events'],
+  deps: {
+    secrets: Buffer[]
+    log: Log
+    execute(sql: string, parameters: readonly unknown[]): Promise<Result>
+  },
+): Promise<EventCarrier> {
+  const { log, execute } = deps
+  const common = { log, secrets: createSecrets(deps.secrets), time: createDatabaseTime(execute) }
+  if (carrier.kind === 'redis') {
+    const { createRedisEvents } = await import('./redis-events.ts')
+    return createRedisEvents({ ...common, url: carrier.url })
+  }
+  const url = carrier.kind === 'postgres' ? carrier.url : null
+  return createPostgresEvents({ ...common, url, execute })
+}
+
+function createDatabaseTime(
+  execute: (sql: string, parameters: readonly unknown[]) => Promise<Result>,
+): DatabaseTime {
+  let offset = performance.timeOrigin
+  return {
+    now: () => performance.now() + offset,
+    async synchronize() {
+      const sentAt = performance.now()
+      const { rows } = await execute(
+        'select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now',
+        [],
+      )
+      offset = (rows[0] as { now: number }).now - (sentAt + performance.now()) / 2
+    },
+  }
+}
