@@ -42,6 +42,9 @@ export type Event =
   /** Made by the receiver itself: events may have been missed just now, so ask the store again. Never travels. */
   | { type: 'events.gap' }
 
+/** Published by endings/facts.ts only, with the change that they are about. */
+export type SubjectEvent = Extract<Event, { type: 'api_key.changed' | 'session.ended' | 'user.changed' }>
+
 export interface Events {
   /** Calls `listener` for every event of every node, this one included. Returns the way to stop. */
   subscribe(listener: (event: Event) => void): () => void

@@ -3,10 +3,11 @@ import { createApiKeys } from './api-keys/api-keys.ts'
 import { createApps } from './apps/apps.ts'
 import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts'
 import { instanceOf } from './backup/journal-entry.ts'
-import { journaled } from './backup/journaled-storage.ts'
+import { createJournalWriter } from './backup/journal-writer.ts'
 import { createAccounts } from './billing/accounts.ts'
 import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
+import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
@@ -17,7 +18,7 @@ import { createDispatcher } from './outbox/dispatcher.ts'
 import { createOutbox } from './outbox/outbox.ts'
 import { createSuppressions } from './outbox/suppressions.ts'
 import { createSecrets, SealError, type Secrets } from './secrets.ts'
-import { withSecurityLog } from './security-events/logged-storage.ts'
+import { logSecurityEvents } from './security-events/log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
@@ -88,7 +89,7 @@ export interface Ground {
 /** The nouns in the one direction in which they know each other, over a storage that logs and journals. */
 export function compose<Base extends Ground>(config: Config, log: Log, given: Base) {
   const { publicUrl } = config
-  const ground = { ...given, storage: withSecurityLog(withJournal(given, log), log) }
+  const ground = { ...given, storage: reporting(given, log) }
   const common = { ...ground, log, publicUrl }
   const signingKeys = createSigningKeys({
     ...common,
@@ -136,8 +137,32 @@ export function compose<Base extends Ground>(config: Config, log: Log, given: Ba
   }
 }
 
-function withJournal({ storage, clock, journal }: Ground, log: Log): DatabaseStorage {
-  return journal === null ? storage : journaled(storage, { journal, clock, log })
+/** What the service sees of its database. */
+export type ServiceStorage = Storage & Omit<DatabaseStorage, keyof Storage>
+
+/**
+ * The same storage, which tells journal and log of what a transaction did, after its commit and before its caller goes
+ * on: what was answered is in the journal. Each attempt has facts of its own, and only those of the last one count.
+ */
+function reporting({ storage, clock, journal }: Ground, log: Log): ServiceStorage {
+  const write = journal && createJournalWriter({ journal, store: storage.store, clock, log })
+  return {
+    ...storage,
+    async transaction(work, landed) {
+      let facts: readonly Fact[] = []
+      const outcome = await storage.transaction(tx => {
+        facts = tx.facts
+        return work(tx)
+      }, landed)
+      await write?.(facts)
+      logSecurityEvents(log, facts)
+      return outcome
+    },
+    async close() {
+      await journal?.close()
+      await storage.close()
+    },
+  }
 }
 
 /** The way out for mail. `announce` is told of every sign-in link that stays on this machine. */

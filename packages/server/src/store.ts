@@ -1,22 +1,23 @@
-import type { ApiKeyStore } from './api-keys/api-key-store.ts'
-import type { AppStore } from './apps/app-store.ts'
-import type { ReplayStore } from './backup/replay-store.ts'
-import type { BillingStore } from './billing/billing-store.ts'
+import type { ApiKeyChanges, ApiKeyStore } from './api-keys/api-key-store.ts'
+import type { AppChanges, AppStore } from './apps/app-store.ts'
+import type { ReplayChanges, ReplayStore } from './backup/replay-store.ts'
+import type { BillingChanges, BillingStore } from './billing/billing-store.ts'
 import type { Instant } from './clock.ts'
 import type { EndingStore } from './endings/ending-store.ts'
-import type { Event, Events } from './events.ts'
+import type { Fact } from './endings/fact.ts'
+import type { Event, Events, SubjectEvent } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
-import type { MagicLinkStore } from './magic-links/magic-link-store.ts'
+import type { MagicLinkChanges, MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
 import type { InstanceStore } from './operations/instance-store.ts'
 import type { InboxStore, OutboxStore } from './outbox/outbox-store.ts'
 import type { SuppressionStore } from './outbox/suppression-store.ts'
-import type { SecurityEventStore } from './security-events/security-event-store.ts'
-import type { SessionStore } from './sessions/session-store.ts'
+import type { SecurityEventChanges, SecurityEventStore } from './security-events/security-event-store.ts'
+import type { SessionChanges, SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
-import type { UserStore } from './users/user-store.ts'
+import type { UserChanges, UserStore } from './users/user-store.ts'
 
-/** What must be remembered: one port a noun. */
+/** What must be remembered: one port a noun. What ends, grants or charges is not here; see `Changes`. */
 export interface Store {
   users: UserStore
   billing: BillingStore
@@ -36,9 +37,33 @@ export interface Store {
   wrongCodes: WrongCodeStore
 }
 
-export interface Transaction extends Store {
-  /** Tells every node, once this transaction is durable; never when it is not. */
-  publish(event: Event): void
+/**
+ * The verbs that end, grant or charge. Only a transaction has them, and there each writes what endings/facts.ts says of
+ * it besides its own rows: a verb without its facts does not compile, and no caller can leave them out.
+ */
+export interface Changes {
+  users: UserChanges
+  billing: BillingChanges
+  apiKeys: ApiKeyChanges
+  apps: AppChanges
+  magicLinks: MagicLinkChanges
+  replay: ReplayChanges
+  securityEvents: SecurityEventChanges
+  sessions: SessionChanges
+}
+
+export type WithChanges<Ports extends Store> = {
+  [Noun in keyof Store]: Ports[Noun] & (Noun extends keyof Changes ? Changes[Noun] : unknown)
+}
+
+export interface Transaction extends WithChanges<Store> {
+  /**
+   * Tells every node, once this transaction is durable; never when it is not. Events about a key, a session or an
+   * account are published with the change itself.
+   */
+  publish(event: Exclude<Event, SubjectEvent>): void
+  /** What it has changed so far, for the journal and the log of security events. */
+  readonly facts: readonly Fact[]
 }
 
 export interface Storage {

@@ -1,4 +1,6 @@
 import type { Instant } from '../clock.ts'
+import type { Attribution } from '../endings/fact.ts'
+import type { Caller } from '../network.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey } from './api-key.ts'
 
@@ -21,20 +23,6 @@ export interface ApiKeyStore {
    */
   nthLastCreation(userId: string, n: number): Promise<Instant | null>
   insert(key: ApiKey): Promise<void>
-  update(
-    userId: string,
-    id: string,
-    change: { name?: string | null; allowedNetworks?: string[] },
-  ): Promise<ApiKey | null>
-  /** Sets `revokedAt` where it is unset; null for an unknown or revoked key. */
-  revoke(id: string, at: Instant): Promise<ApiKey | null>
-  /** Revokes all of a user's keys that are not revoked; returns their ids. */
-  revokeAllOf(userId: string, at: Instant): Promise<string[]>
-  /**
-   * Sets the successor and moves the expiry to `expiresAt` if that is earlier. Null, and nothing written, unless the
-   * key is active and has no successor: of concurrent rotations one wins.
-   */
-  replace(id: string, successorId: string, expiresAt: Instant, now: Instant): Promise<ApiKey | null>
   /**
    * Active keys of active owners, without a successor, for which an expiry notice is due: one of `thresholds` (days,
    * and the same in milliseconds) is reached and not yet recorded. Soonest first, at most `batch`.
@@ -59,4 +47,30 @@ export interface ApiKeyStore {
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
   /** Only `lastUsedAt`, and only forward. */
   recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface ApiKeyChanges {
+  /** Null for an unknown key and for another user's. */
+  update(
+    userId: string,
+    id: string,
+    change: { name?: string | null; allowedNetworks?: string[] },
+    now: Instant,
+  ): Promise<ApiKey | null>
+  /** Sets `revokedAt` where it is unset; null for an unknown or revoked key. */
+  revoke(id: string, at: Instant, by: Attribution): Promise<ApiKey | null>
+  /** Revokes all of a user's keys that are not revoked; returns their ids. */
+  revokeAllOf(userId: string, at: Instant): Promise<string[]>
+  /**
+   * Sets the successor and moves the expiry to `expiresAt` if that is earlier; where that is `now` the key is revoked.
+   * Null, and nothing written, unless the key is active and has no successor: of concurrent rotations one wins.
+   */
+  replace(
+    id: string,
+    successorId: string,
+    expiresAt: Instant,
+    now: Instant,
+    caller: Caller | null,
+  ): Promise<ApiKey | null>
 }

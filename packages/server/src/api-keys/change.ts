@@ -2,7 +2,6 @@ import { KeywayError } from '../errors.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
-import { recordChange } from './revocation.ts'
 
 export interface KeyChange {
   name?: string | null
@@ -25,8 +24,7 @@ export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'c
     const outcome = await storage.transaction<Outcome>(async tx => {
       const refused = await refusalOfNetworks(tx, userId, id, change, by)
       if (refused) return { refused }
-      const apiKey = await tx.apiKeys.update(userId, id, change)
-      if (apiKey && change.allowedNetworks) await recordChange(tx, apiKey, clock.now())
+      const apiKey = await tx.apiKeys.update(userId, id, change, clock.now())
       return apiKey ? { apiKey } : { refused: 'not_found' }
     })
     if ('apiKey' in outcome) return outcome.apiKey

@@ -1,5 +1,3 @@
-import type { Instant } from '../clock.ts'
-import { recordEnding } from '../endings/record-ending.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
@@ -55,29 +53,11 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
     },
   }
 
-  /** Revokes the key and records it; null when it was revoked already. */
-  async function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
+  /** Null when the key was revoked already. */
+  function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
     const now = clock.now()
-    const ended = await tx.apiKeys.revoke(id, now)
-    if (ended) await recordRevocation(tx, ended, now, caller)
-    return ended
+    return tx.apiKeys.revoke(id, now, { at: now, caller })
   }
-}
-
-/** Records a revocation within the transaction that revoked the key. */
-export async function recordRevocation(
-  tx: Transaction,
-  apiKey: ApiKey,
-  now: Instant,
-  caller: Caller | null,
-): Promise<void> {
-  const { id, userId } = apiKey
-  await recordEnding(tx, { kind: 'api_key', ids: [id], userId, at: now, because: 'api_key_revoked', caller })
-}
-
-/** Makes every hub load the key's status again: at once by an event, and reliably by the sweep. */
-export async function recordChange(tx: Transaction, { id, userId }: ApiKey, now: Instant): Promise<void> {
-  await recordEnding(tx, { kind: 'api_key', ids: [id], userId, at: now, because: null, caller: null })
 }
 
 async function findById(store: Store, id: string): Promise<OwnedApiKey | null> {

@@ -1,6 +1,4 @@
-import { type Instant, SECOND } from '../clock.ts'
-import { recordLaterEnding } from '../endings/record-ending.ts'
-import { FEED_WINDOW } from '../endings/revocation-feed.ts'
+import { SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'
@@ -8,7 +6,6 @@ import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
-import { recordChange, recordRevocation } from './revocation.ts'
 
 /** How long a rotated key still works by default, in seconds: a day. */
 export const DEFAULT_OVERLAP_SECONDS = 86_400
@@ -61,8 +58,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     if (refused) return { refused }
     const now = clock.now()
     const old = (await tx.apiKeys.findOwned(fresh.userId, id))!
-    const end = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapSeconds * SECOND)
-    const replaced = await tx.apiKeys.replace(id, fresh.id, end, now)
+    const replaced = await tx.apiKeys.replace(id, fresh.id, now + overlapSeconds * SECOND, now, caller)
     // A revocation does not lock the owner's row and may have come first.
     if (!replaced) return { refused: 'api_key_inactive' }
 
@@ -75,12 +71,6 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     await tx.securityEvents.insert(
       securityEvent('api_key_created', old.userId, now, caller, { keyId: successor.id }),
     )
-    const revoked = overlapSeconds === 0 ? await tx.apiKeys.revoke(id, now) : null
-    if (revoked) await recordRevocation(tx, revoked, now, caller)
-    else {
-      await recordChange(tx, old, now)
-      await recordOverlapEnd(tx, old, end, now)
-    }
     return { apiKey: successor }
   }
 
@@ -102,20 +92,6 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
   function refusal(reason: Refused): KeywayError {
     return typeof reason === 'string' ? new KeywayError(reason, DETAILS[reason]) : limitReached(reason, deps)
   }
-}
-
-/**
- * Tokens that were issued before the rotation may outlive a short overlap. Hubs load the key's new expiry; consumers
- * of the revocation feed get an entry at the end of the overlap.
- */
-export async function recordOverlapEnd(
-  tx: Transaction,
-  old: ApiKey,
-  end: Instant,
-  now: Instant,
-): Promise<void> {
-  if (end === old.expiresAt || end >= now + FEED_WINDOW) return
-  await recordLaterEnding(tx, { kind: 'api_key', id: old.id, userId: old.userId, at: end })
 }
 
 async function committed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {

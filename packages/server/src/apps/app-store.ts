@@ -9,10 +9,14 @@ export interface AppStore {
   insert(app: App): Promise<boolean>
   /** What was made under the label before `now` and lives then. Reads all keys and sessions, so for an operator only. */
   countLiving(id: string, now: Instant): Promise<LivingCredentials>
-  /** Adds a secret (SHA-256) and keeps the newest two. */
-  addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
   /** The SHA-256s that are accepted now, newest first. */
   secrets(appId: string): Promise<string[]>
   /** The same with the instants at which they were added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface AppChanges {
+  /** Adds a secret (SHA-256) and keeps the newest two. */
+  addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
 }

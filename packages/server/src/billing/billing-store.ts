@@ -7,23 +7,27 @@ import type { MicroDollars } from './money.ts'
 export interface BillingStore {
   /** Zero for a user without entries. */
   balance(userId: string): Promise<MicroDollars>
+  findEntry(id: string): Promise<LedgerEntry | null>
+  /** The entry that an Idempotency-Key or an event created, if any. */
+  findByCause(cause: string): Promise<LedgerEntry | null>
+  ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
+  /** False when the user has one. */
+  insertSubscription(subscription: Subscription): Promise<boolean>
+  subscription(userId: string): Promise<Subscription | null>
+  /** Newest grant first; withdrawn ones stay listed. */
+  authorizations(userId: string): Promise<ChargeAuthorization[]>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the balance that results, in one transaction. Null,
    * and nothing written, when the balance would fall below zero or the cause was used. `createdAt` is moved forward
    * where needed, so that a user's entries sort in the order in which they changed the balance.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
-  findEntry(id: string): Promise<LedgerEntry | null>
-  /** The entry that an Idempotency-Key or an event created, if any. */
-  findByCause(cause: string): Promise<LedgerEntry | null>
-  ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>
-  /** False when the user has one. */
-  insertSubscription(subscription: Subscription): Promise<boolean>
-  subscription(userId: string): Promise<Subscription | null>
-  /** Newest grant first; withdrawn ones stay listed. */
-  authorizations(userId: string): Promise<ChargeAuthorization[]>
   /** Null when no such app is registered. A repeated grant changes `grantedAt` only where it was withdrawn. */
   authorize(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
   /** Null when it was never granted; repeating it changes nothing. */

@@ -2,8 +2,12 @@ import type { Instant } from '../clock.ts'
 import type { Ending } from './ending.ts'
 
 export interface EndingStore {
-  insert(endings: readonly Ending[]): Promise<void>
   /** Oldest first, from `since` on (inclusive), at most `limit`; `afterId` continues within one millisecond. */
   since(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>
   prune(before: Instant, batch: number): Promise<number>
+}
+
+/** Called by facts.ts only. */
+export interface EndingRows {
+  insert(endings: readonly Ending[]): Promise<void>
 }

@@ -1,5 +1,4 @@
 import type { Instant } from '../clock.ts'
-import { newId } from '../ids.ts'
 
 /**
  * That a key, a session or an account came to its end before its time, or a key's conditions became stricter.
@@ -13,17 +12,4 @@ export interface Ending {
   userId: string
   /** Ahead of its writing where a rotated key ends after a short overlap. */
   at: Instant
-}
-
-/**
- * One ending for each subject, ready to be written in the transaction that ends them. Nothing is ever read back
- * by these ids, and an undone run leaves none behind, so they may be made inside the transaction.
- */
-export function endingsOf(
-  kind: Ending['kind'],
-  subjectIds: readonly string[],
-  userId: string,
-  at: Instant,
-): Ending[] {
-  return subjectIds.map(subjectId => ({ id: newId(at), kind, subjectId, userId, at }))
 }

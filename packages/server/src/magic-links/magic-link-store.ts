@@ -14,12 +14,6 @@ export interface MagicLinkStore {
   insert(link: MagicLink): Promise<void>
   find(id: string): Promise<MagicLink | null>
   findByTokenHash(tokenHash: string): Promise<MagicLink | null>
-  /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
-  consume(id: string, at: Instant): Promise<MagicLink | null>
-  /** Ends the other live links of the address; they answer as used. Returns their ids. */
-  consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<string[]>
-  /** Ends all live links of the address (an account was suspended or deleted). Returns their ids. */
-  consumeAllOf(email: EmailAddress, at: Instant): Promise<string[]>
   /** Counts one wrong code if fewer than `maxTries` were counted; null when none was left. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
   /** The times of the n-th last sends of a bucket, for each n in `limits`. Takes no lock. */
@@ -54,4 +48,14 @@ export interface MagicLinkStore {
    * Returns how many.
    */
   prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface MagicLinkChanges {
+  /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
+  consume(id: string, at: Instant): Promise<MagicLink | null>
+  /** Ends the other live links of the address; they answer as used. Returns their ids. */
+  consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<string[]>
+  /** Ends all live links of the address (an account was suspended or deleted). Returns their ids. */
+  consumeAllOf(email: EmailAddress, at: Instant): Promise<string[]>
 }

@@ -3,7 +3,6 @@ import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
 import { readJournalLines } from '../backup/journal-reader.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
-import { recordEnd } from '../sessions/session-end.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { LeftOut, ReplayKind, Verdict } from './failover-replay.ts'
 
@@ -56,9 +55,7 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
     const ended = await store.replay.sessionsEnded(entries.map(({ id }) => id))
     for (const { id, ended_by: by, at } of entries) {
       await settle('sessions', id, ended.get(id), async tx => {
-        const session = await tx.sessions.end(id, by, at)
-        const type = by === 'reuse' ? 'refresh_token_reused' : 'session_ended'
-        if (session) await recordEnd(tx, type, session, null, replay.now())
+        const session = await tx.sessions.end(id, by, at, { at: replay.now(), caller: null })
         return session !== null
       })
     }

@@ -1,6 +1,4 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
-import { recordChange, recordRevocation } from '../api-keys/revocation.ts'
-import { recordOverlapEnd } from '../api-keys/rotation.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
   digestJournal,
@@ -141,9 +139,7 @@ export async function replayJournal(
   }
 
   async function revoke(tx: Transaction, id: string, at: Instant): Promise<boolean> {
-    const revoked = await tx.apiKeys.revoke(id, at)
-    if (revoked) await recordRevocation(tx, revoked, clock.now(), null)
-    return revoked !== null
+    return (await tx.apiKeys.revoke(id, at, { at: clock.now(), caller: null })) !== null
   }
 
   /**
@@ -164,11 +160,9 @@ export async function replayJournal(
     withNetworks: boolean,
   ): Promise<boolean> {
     const now = clock.now()
-    const ends = expiresAt !== null && (await tx.replay.endKeyBy(key.id, expiresAt))
-    if (ends) await recordOverlapEnd(tx, key, expiresAt, now)
+    const ends = expiresAt !== null && (await tx.replay.endKeyBy(key, expiresAt, now))
     const narrows =
-      withNetworks && (await tx.replay.replaceNetworks(key.id, key.allowedNetworks, allowedNetworks))
-    if (ends || narrows) await recordChange(tx, key, now)
+      withNetworks && (await tx.replay.replaceNetworks(key, key.allowedNetworks, allowedNetworks, now))
     return ends || narrows
   }
 
@@ -185,11 +179,7 @@ export async function replayJournal(
   async function replayRole(user: User | null, role: UserRole): Promise<Verdict> {
     if (!user || user.status === 'deleted') return 'gone'
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
-    return act(async tx => {
-      const demoted = await tx.users.setRole(user.id, role)
-      if (demoted) tx.publish({ type: 'user.changed', userId: user.id })
-      return demoted !== null
-    })
+    return act(async tx => (await tx.users.setRole(user.id, role)) !== null)
   }
 
   async function deleteUser(id: string): Promise<Verdict> {
@@ -227,7 +217,11 @@ export async function replayJournal(
     if (!granted) count('charge_authorizations', 'gone')
     else if (granted.revokedAt !== null || granted.grantedAt > revokedAt)
       count('charge_authorizations', 'standing')
-    else count('charge_authorizations', await act(tx => tx.replay.withdrawAsOf(userId, appId, revokedAt)))
+    else
+      count(
+        'charge_authorizations',
+        await act(async tx => (await tx.replay.withdrawAsOf(userId, appId, revokedAt)) !== null),
+      )
   }
 }
 

@@ -3,7 +3,11 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { SecurityEvent } from './security-event.ts'
 
 export interface SecurityEventStore {
-  insert(event: SecurityEvent): Promise<void>
   list(userId: string, page: PageRequest): Promise<Slice<SecurityEvent>>
   prune(before: Instant, batch: number): Promise<number>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface SecurityEventChanges {
+  insert(event: SecurityEvent): Promise<void>
 }

@@ -7,7 +7,6 @@ import type { Storage } from '../store.ts'
 import type { User } from '../users/user.ts'
 import { parseRefreshToken, retryKeyHash } from './refresh-token.ts'
 import { REMEMBERED_RETRY_KEYS, type Session } from './session.ts'
-import { recordEnd } from './session-end.ts'
 import { isLive, type SessionLifetimes } from './session-lifetime.ts'
 
 interface Family {
@@ -79,9 +78,8 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
       storage.transaction(
         async tx => {
           const now = clock.now()
-          if (!(await tx.sessions.end(session.id, 'reuse', now))) return true
-          await recordEnd(tx, 'refresh_token_reused', session, caller, now)
-          if (user.email === null) return true
+          const ended = await tx.sessions.end(session.id, 'reuse', now, { at: now, caller })
+          if (!ended || user.email === null) return true
           await outbox.enqueue(tx, {
             id: mailId,
             recipient: user.email,

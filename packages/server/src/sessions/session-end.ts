@@ -1,8 +1,7 @@
-import type { Clock, Instant } from '../clock.ts'
-import { recordEnding } from '../endings/record-ending.ts'
+import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
-import type { Storage, Transaction } from '../store.ts'
+import type { Storage } from '../store.ts'
 import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEnd } from './session.ts'
 import type { Sessions } from './sessions.ts'
@@ -37,11 +36,9 @@ export function createSessionEnd({
     },
 
     async endOthers(userId, exceptSessionId, caller) {
-      await storage.transaction(async tx => {
-        const now = clock.now()
-        const ended = await tx.sessions.endAllOf(userId, 'revoked', now, exceptSessionId ?? undefined)
-        for (const id of ended) await recordEnd(tx, 'session_ended', { id, userId }, caller, now)
-      })
+      await storage.transaction(tx =>
+        tx.sessions.endAllOf(userId, 'revoked', exceptSessionId, { at: clock.now(), caller }),
+      )
     },
   }
 
@@ -50,22 +47,10 @@ export function createSessionEnd({
     await storage.transaction(
       async tx => {
         const now = clock.now()
-        const ended = await tx.sessions.end(session.id, by, now)
-        if (ended) await recordEnd(tx, 'session_ended', ended, caller, now)
+        await tx.sessions.end(session.id, by, now, { at: now, caller })
         return true
       },
       async () => (await store.sessions.find(session.id))?.endedAt !== null || undefined,
     )
   }
-}
-
-/** Records the end of a session in the transaction that ended it. */
-export async function recordEnd(
-  tx: Transaction,
-  type: 'session_ended' | 'refresh_token_reused',
-  { id, userId }: Pick<Session, 'id' | 'userId'>,
-  caller: Caller | null,
-  now: Instant,
-): Promise<void> {
-  await recordEnding(tx, { kind: 'session', ids: [id], userId, at: now, because: type, caller })
 }

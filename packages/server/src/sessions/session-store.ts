@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { Attribution } from '../endings/fact.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { User } from '../users/user.ts'
 import type { Session, SessionEnd } from './session.ts'
@@ -20,11 +21,15 @@ export interface SessionStore {
   ): Promise<Session | null>
   /** Moves `lastUsedAt` forward (page sessions). */
   touch(id: string, at: Instant): Promise<void>
-  /** Null when it had ended already; the first end is kept. */
-  end(id: string, by: SessionEnd, at: Instant): Promise<Session | null>
-  /** Ends all of a user's live sessions but one; returns the ids. */
-  endAllOf(userId: string, by: SessionEnd, at: Instant, exceptId?: string): Promise<string[]>
   /** Live sessions: not ended, last used after `idleSince`, `expiresAt` later than `now`. */
   listLive(userId: string, now: Instant, idleSince: Instant, page: PageRequest): Promise<Slice<Session>>
   prune(endedBefore: Instant, batch: number): Promise<number>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface SessionChanges {
+  /** Null when it had ended already; the first end is kept. */
+  end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
+  /** Ends all of a user's live sessions but one; returns the ids. */
+  endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
 }

@@ -1,6 +1,6 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely'
 import { type ApiKey, type ApiKeyStatus, type OwnedApiKey, toScopes } from '../api-keys/api-key.ts'
-import type { ApiKeyStore } from '../api-keys/api-key-store.ts'
+import type { ApiKeyChanges, ApiKeyStore } from '../api-keys/api-key-store.ts'
 import type { Instant } from '../clock.ts'
 import { type PageRequest, toSlice } from '../paging.ts'
 import type { UserStatus } from '../users/user.ts'
@@ -25,7 +25,7 @@ const BY_HASH: LookUp = { select: engine => select('k.key_hash', engine), column
 /** What every connect to the hub and every renewal asks. */
 const BY_ID: LookUp = { select: engine => select('k.id', engine), column: 'k.id' }
 
-export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKeyStore {
+export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKeyStore & ApiKeyChanges {
   return {
     async findByHash(keyHash) {
       const row = (await lookUp(BY_HASH, keyHash)) as OwnedRow | undefined
@@ -147,6 +147,7 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
         .updateTable('api_keys')
         .set(eb => ({
           replaced_by: successorId,
+          ...(expiresAt <= now && { revoked_at: now }),
           expires_at: eb
             .case()
             .when(eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', expiresAt)]))

@@ -1,11 +1,11 @@
 import type { App } from '../apps/app.ts'
-import type { AppStore } from '../apps/app-store.ts'
+import type { AppChanges, AppStore } from '../apps/app-store.ts'
 import type { AppRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
 const KEPT_SECRETS = 2
 
-export function createAppStore({ db, atomically }: Statements): AppStore {
+export function createAppStore({ db, atomically }: Statements): AppStore & AppChanges {
   return {
     async find(id) {
       return toApp(await db.selectFrom('apps').selectAll().where('id', '=', id).executeTakeFirst())

@@ -1,4 +1,4 @@
-import type { BillingStore } from '../billing/billing-store.ts'
+import type { BillingChanges, BillingStore } from '../billing/billing-store.ts'
 import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
@@ -7,7 +7,7 @@ import { before } from './paging.ts'
 import type { ChargeAuthorizationRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
-export function createBillingStore({ db, atomically }: Statements): BillingStore {
+export function createBillingStore({ db, atomically }: Statements): BillingStore & BillingChanges {
   return {
     async balance(userId) {
       const row = await db

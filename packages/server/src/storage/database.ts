@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import type { Config } from '../config.ts'
+import { type RowTransaction, withFacts } from '../endings/facts.ts'
 import type { Log } from '../log.ts'
-import type { Storage, Store, Transaction } from '../store.ts'
+import type { Storage, Transaction } from '../store.ts'
 import { createApiKeyStore } from './api-keys.ts'
 import { createAppStore } from './apps.ts'
 import { createBillingStore } from './billing.ts'
@@ -27,7 +28,11 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'se
   poolSize?: number
 }
 
+type Rows = Omit<RowTransaction, 'publish'>
+
 export interface DatabaseStorage extends Storage {
+  /** Also with the statements that nouns get from their transaction only; the service sees `Storage`. */
+  readonly store: Rows
   /** Whether events of other nodes arrive here now. */
   eventsHealth(): EventsHealth
   /** The engine below the ports, for backups and tests. */
@@ -90,10 +95,10 @@ function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
       return rows[0]
     },
   })
-  return { ...store, publish: event => tx.publish(event) }
+  return withFacts({ ...store, publish: event => tx.publish(event) })
 }
 
-function createStore(statements: Statements): Store {
+function createStore(statements: Statements): Rows {
   return {
     users: createUserStore(statements),
     billing: createBillingStore(statements),

@@ -1,10 +1,10 @@
 import { type SqlBool, sql } from 'kysely'
-import type { EndingStore } from '../endings/ending-store.ts'
+import type { EndingRows, EndingStore } from '../endings/ending-store.ts'
 import { countOf, type Statements } from './statements.ts'
 
 const CHUNK = 500
 
-export function createEndingStore({ db, atomically }: Statements): EndingStore {
+export function createEndingStore({ db, atomically }: Statements): EndingStore & EndingRows {
   return {
     async insert(endings) {
       if (endings.length === 0) return

@@ -1,5 +1,5 @@
 import type { MagicLink } from '../magic-links/magic-link.ts'
-import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
+import type { MagicLinkChanges, MagicLinkStore } from '../magic-links/magic-link-store.ts'
 import { bucketNamesOf, ownBucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { LookUp } from './engine.ts'
@@ -27,7 +27,11 @@ const BY_TOKEN_HASH: LookUp = {
   column: 'token_hash',
 }
 
-export function createMagicLinkStore({ db, atomically, lookUp }: Statements): MagicLinkStore {
+export function createMagicLinkStore({
+  db,
+  atomically,
+  lookUp,
+}: Statements): MagicLinkStore & MagicLinkChanges {
   return {
     async insert(link) {
       await db.insertInto('magic_links').values(toRow(link)).execute()

@@ -1,7 +1,7 @@
-import type { ReplayStore } from '../backup/replay-store.ts'
+import type { ReplayChanges, ReplayStore } from '../backup/replay-store.ts'
 import { countOf, type Statements } from './statements.ts'
 
-export function createReplayStore({ db }: Statements): ReplayStore {
+export function createReplayStore({ db }: Statements): ReplayStore & ReplayChanges {
   return {
     async sessionsEnded(ids) {
       if (ids.length === 0) return new Map()
@@ -60,22 +60,22 @@ export function createReplayStore({ db }: Statements): ReplayStore {
         .executeTakeFirst()
       return newer !== undefined
     },
-    async endKeyBy(keyId, expiresAt) {
+    async endKeyBy({ id }, expiresAt) {
       const row = await db
         .updateTable('api_keys')
         .set({ expires_at: expiresAt })
-        .where('id', '=', keyId)
+        .where('id', '=', id)
         .where('revoked_at', 'is', null)
         .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', expiresAt)]))
         .returning('id')
         .executeTakeFirst()
       return row !== undefined
     },
-    async replaceNetworks(keyId, from, to) {
+    async replaceNetworks({ id }, from, to) {
       const row = await db
         .updateTable('api_keys')
         .set({ allowed_networks: JSON.stringify(to) })
-        .where('id', '=', keyId)
+        .where('id', '=', id)
         .where('allowed_networks', '=', JSON.stringify(from))
         .returning('id')
         .executeTakeFirst()
@@ -108,9 +108,9 @@ export function createReplayStore({ db }: Statements): ReplayStore {
         .where('app_id', '=', appId)
         .where('revoked_at', 'is', null)
         .where('granted_at', '<=', at)
-        .returning('app_id')
+        .returning('granted_at')
         .executeTakeFirst()
-      return row !== undefined
+      return row ? { userId, appId, grantedAt: row.granted_at, revokedAt: at } : null
     },
   }
 }

@@ -1,11 +1,11 @@
 import { toSlice } from '../paging.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
-import type { SecurityEventStore } from '../security-events/security-event-store.ts'
+import type { SecurityEventChanges, SecurityEventStore } from '../security-events/security-event-store.ts'
 import { before as olderThan } from './paging.ts'
 import type { SecurityEventRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
-export function createSecurityEventStore({ db }: Statements): SecurityEventStore {
+export function createSecurityEventStore({ db }: Statements): SecurityEventStore & SecurityEventChanges {
   return {
     async insert(event) {
       await db

@@ -1,6 +1,6 @@
 import { toSlice } from '../paging.ts'
 import type { Session } from '../sessions/session.ts'
-import type { SessionStore } from '../sessions/session-store.ts'
+import type { SessionChanges, SessionStore } from '../sessions/session-store.ts'
 import type { LookUp } from './engine.ts'
 import { before } from './paging.ts'
 import type { SessionRow, UserRow } from './schema.ts'
@@ -25,7 +25,7 @@ const WITH_USER: LookUp = {
   column: 's.id',
 }
 
-export function createSessionStore({ db, lookUp }: Statements): SessionStore {
+export function createSessionStore({ db, lookUp }: Statements): SessionStore & SessionChanges {
   return {
     async insert(session) {
       await db.insertInto('sessions').values(toRow(session)).execute()
@@ -68,24 +68,24 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore {
         .where('last_used_at', '<', at)
         .execute()
     },
-    async end(id, by, at) {
+    async end(id, cause, at) {
       const row = await db
         .updateTable('sessions')
-        .set({ ended_at: at, ended_by: by })
+        .set({ ended_at: at, ended_by: cause })
         .where('id', '=', id)
         .where('ended_at', 'is', null)
         .returningAll()
         .executeTakeFirst()
       return toSession(row)
     },
-    async endAllOf(userId, by, at, exceptId) {
+    async endAllOf(userId, cause, exceptId, { at }) {
       const rows = await db
         .updateTable('sessions')
-        .set({ ended_at: at, ended_by: by })
+        .set({ ended_at: at, ended_by: cause })
         .where('user_id', '=', userId)
         .where('ended_at', 'is', null)
         .where('expires_at', '>', at)
-        .$if(exceptId !== undefined, query => query.where('id', '<>', exceptId!))
+        .$if(exceptId !== null, query => query.where('id', '<>', exceptId!))
         .returning('id')
         .execute()
       return rows.map(row => row.id)

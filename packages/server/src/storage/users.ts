@@ -1,11 +1,11 @@
 import { toSlice } from '../paging.ts'
-import type { User } from '../users/user.ts'
-import type { UserStore } from '../users/user-store.ts'
+import type { User, UserStatus } from '../users/user.ts'
+import type { UserChanges, UserStore } from '../users/user-store.ts'
 import { before } from './paging.ts'
 import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
-export function createUserStore({ db }: Statements): UserStore {
+export function createUserStore({ db }: Statements): UserStore & UserChanges {
   return {
     async find(id) {
       return toUser(await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst())
@@ -32,17 +32,8 @@ export function createUserStore({ db }: Statements): UserStore {
     },
     rename: (id, name) => change(id, { name }),
     setRole: (id, role) => change(id, { role }),
-    async setStatus(id, from, to) {
-      return toUser(
-        await db
-          .updateTable('users')
-          .set({ status: to })
-          .where('id', '=', id)
-          .where('status', 'in', from)
-          .returningAll()
-          .executeTakeFirst(),
-      )
-    },
+    suspend: id => move(id, 'active', 'suspended'),
+    activate: id => move(id, 'suspended', 'active'),
     erase: (id, at) => change(id, { status: 'deleted', name: null, email: null, deleted_at: at }),
     async lock(id) {
       // An update that changes nothing is the one row lock that both engines know.
@@ -69,6 +60,18 @@ export function createUserStore({ db }: Statements): UserStore {
         user => ({ at: user.createdAt, id: user.id }),
       )
     },
+  }
+
+  async function move(id: string, from: UserStatus, to: UserStatus): Promise<User | null> {
+    return toUser(
+      await db
+        .updateTable('users')
+        .set({ status: to })
+        .where('id', '=', id)
+        .where('status', '=', from)
+        .returningAll()
+        .executeTakeFirst(),
+    )
   }
 
   async function change(id: string, set: Partial<UserRow>): Promise<User | null> {

@@ -1,9 +1,7 @@
 import type { Clock, Instant } from '../clock.ts'
-import { recordEnding } from '../endings/record-ending.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Secrets } from '../secrets.ts'
-import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import { erasedAddressHash } from './erased-address.ts'
@@ -52,12 +50,7 @@ export function createUsers({
     },
 
     async setRole(id, role) {
-      const user = await storage.transaction(async tx => {
-        const changed = await tx.users.setRole(id, role)
-        if (changed) tx.publish({ type: 'user.changed', userId: id })
-        return changed
-      })
-      return required(user)
+      return required(await storage.transaction(tx => tx.users.setRole(id, role)))
     },
 
     async suspend(id) {
@@ -73,13 +66,7 @@ export function createUsers({
 
     async activate(id) {
       const user = await storage.transaction(
-        async tx => {
-          const activated = await tx.users.setStatus(id, ['suspended'], 'active')
-          if (!activated) return tx.users.find(id)
-          await tx.securityEvents.insert(securityEvent('account_activated', id, clock.now(), null))
-          tx.publish({ type: 'user.changed', userId: id })
-          return activated
-        },
+        async tx => (await tx.users.activate(id, clock.now())) ?? tx.users.find(id),
         whenItHasStatus('active', id),
       )
       return requireUndeleted(user)
@@ -95,8 +82,7 @@ export function createUsers({
           const user = await tx.users.lock(id)
           if (!user || user.status === 'deleted') return user
           await endSignIns(tx, user, 'deleted', now)
-          await endKeys(tx, id, now)
-          await recordAccount(tx, id, 'account_deleted', now)
+          await tx.apiKeys.revokeAllOf(id, now)
           if (user.email) await forgetAddress(tx, user.email)
           return tx.users.erase(id, now)
         },
@@ -124,20 +110,9 @@ export function createUsers({
 
 /** Suspends within the caller's transaction. Null, and nothing written, unless the account was active. */
 export async function suspendWithin(tx: Transaction, id: string, now: Instant): Promise<User | null> {
-  const suspended = await tx.users.setStatus(id, ['active'], 'suspended')
-  if (!suspended) return null
-  await endSignIns(tx, suspended, 'suspended', now)
-  await recordAccount(tx, id, 'account_suspended', now)
+  const suspended = await tx.users.suspend(id, now)
+  if (suspended) await endSignIns(tx, suspended, 'suspended', now)
   return suspended
-}
-
-function recordAccount(
-  tx: Transaction,
-  id: string,
-  because: 'account_suspended' | 'account_deleted',
-  at: Instant,
-): Promise<void> {
-  return recordEnding(tx, { kind: 'user', ids: [id], userId: id, at, because, caller: null })
 }
 
 /** Ends sessions and unused sign-in links. */
@@ -147,14 +122,8 @@ async function endSignIns(
   by: 'suspended' | 'deleted',
   now: Instant,
 ): Promise<void> {
-  const ids = await tx.sessions.endAllOf(user.id, by, now)
-  await recordEnding(tx, { kind: 'session', ids, userId: user.id, at: now, because: null, caller: null })
+  await tx.sessions.endAllOf(user.id, by, null, { at: now, caller: null })
   if (user.email !== null) await tx.magicLinks.consumeAllOf(user.email, now)
-}
-
-async function endKeys(tx: Transaction, userId: string, now: Instant): Promise<void> {
-  const ids = await tx.apiKeys.revokeAllOf(userId, now)
-  await recordEnding(tx, { kind: 'api_key', ids, userId, at: now, because: null, caller: null })
 }
 
 function required(user: User | null): User {

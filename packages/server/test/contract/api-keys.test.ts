@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { aKey, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+import { aKey, BY_SERVICE, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('a key is found by its hash with the status of its owner, also many at once', async t => {
@@ -11,7 +11,7 @@ forEachEngine(engine => {
     const user = await insertUser(storage.store)
     const keys = Array.from({ length: 30 }, () => aKey(user.id))
     for (const key of keys) await apiKeys.insert(key)
-    await users.setStatus(user.id, ['active'], 'suspended')
+    await users.suspend(user.id, NOW)
     const found = await Promise.all(keys.map(key => apiKeys.findByHash(key.keyHash)))
     assert.deepEqual(
       found,
@@ -30,7 +30,7 @@ forEachEngine(engine => {
     const key = aKey((await insertUser(opened.storage.store)).id)
     await apiKeys.insert(key)
     assert.equal((await other.store.apiKeys.findByHash(key.keyHash))!.revokedAt, null)
-    await apiKeys.revoke(key.id, NOW)
+    await apiKeys.revoke(key.id, NOW, BY_SERVICE)
     assert.equal((await other.store.apiKeys.findByHash(key.keyHash))!.revokedAt, NOW)
   })
 
@@ -41,7 +41,9 @@ forEachEngine(engine => {
     const [key, other] = [aKey(user.id), aKey(user.id)]
     await apiKeys.insert(key)
     await apiKeys.insert(other)
-    const outcomes = await race(opened, (store, number) => store.apiKeys.revoke(key.id, NOW + number))
+    const outcomes = await race(opened, (store, number) =>
+      store.apiKeys.revoke(key.id, NOW + number, BY_SERVICE),
+    )
     assert.equal(winners(outcomes).length, 1)
     assert.deepEqual(await apiKeys.revokeAllOf(user.id, NOW), [other.id])
   })
@@ -54,10 +56,12 @@ forEachEngine(engine => {
     const soon = aKey(user.id, { expiresAt: NOW + 10 })
     await apiKeys.insert(key)
     await apiKeys.insert(soon)
-    const outcomes = await race(opened, store => store.apiKeys.replace(key.id, newId(NOW), NOW + 50, NOW))
+    const outcomes = await race(opened, store =>
+      store.apiKeys.replace(key.id, newId(NOW), NOW + 50, NOW, null),
+    )
     assert.equal(winners(outcomes).length, 1)
     assert.equal(winners(outcomes)[0]!.expiresAt, NOW + 50)
-    assert.equal((await apiKeys.replace(soon.id, newId(NOW), NOW + 50, NOW))!.expiresAt, NOW + 10)
+    assert.equal((await apiKeys.replace(soon.id, newId(NOW), NOW + 50, NOW, null))!.expiresAt, NOW + 10)
   })
 
   test('an expired or revoked key is not replaced', async t => {
@@ -68,8 +72,8 @@ forEachEngine(engine => {
     const revoked = aKey(user.id, { revokedAt: NOW })
     await apiKeys.insert(expired)
     await apiKeys.insert(revoked)
-    assert.equal(await apiKeys.replace(expired.id, newId(NOW), NOW + 5, NOW), null)
-    assert.equal(await apiKeys.replace(revoked.id, newId(NOW), NOW + 5, NOW), null)
+    assert.equal(await apiKeys.replace(expired.id, newId(NOW), NOW + 5, NOW, null), null)
+    assert.equal(await apiKeys.replace(revoked.id, newId(NOW), NOW + 5, NOW, null), null)
   })
 
   test('keys are listed by status at the exact millisecond, to their owner only', async t => {
@@ -88,9 +92,12 @@ forEachEngine(engine => {
     assert.equal((await list(null)).length, 3)
     assert.deepEqual(await list(null, stranger.id), [])
     assert.equal(await apiKeys.findOwned(stranger.id, active.id), null)
-    assert.equal(await apiKeys.update(stranger.id, active.id, { name: 'mine' }), null)
-    assert.equal((await apiKeys.update(user.id, active.id, { name: null }))!.name, null)
-    assert.deepEqual((await apiKeys.update(user.id, active.id, { allowedNetworks: [] }))!.allowedNetworks, [])
+    assert.equal(await apiKeys.update(stranger.id, active.id, { name: 'mine' }, NOW), null)
+    assert.equal((await apiKeys.update(user.id, active.id, { name: null }, NOW))!.name, null)
+    assert.deepEqual(
+      (await apiKeys.update(user.id, active.id, { allowedNetworks: [] }, NOW))!.allowedNetworks,
+      [],
+    )
   })
 
   test('the last use only moves forward and touches nothing else', async t => {

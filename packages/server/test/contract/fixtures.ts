@@ -6,12 +6,14 @@ import type { MagicLink } from '../../src/magic-links/magic-link.ts'
 import type { OutboxMessage } from '../../src/outbox/message.ts'
 import type { Session } from '../../src/sessions/session.ts'
 import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
-import type { Storage, Store } from '../../src/store.ts'
+import type { Storage, Store, Transaction } from '../../src/store.ts'
 import type { EmailAddress } from '../../src/users/email-address.ts'
 import type { User } from '../../src/users/user.ts'
 import type { TestStorage } from '../support/engines.ts'
 
 export const NOW: Instant = Date.UTC(2026, 10, 20, 12)
+/** How changes are recorded whose record is not what a test is about. */
+export const BY_SERVICE = { at: NOW, caller: null }
 
 export function address(text: string): EmailAddress {
   return text as EmailAddress
@@ -142,7 +144,7 @@ export function aSigningKey(change: Partial<SigningKey> = {}): SigningKey {
  */
 export async function race<Outcome>(
   opened: TestStorage,
-  attempt: (store: Store, number: number) => Promise<Outcome>,
+  attempt: (tx: Transaction, number: number) => Promise<Outcome>,
 ): Promise<Outcome[]> {
   const nodes: Storage[] = [opened.storage, await opened.reopen()]
   return Promise.all(

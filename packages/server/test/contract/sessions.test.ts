@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { aSession, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+import { aSession, BY_SERVICE, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('a session is read with its owner', async t => {
@@ -50,9 +50,11 @@ forEachEngine(engine => {
     const { id: userId } = await insertUser(opened.storage.store)
     const [first, second, third] = [aSession(userId), aSession(userId), aSession(userId)]
     for (const session of [first, second, third]) await sessions.insert(session)
-    const ends = await race(opened, store => store.sessions.end(first.id, 'reuse', NOW))
+    const ends = await race(opened, store => store.sessions.end(first.id, 'reuse', NOW, BY_SERVICE))
     assert.equal(winners(ends).length, 1)
-    assert.deepEqual(await sessions.endAllOf(userId, 'revoked', NOW + 1, second.id), [third.id])
+    assert.deepEqual(await sessions.endAllOf(userId, 'revoked', second.id, { at: NOW + 1, caller: null }), [
+      third.id,
+    ])
     assert.equal((await sessions.find(first.id))!.endedBy, 'reuse')
   })
 

@@ -12,7 +12,7 @@ forEachEngine(engine => {
     const user = aUser()
     const failing = storage.transaction(async tx => {
       await tx.users.insert(user)
-      tx.publish({ type: 'user.changed', userId: user.id })
+      await tx.users.setRole(user.id, 'admin')
       throw new Error('no')
     })
     await assert.rejects(failing, /no/)
@@ -32,7 +32,7 @@ forEachEngine(engine => {
     await storage.transaction(async tx => {
       for (const user of users) {
         await tx.users.insert(user)
-        tx.publish({ type: 'user.changed', userId: user.id })
+        await tx.users.setRole(user.id, 'user') // which publishes
       }
     })
     await storage.events.publish({ type: 'mail.queued' })

@@ -22,9 +22,9 @@ forEachEngine(engine => {
   test('a status moves only from the ones that are named, once for twenty callers', async t => {
     const opened = await openTestStorage(engine, t)
     const { id } = await insertUser(opened.storage.store)
-    const outcomes = await race(opened, store => store.users.setStatus(id, ['active'], 'suspended'))
+    const outcomes = await race(opened, store => store.users.suspend(id, NOW))
     assert.equal(winners(outcomes).length, 1)
-    assert.equal(await opened.storage.store.users.setStatus(id, ['active'], 'suspended'), null)
+    assert.equal(await opened.storage.store.users.suspend(id, NOW), null)
   })
 
   test('erasing takes name and address, frees the address, and happens once', async t => {
