@@ -1,9 +1,9 @@
-/** Who may keep an answer (RFC 9111 section 5.2.2), as the value of `Cache-Control`. */
+/** Values of `Cache-Control` (RFC 9111 section 5.2.2). */
 
-/** Nobody: what every answer says that names nothing else. */
+/** The default of all responses. */
 export const NO_STORE = 'no-store'
 
-/** Everybody, for this long: documents that are the same for all and hold no secret. */
+/** For documents that are the same for all clients and contain no secret. */
 export function publicFor(seconds: number): string {
   return `public, max-age=${seconds}`
 }

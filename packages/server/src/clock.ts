@@ -1,6 +1,6 @@
 import { uptime } from 'node:os'
 
-/** Milliseconds since 1970, UTC: how every instant is kept inside. */
+/** Milliseconds since 1970, UTC. */
 export type Instant = number
 
 export const SECOND = 1000
@@ -19,11 +19,11 @@ export interface MachineClocks {
   monotonic(): number
   /** The time of day, which an operator or a time service may step. */
   system(): Instant
-  /** Never stepped, and counts the time of a suspension; may be as coarse as a second. */
+  /** Never stepped, and includes the time of a suspension; may have a resolution of a second. */
   uptime(): number
 }
 
-/** How fast the clock follows its reference, as a share of the time that passes. */
+/** How fast the clock follows its reference, as a fraction of elapsed time. */
 interface SlewRates {
   forward: number | typeof AT_ONCE
   /** Below 1, so that the clock never stops and never runs backwards. */
@@ -31,11 +31,11 @@ interface SlewRates {
 }
 
 /**
- * - `database`: several nodes share the clock of one database and must agree, so a step forward is taken at once, and
- *   a step back at half speed.
- * - `system`: one process alone, whose reference is the system's clock. Running, it only follows the drift that a time
- *   service corrects by slewing (500 ppm is what adjtime(3) and chronyd(8) assume of hardware); a step is taken over
- *   by the next start.
+ * - `database`: several nodes share the clock of one database and must agree, so a step forward is applied at once,
+ *   and a step back by running at half speed.
+ * - `system`: a single process, whose reference is the system's clock. While running it only follows the drift that a
+ *   time service corrects by slewing (adjtime(3) and chronyd(8) assume 500 ppm for hardware); a step is applied at
+ *   the next start.
  */
 export type ClockReference = 'database' | 'system'
 
@@ -46,28 +46,28 @@ const SLEW_RATES: Record<ClockReference, SlewRates> = {
   system: { forward: 500e-6, backward: 500e-6 },
 }
 
-/** A clock that is further from its reference than this was stepped, and an operator must know. */
+/** A larger distance from the reference means that a clock was stepped, which is reported to the operator. */
 export const STEP_THRESHOLD = SECOND
-/** Shorter suspensions are within the resolution of `uptime`. */
+/** Shorter suspensions cannot be distinguished from the resolution of `uptime`. */
 const MIN_SUSPENSION = 5 * SECOND
 const MEASUREMENTS = 3
 
 export interface SynchronizedClock extends Clock {
   /**
-   * Measures the distance to the reference and begins to follow it. `readReference` is asked three times, and only the
-   * quickest answer counts: the reference was read somewhere between question and answer, so an answer moves the clock
-   * no further than into that interval. The first call sets the clock.
+   * Measures the offset from the reference and begins to follow it. Calls `readReference` three times and uses the
+   * fastest answer: the reference was read at some point between call and answer, so the clock is moved no further
+   * than into that interval. The first call sets the clock.
    */
   synchronize(readReference: () => Promise<Instant>): Promise<void>
-  /** Reference minus this clock, in milliseconds: what is left to follow. Beyond STEP_THRESHOLD there was a step. */
+  /** Reference minus this clock, in milliseconds, still to be corrected. Beyond STEP_THRESHOLD a clock was stepped. */
   readonly behind: number
   /** This clock minus the system's, in milliseconds. */
   readonly skew: number
 }
 
 /**
- * Monotonic time plus an offset to the reference. A stepped system clock moves neither limits nor expiry, and nodes on
- * one database agree. The time of a suspension counts from the first `synchronize` after it.
+ * Monotonic time plus an offset to the reference. A stepped system clock affects neither limits nor expiry, and nodes
+ * on one database agree. The time of a suspension is added by the first `synchronize` after it.
  */
 export function createClock(
   reference: ClockReference = 'system',
@@ -109,7 +109,10 @@ export function createClock(
     },
   }
 
-  /** Moves the offset towards its target as far as the time since the last call allows; returns the monotonic time. */
+  /**
+   * Moves the offset towards its target as far as the slew rate allows since the last call; returns the monotonic
+   * time.
+   */
   function slew(): number {
     const monotonic = machine.monotonic()
     const elapsed = monotonic - slewedAt
@@ -120,7 +123,7 @@ export function createClock(
     return monotonic
   }
 
-  /** The offsets that the quickest of several answers allows. Its instant was cut to a whole millisecond. */
+  /** The range of offsets that the fastest of several answers permits. The reference is truncated to milliseconds. */
   async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
     let quickest = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
     for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {
@@ -135,7 +138,7 @@ export function createClock(
   function addSuspension(): void {
     const base = machine.uptime() - machine.monotonic()
     const suspended = base - suspensionBase
-    // Also where it is too short to count: on some systems the two drift apart, by seconds in months.
+    // Also if it is too short to count: on some systems the two clocks drift apart, by seconds in months.
     suspensionBase = base
     if (suspended < MIN_SUSPENSION) return
     offset += suspended
@@ -161,13 +164,13 @@ export function toRfc3339OrNull(instant: Instant | null): string | null {
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
 
-/** RFC 3339 writes years in four digits. */
+/** RFC 3339 years have four digits. */
 const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00.000Z')
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
 
 /**
- * The instant that an RFC 3339 text with zone names, or null. `Date.parse` alone rolls 30 February over to
- * March, so the calendar fields are compared with what they became.
+ * Parses an RFC 3339 date-time with a zone; null if invalid. `Date.parse` accepts 30 February as 2 March, so the
+ * fields of the result are compared with the text.
  */
 export function parseRfc3339(text: string): Instant | null {
   const match = RFC3339.exec(text)

@@ -6,7 +6,7 @@ export interface ErrorExtras {
   retryAfter?: number
   window?: 'minute' | 'hour' | 'day'
   setting?: string
-  /** What `insufficient_scope` lacks, for the challenge (RFC 6750 section 3.1). */
+  /** The missing scope of `insufficient_scope`, for the challenge (RFC 6750 section 3.1). */
   scope?: string
   /** The methods that the path of `method_not_allowed` answers, as in `Allow`. */
   allow?: string
@@ -14,10 +14,10 @@ export interface ErrorExtras {
 }
 
 /**
- * A refusal that the caller shall see: a stable `code` and one plain sentence that says what to do.
+ * An error for the client: a stable `code` and one sentence that says what to do.
  *
- * Verbs throw it *after* their transaction. Inside one they return an outcome: throwing there would roll the
- * security effect back (the ended session of a reused token, the counted try of a wrong code).
+ * Throw it only *after* a transaction. Inside one, return an outcome: throwing would roll back security effects
+ * (ending the session of a reused token, counting a wrong code).
  */
 export class KeywayError extends Error {
   override readonly name = 'KeywayError'
@@ -31,13 +31,13 @@ export class KeywayError extends Error {
   }
 }
 
-/** A request whose fields were refused, each with what was expected and an example. */
+/** A request with invalid fields; each message says what was expected, with an example. */
 export function invalidRequest(errors: FieldError[]): KeywayError {
   const detail = errors.map(error => `${error.field}: ${error.message}`).join('; ')
   return new KeywayError('invalid_request', detail, { errors })
 }
 
-/** A store or key that is needed cannot be reached; nothing was granted. */
+/** A required store or key is unreachable. */
 export function unavailable(cause: unknown, retryAfter = 1): KeywayError {
   return new KeywayError('unavailable', 'The service cannot reach its database right now. Try again.', {
     retryAfter,

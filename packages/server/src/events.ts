@@ -1,9 +1,9 @@
 import { parseId } from './ids.ts'
 
 /**
- * A hint that something changed, published on every node once the transaction that caused it is durable. It
- * carries ids only and decides nothing: a receiver asks the store for the current state. So a lost, late, doubled
- * or forged hint can neither end nor keep anything wrongly.
+ * A notification that something changed, published to every node after the commit of its transaction. It carries only
+ * ids; receivers read the current state from the store. So a lost, late, duplicate or forged hint never has a wrong
+ * effect.
  */
 export type Hint =
   /** A key was revoked, replaced, or its networks or expiry changed. */
@@ -19,7 +19,7 @@ export type Hint =
 export type RelayOrder =
   | { op: 'deliver'; userId: string; to: string; frame: string }
   | { op: 'disconnect'; userId: string; target: string }
-  /** Nothing but the answer, which comes after everything that the node had published before. */
+  /** Only requests an answer, which arrives after everything that the node had published before. */
   | { op: 'ping' }
 
 export type RelayMessage =
@@ -39,16 +39,18 @@ export interface RelayEvent {
 export type Event =
   | Hint
   | RelayEvent
-  /** Made by the receiver itself: events may have been missed just now, so ask the store again. Never travels. */
+  /**
+   * Emitted locally when events may have been lost: receivers must read the store again. Never sent to other nodes.
+   */
   | { type: 'events.gap' }
 
 /** Published by endings/facts.ts only, with the change that they are about. */
 export type SubjectEvent = Extract<Event, { type: 'api_key.changed' | 'session.ended' | 'user.changed' }>
 
 export interface Events {
-  /** Calls `listener` for every event of every node, this one included. Returns the way to stop. */
+  /** Calls `listener` for every event of every node, this one included. Returns a function to unsubscribe. */
   subscribe(listener: (event: Event) => void): () => void
-  /** Publishes what no transaction caused (hub relays). Events of a transaction go through `Transaction.publish`. */
+  /** Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. */
   publish(event: Event): Promise<void>
   /**
    * Whether a live node of the previous minor version is listed, which neither seals nor opens. While one is, hints
@@ -57,9 +59,9 @@ export interface Events {
   expectUnsealed?(isListed: boolean): void
 }
 
-/** Longer than any of ours: a connection, a key, or `all`. */
+/** Longer than any valid target: the id of a connection or key, or `all`. */
 const MAX_TARGET_LENGTH = 64
-/** Connections that one order can reach; far above every limit. */
+/** Connections that one order can reach; far above all limits. */
 const MAX_COUNT = 1_000_000
 
 /** A hint with valid fields and no others, or null. */

@@ -4,11 +4,11 @@ import { MINUTE } from './clock.ts'
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 /**
- * Fields are ids, codes, numbers and masked addresses; never a secret, a token, a URL with a query or a whole address.
- * A message is a constant: what differs from line to line is a field.
+ * Fields are ids, codes, numbers and masked addresses; never a secret, a token, a URL with a query or a whole
+ * address. A message is a constant; variable parts are fields.
  */
 export interface Log {
-  /** Without a bound: whoever sets the level asks for every request. */
+  /** Not limited: at this level the operator wants a line for every request. */
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -16,14 +16,14 @@ export interface Log {
 }
 
 /**
- * Lines of one kind in a minute. Most kinds can be caused from outside, as often as a stranger likes: those beyond
- * are counted, and one line tells how many there were.
+ * Lines of one kind per minute. Most kinds can be caused by clients, as often as they like; further lines are only
+ * counted, and one line reports the number.
  */
 export const MAX_LINES_A_MINUTE = 30
-/** Kinds are the program's own messages and codes; this is only so that no mistake makes them endless. */
+/** Kinds are constant messages and codes; this only guards against a programming mistake. */
 const MAX_KINDS = 500
 
-/** JSON lines on standard output. @param now milliseconds that only rise */
+/** Writes JSON lines to standard output. @param now monotonic milliseconds */
 export function createLog(
   level: LogLevel,
   destination?: DestinationStream,
@@ -38,10 +38,13 @@ export function createLog(
   return bounded(pino(options, destination ?? standardOutput()), now)
 }
 
-/** Lines that cannot be written now are kept up to this many bytes, and tried again with the next one. */
+/** Bytes of lines that could not be written and are retried with the next line. */
 const MAX_UNWRITTEN_BYTES = 1024 * 1024
 
-/** A reader that went away or a full disk costs lines, and never the process: an error without a listener would. */
+/**
+ * A closed pipe or a full disk loses lines but must not end the process, as an `error` event without a listener
+ * would.
+ */
 function standardOutput(): DestinationStream {
   const output = pino.destination({ fd: process.stdout.fd, sync: true, maxLength: MAX_UNWRITTEN_BYTES })
   output.on('error', () => {})
@@ -86,7 +89,7 @@ function bounded(lines: Log, now: () => number): Log {
     if (kinds.size >= MAX_KINDS) for (const [each, kind] of kinds) close(each, kind)
     const kind = { since: now(), written: 0, withheld: 0 }
     kinds.set(name, kind)
-    // Told also when no further line of the kind comes.
+    // Report the number even if no further line of this kind follows.
     setTimeout(close, MINUTE, name, kind).unref()
     return kind
   }
@@ -98,12 +101,12 @@ function bounded(lines: Log, now: () => number): Log {
   }
 }
 
-/** Refusals of one code are a kind of their own: a flood of one hides none of the others. */
+/** Each error code is a separate kind, so that a flood of one does not suppress others. */
 function codeOf(fields: object): string | undefined {
   return 'code' in fields && typeof fields.code === 'string' ? fields.code : undefined
 }
 
-/** `a***@example.com`: enough for the person on call to recognise, too little for a stranger to use. */
+/** `a***@example.com`: enough for support to recognise, too little to be abused. */
 export function maskAddress(address: string): string {
   const at = address.lastIndexOf('@')
   return at < 1 ? '***' : `${address[0]}***${address.slice(at)}`

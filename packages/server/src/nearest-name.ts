@@ -1,6 +1,6 @@
 /**
- * Of `known` the name that `name` was most likely meant to be, at most `within` edits away, or null. Costs the product
- * of the lengths: whoever passes on names from outside bounds them first.
+ * The name in `known` with the smallest edit distance to `name`, at most `within`; or null. Takes time proportional
+ * to the product of the lengths, so callers must limit the length of external input.
  */
 export function nearestName(name: string, known: readonly string[], within: number): string | null {
   const ranked = known
@@ -10,7 +10,7 @@ export function nearestName(name: string, known: readonly string[], within: numb
   return best && best.distance <= within ? best.candidate : null
 }
 
-/** Levenshtein's, one row at a time. */
+/** Levenshtein distance, row by row. */
 function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index)
   for (let i = 1; i <= left.length; i++) {

@@ -1,10 +1,10 @@
 import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
-/** Who asks, as far as the network shows it. */
+/** The client of a request. */
 export interface Caller {
   /** One canonical IP address; IPv4-mapped IPv6 is IPv4. */
   address: string
-  /** What limits count by: the IPv4 address, or the IPv6 /64. */
+  /** The network for rate limits: the IPv4 address, or the IPv6 /64. */
   network: string
   /** The User-Agent, at most 200 characters without control characters, or null. */
   client: string | null
@@ -12,7 +12,7 @@ export interface Caller {
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** The one spelling of an IP address (zone dropped, IPv6 compressed, mapped IPv4 as IPv4), or null. */
+/** The canonical form of an IP address (without zone, IPv6 compressed, IPv4-mapped as IPv4), or null. */
 export function canonicalAddress(text: string): string | null {
   const withoutZone = text.split('%')[0]!
   if (isIPv4(withoutZone)) return withoutZone
@@ -31,29 +31,29 @@ function mappedIpv4(address: string): string | null {
   return [24, 16, 8, 0].map(shift => (value >>> shift) & 255).join('.')
 }
 
-/** The network that limits count by. IPv6 customers hold a whole /64, so one address there proves nothing. */
+/** The network for rate limits. An IPv6 customer has a whole /64, so single addresses are meaningless. */
 export function networkOf(address: string): string {
   return isIPv4(address) ? address : prefixOf(address, 64)
 }
 
-/** What one IPv6 customer may hold: 65,536 networks of 64 bits. */
+/** The largest prefix that one IPv6 customer usually gets: 65,536 networks of 64 bits. */
 const SITE_BITS = 48
-/** Limits of a site are those of one of its networks, so many times. */
+/** The limits of a site are those of a network multiplied by this. */
 export const NETWORKS_PER_SITE = 16
 
-/** The IPv6 /48 around an address, or null for IPv4, where nobody is given more than single addresses. */
+/** The IPv6 /48 of an address; null for IPv4, where customers get single addresses. */
 export function siteOf(address: string): string | null {
   return isIPv4(address) ? null : prefixOf(address, SITE_BITS)
 }
 
-/** The network of so many bits around an address, as `192.0.2.0/24` or `2001:db8::/48`. */
+/** The prefix of an address with this many bits, as `192.0.2.0/24` or `2001:db8::/48`. */
 export function prefixOf(address: string, bits: number): string {
   if (isIPv4(address)) return `${masked(address.split('.').map(Number), 8, bits).join('.')}/${bits}`
   const groups = masked(expandIpv6(address), 16, bits).map(group => group.toString(16))
   return `${canonicalAddress(groups.join(':')) ?? address}/${bits}`
 }
 
-/** The leading `bits` of numbers of `width` bits each, zeros behind them. */
+/** Keeps the leading `bits` of numbers of `width` bits each, and clears the others. */
 function masked(numbers: readonly number[], width: number, bits: number): number[] {
   return numbers.map((number, index) => {
     const dropped = width - Math.max(0, Math.min(width, bits - index * width))
@@ -69,7 +69,7 @@ function expandIpv6(address: string): number[] {
   return [...left, ...Array<string>(zeros).fill('0'), ...right].map(group => Number.parseInt(group, 16))
 }
 
-/** `10.0.0.0/8` or a bare address, in its canonical spelling, or null. Host bits must be zero. */
+/** Parses `10.0.0.0/8` or a bare address into canonical form, or null. Host bits must be zero. */
 export function parseCidr(text: string): string | null {
   const [addressText = '', prefixText, ...rest] = text.split('/')
   const address = canonicalAddress(addressText)
@@ -88,7 +88,7 @@ function hostBitsAreZero(address: string, prefix: number): boolean {
   return bytes.every((byte, index) => (byte & (255 >> Math.max(0, Math.min(8, prefix - index * 8)))) === 0)
 }
 
-/** Whether an address lies in one of the CIDRs. Unreadable entries match nothing. */
+/** Matches addresses within any of the CIDRs. Invalid entries match nothing. */
 export function networkMatcher(cidrs: readonly string[]): (address: string) => boolean {
   if (cidrs.length === 0) return () => false
   const list = new BlockList()
@@ -99,7 +99,7 @@ export function networkMatcher(cidrs: readonly string[]): (address: string) => b
   return address => isIP(address) > 0 && list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 }
 
-/** Whether every address of the CIDR `inner` lies in one and the same of the CIDRs `outer`. */
+/** Whether the CIDR `inner` is contained in one of the CIDRs `outer`. */
 export function isWithin(inner: string, outer: readonly string[]): boolean {
   const [address = '', prefix] = inner.split('/')
   const wider = outer.filter(cidr => Number(cidr.split('/')[1]) <= Number(prefix))
@@ -109,7 +109,7 @@ export function isWithin(inner: string, outer: readonly string[]): boolean {
 /** 127.0.0.0/8 and ::1. */
 export const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])
 
-/** Whether the host of an address is this machine: `localhost` and below it, 127.0.0.0/8, `[::1]`. */
+/** Whether a host name means this machine: `localhost` and its subdomains, 127.0.0.0/8, `[::1]`. */
 export function isLoopbackHost(hostname: string): boolean {
   const bare = hostname.replace(/^\[(.*)\]$/, '$1')
   return /^(.+\.)?localhost$/i.test(bare) || isLoopback(bare)

@@ -1,24 +1,24 @@
 /** Exit statuses of the command; 0 is done. Named and numbered as in sysexits.h where that has a name. */
 export const EXIT_FAILED = 1
-/** `EX_USAGE`: the command line was not understood. */
+/** `EX_USAGE`: invalid command line. */
 export const EXIT_USAGE = 64
 /** `EX_CONFIG`: a setting is wrong, or the operator must remove what prevents the start. */
 export const EXIT_CONFIGURATION = 78
 
-/** What an operator can mend. The message is all that they are shown: one sentence with what to do. */
+/** An error that the operator can fix. Only its message is shown: one sentence that says what to do. */
 export class OperatorError extends Error {
   override readonly name: string = 'OperatorError'
-  /** What the command ends with. */
+  /** The command's exit status. */
   readonly exitStatus: number = EXIT_FAILED
 }
 
-/** The settings ask for what this program cannot do, and trying again does not help. */
+/** The process cannot start with these settings; not retryable. */
 export class CannotStart extends OperatorError {
   override readonly name: string = 'CannotStart'
   override readonly exitStatus = EXIT_CONFIGURATION
 }
 
-/** The command line was not understood; the message says where to read what would be. */
+/** The command line is invalid; the message refers to the help. */
 export class UsageError extends OperatorError {
   override readonly name = 'UsageError'
   override readonly exitStatus = EXIT_USAGE

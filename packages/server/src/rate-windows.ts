@@ -4,27 +4,27 @@ export type WindowName = 'minute' | 'hour' | 'day'
 
 export const WINDOW_LENGTHS: Record<WindowName, number> = { minute: MINUTE, hour: HOUR, day: DAY }
 
-/** At most `limit` of what is counted in any stretch of time as long as the window. */
+/** At most `limit` events in any sliding window of this length. */
 export interface RateWindow {
   window: WindowName
   limit: number
 }
 
-/** How long it takes until a full window has room again. */
+/** How long a window stays full. */
 export interface Wait {
-  /** Whole seconds, rounded up, at least 1: who waits them is let through. */
+  /** Whole seconds, rounded up, at least 1; after them the next request is accepted. */
   retryAfter: number
   window: WindowName
 }
 
 /**
- * The wait for a full window, or null where there is room.
+ * The wait for a full window, or null if it is not full.
  *
- * @param nthLast when that was which lies `limit` back: it counts until just before `nthLast` + window
+ * @param nthLast time of the `limit`-th last event; it counts until just before `nthLast` + window
  */
 export function waitFor({ window }: RateWindow, nthLast: Instant | null, now: Instant): Wait | null {
   if (nthLast === null) return null
-  // What lies ahead of a clock that stepped back counts as made now.
+  // After the clock stepped back, events in the future count as made now.
   const left = Math.min(nthLast, now) + WINDOW_LENGTHS[window] - now
   return left > 0 ? { retryAfter: Math.ceil(left / 1000), window } : null
 }

@@ -11,8 +11,8 @@ import {
 import { CannotStart } from './operator-error.ts'
 
 /**
- * One sub-key per purpose (HKDF, RFC 5869), so that what leaks or is confused in one place opens nothing in
- * another.
+ * Purposes of sub-keys (HKDF, RFC 5869). Separate keys limit the effect of a leak, and a value of one purpose is
+ * never valid for another.
  */
 export type Purpose =
   | 'signing-key'
@@ -37,33 +37,36 @@ const TAG_BYTES = 16
 export const SECRET_ID_BYTES = 4
 const FIRST_BLOCK = Buffer.from([1])
 
-/** No listed secret opens the value: the operator removed one too early, or the database is not this one's. */
+/**
+ * None of the configured secrets opens a stored value: one was removed too early, or it is another service's
+ * database.
+ */
 export class SealError extends CannotStart {
   override readonly name = 'SealError'
 }
 
 export interface Secrets {
   /**
-   * Encrypts under the first secret (AES-256-GCM). The result names the secret that sealed it. `context` (the
-   * row's id) is authenticated with it, so a sealed value moved to another row does not open.
+   * Encrypts with the first secret (AES-256-GCM). The result contains the id of that secret. `context` (the row's id)
+   * is authenticated, so a sealed value does not open in another row.
    */
   seal(purpose: Purpose, plaintext: Buffer, context: string): string
-  /** @throws SealError when no listed secret opens it. */
+  /** @throws SealError if no configured secret opens it. */
   open(purpose: Purpose, sealed: string, context: string): Buffer
   /**
    * A 32-byte key for one use, derived under the first secret, or under the listed one that `id` names; null for
    * an unlisted id. `context` tells uses of one purpose apart.
    */
   deriveKey(purpose: Purpose, context: Buffer, id?: string): Buffer | null
-  /** Whether the first secret sealed it; `keyway keys reseal` rewraps what it did not. */
+  /** Whether the first secret sealed it; `keyway keys reseal` reseals the others. */
   isCurrent(sealed: string): boolean
-  /** HMAC-SHA-256 under the first secret, base64url, prefixed with the id of that secret. */
+  /** HMAC-SHA-256 with the first secret, base64url, prefixed with the id of that secret. */
   mac(purpose: Purpose, message: string): string
-  /** Whether one of the listed secrets made this MAC. Constant time. */
+  /** Whether one of the configured secrets made this MAC. Constant time. */
   verifyMac(purpose: Purpose, message: string, mac: string): boolean
-  /** The ids of the listed secrets, as sealed values name them; the first seals. */
+  /** The ids of the configured secrets, as in sealed values; the first one seals. */
   readonly ids: readonly string[]
-  /** Tells secrets apart without telling anything about them; stored in backups. */
+  /** Id of the first secret, which reveals nothing about it; stored in backups. */
   readonly fingerprint: string
 }
 
@@ -73,7 +76,7 @@ interface RootSecret {
   subKeys: Map<Purpose, Buffer>
 }
 
-/** @param roots the decoded `KEYWAY_SECRET`: the first seals, all open. */
+/** @param roots the decoded secrets of `KEYWAY_SECRET`: the first one seals, all of them open */
 export function createSecrets(roots: Buffer[]): Secrets {
   const all = roots.map(toRootSecret)
   const first = all[0]
@@ -147,7 +150,7 @@ export function hmac(key: Buffer, message: string | Buffer): Buffer {
   return createHmac('sha256', key).update(message).digest()
 }
 
-/** SHA-256 as base64url: how every long random secret is remembered. */
+/** SHA-256 as base64url: the stored form of long random secrets. */
 export function sha256(text: string): string {
   return hash('sha256', text, 'base64url')
 }
@@ -159,7 +162,10 @@ export function equals(left: string, right: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** Whether an Authorization header is `Bearer` with this token (RFC 6750 section 2.1). Constant time, whatever its length. */
+/**
+ * Whether an Authorization header is `Bearer` with this token (RFC 6750 section 2.1). Constant time, whatever its
+ * length.
+ */
 export function isBearer(authorization: string | undefined, token: string): boolean {
   const [, presented = ''] = /^bearer +([^ ]+)$/i.exec(authorization ?? '') ?? []
   return equals(sha256(presented), sha256(token))

@@ -94,7 +94,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, given: Ba
   const signingKeys = createSigningKeys({
     ...common,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
-    reloadInterval: ground.storage.engine.lookAgainEvery,
+    reloadInterval: ground.storage.engine.pollInterval,
   })
   const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
   const outbox = createOutbox(common)

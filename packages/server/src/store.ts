@@ -73,26 +73,26 @@ export interface Storage {
   /**
    * Runs `work` as one transaction and returns its outcome once it is durable.
    *
-   * `work` may run more than once (a serialization failure is retried, at most 3 times), so it has no effect
-   * outside the store, waits for nothing but the store, and makes no id: ids are made before. It returns
-   * refusals as outcomes; what it throws undoes everything.
+   * `work` may run more than once (a serialization failure is retried, at most 3 times), so it must have no effect
+   * outside the store, wait for nothing but the store, and create no ids: create them before. It returns refusals as
+   * outcomes; throwing rolls back.
    *
-   * `landed` answers for a COMMIT whose answer was lost: it reads back, by an id made before, whether the
-   * transaction is there, and returns its outcome, or undefined. Without it such a transaction is `unavailable`.
+   * `readBack` is called if the answer to COMMIT was lost: it finds out, by an id created before, whether the
+   * transaction was committed, and returns its outcome, or undefined. Without it the result is `unavailable`.
    *
    * @throws KeywayError `unavailable` when the database cannot be reached or stays busy.
    */
   transaction<Outcome>(
     work: (tx: Transaction) => Promise<Outcome>,
-    landed?: (store: Store) => Promise<Outcome | undefined>,
+    readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome>
   /**
-   * Runs `work`, which is going to lock the named rows, when no other caller of this process is at work under one of
-   * the names: of those who want the same row one has a database connection, and the others wait in memory.
+   * Runs `work` under in-process mutexes with these names, for work that locks the named rows: of the callers that
+   * need the same row one holds a database connection, and the others wait in memory.
    *
-   * @throws KeywayError `rate_limited`, at once, where 250 wait under one of the names
+   * @throws KeywayError `rate_limited`, at once, if 250 callers wait for one of the names
    */
-  inTurn<Outcome>(rows: readonly string[], work: () => Promise<Outcome>): Promise<Outcome>
+  runExclusive<Outcome>(rows: readonly string[], work: () => Promise<Outcome>): Promise<Outcome>
   /** The database's clock. */
   readClock(): Promise<Instant>
   close(): Promise<void>

@@ -9,7 +9,7 @@ import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '
 export const MAX_REMEMBERED_KEYS = 50_000
 /** Slots per window, so that memory per key does not depend on the limit. */
 const SLOTS = 12
-/** Numbers of one slot. */
+/** Array elements per slot. */
 const WIDTH = 3
 
 export interface ExchangeLimits {
@@ -71,8 +71,8 @@ export function createExchangeLimits({
 }
 
 /**
- * What happened within a window, in slots of a twelfth of it. A slot counts until its latest entry leaves the window:
- * never more than the limit passes in any window, and a steady stream waits at most a slot longer than it had to.
+ * A sliding-window counter with slots of 1/12 of the window. A slot counts until its latest entry leaves the window:
+ * never more than the limit passes in any window, and a caller waits at most one slot longer than necessary.
  */
 class SlidingCount {
   readonly #window: RateWindow
@@ -80,7 +80,7 @@ class SlidingCount {
   #total = 0
   /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
   readonly #slots: number[] = []
-  /** Where the oldest slot begins that still counts. */
+  /** Index of the oldest slot that still counts. */
   #head = 0
 
   constructor(window: RateWindow) {

@@ -98,7 +98,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const mayExist = wanted.id !== undefined
       const refused = await refusalNow(store, apiKey, mayExist)
       if (refused) throw refusal(refused)
-      const outcome = await storage.inTurn([`user:${userId}`], () =>
+      const outcome = await storage.runExclusive([`user:${userId}`], () =>
         storage.transaction<Created>(
           tx => insertWithinLimits(tx, apiKey, caller, mayExist),
           afterwards => committedKey(afterwards, apiKey),

@@ -36,7 +36,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
 
     const refused = await refusalNow(storage.store, userId, id, overlapSeconds)
     if (refused) throw refusal(refused)
-    const outcome = await storage.inTurn([`user:${userId}`], () =>
+    const outcome = await storage.runExclusive([`user:${userId}`], () =>
       storage.transaction<Outcome>(
         tx => replace(tx, id, fresh, overlapSeconds, caller),
         store => committed(store, fresh),

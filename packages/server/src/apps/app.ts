@@ -9,7 +9,7 @@ export interface App {
   audience: string | null
   verifyUrl: string | null
   createdAt: Instant
-  /** Its rights cover the keys and sessions of its label that were made from this instant on; 0 is all of them. */
+  /** Its rights cover keys and sessions of its label that were created from this instant on; 0 means all. */
   coversFrom: Instant
 }
 
@@ -27,8 +27,8 @@ export const DEFAULT_KEY_APP_ID = 'service-sdk'
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 /**
- * An app id is a label; registering it gives it a name, a secret and rights (decision 14). A UUID is none: those are
- * ids of ours.
+ * An app id is a label; registering it gives it a name, a secret and rights (decision 14). UUIDs are reserved for
+ * this service's own ids.
  */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null

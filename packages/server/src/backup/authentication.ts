@@ -1,25 +1,25 @@
 import type { Secrets } from '../secrets.ts'
 
-/** What makes and verifies the MACs of backups and journals. */
+/** Makes and verifies the MACs of backups and journals. */
 export type FileSecrets = Pick<Secrets, 'mac' | 'verifyMac' | 'ids' | 'fingerprint'>
 
-/** How far the files that are read may be believed. */
+/** Which files are accepted when a backup or journal is read. */
 export interface Trust {
   secrets: FileSecrets
   /**
-   * Also accept files of versions that wrote no MAC, and a journal that lacks files. Whoever could write to them
-   * could have added keys, administrators and credit; the operator says so explicitly.
+   * Also accept files of versions that wrote no MAC, and a journal with missing files. Anyone with write access to
+   * them could have added keys, administrators and credit, so the operator must ask for this explicitly.
    */
   unauthenticated: boolean
 }
 
-/** What `--unauthenticated` gives up, in one sentence for every refusal and help text. */
+/** The risk of `--unauthenticated`, for error messages and help. */
 export const UNAUTHENTICATED_MEANS =
-  '--unauthenticated reads it all the same: then nothing shows whether somebody added keys, administrators or credit to it.'
+  '--unauthenticated reads it anyway, without any check whether someone added keys, administrators or credit to it.'
 
 const SEPARATOR = '\t'
 
-/** A line with its MAC. JSON has no raw tab, so the last one separates the two. */
+/** A line with its MAC appended. JSON contains no raw tab, so the last tab separates the two. */
 export function withMac(text: string, mac: string): string {
   return text + SEPARATOR + mac
 }
@@ -30,10 +30,10 @@ export function splitMac(line: string): { text: string; mac: string } | null {
   return at < 0 ? null : { text: line.slice(0, at), mac: line.slice(at + 1) }
 }
 
-/** Why a MAC was made under no secret of ours, by fingerprint; null where one of ours made or may have made it. */
+/** An error message if the MAC names a secret that is not in KEYWAY_SECRET; otherwise null. */
 export function foreignSecret(mac: string, secrets: FileSecrets): string | null {
   const [id = ''] = mac.split('.')
   if (secrets.ids.includes(id)) return null
   const named = /^[0-9a-f]{8}$/.test(id) ? id : 'of no known form'
-  return `was written under the secret ${named}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Give that secret too; it may stand behind a new one`
+  return `was written under the secret ${named}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Add that secret; it may be listed after a new one`
 }

@@ -10,24 +10,29 @@ import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_MEANS, withMac 
 import { LineTooLong, wholeLines } from './lines.ts'
 
 /**
- * Raised when an older program could misread a newer file. Format 1 ended with a plain checksum, which anybody can
+ * Increased when an older version could misread a newer file. Format 1 ended with a plain checksum, which anyone can
  * compute; format 2 ends with a MAC under `KEYWAY_SECRET` over everything before it.
  */
 export const BACKUP_FORMAT = 2
 const UNAUTHENTICATED_FORMAT = 1
-/** The longest row is a queued mail or metadata, sealed and escaped: far below this. In UTF-16 code units. */
+/** In UTF-16 code units. The longest rows (queued mail, sealed and escaped) are far shorter. */
 const MAX_LINE_LENGTH = 4 * 1024 * 1024
 
-/** The first line. A file is gzip over lines of JSON: this one, one per row, and the last with the MAC. */
+/**
+ * The first line. A backup is gzip-compressed JSON lines: this header, one line per row, and a last line with the
+ * MAC.
+ */
 export interface BackupHeader {
   keyway_backup: number
-  /** The name that it was written under, so that an old backup cannot pass for a newer one. Since format 2. */
+  /**
+   * The file name it was written to, so that an old backup cannot be renamed to replace a newer one. Since format 2.
+   */
   file?: string
-  /** The service whose rows these are, as its journal names it; null before its first start. Since format 2. */
+  /** The id of the service, as in its journal; null before its first start. Since format 2. */
   service?: string | null
   created_at: Instant
   version: string
-  /** The schema of the rows: every migration that their database had. */
+  /** Schema of the rows: all migrations that were applied to the database. */
   migrations: string[]
   /** Identifies the secret without revealing anything about it. */
   secret_fingerprint: string
@@ -40,24 +45,24 @@ interface RowLine {
   row: Row
 }
 
-/** The last line; a file without it is not whole. */
+/** The last line; without it a file is truncated. */
 interface LastLine {
   end: true
   counts: Record<string, number>
-  /** Format 1: of all lines before, line feeds included. */
+  /** Format 1: of all preceding lines, including line feeds. */
   sha256?: string
 }
 
-/** A file that was verified. */
+/** A verified file. */
 export interface CheckedBackup {
   file: string
   header: BackupHeader
   counts: Record<string, number>
-  /** Of the whole file as it was verified, so that what is read afterwards is the same. */
+  /** Digest of the verified content, to detect changes before it is read again. */
   digest: string
 }
 
-/** Writes beside `file` and renames in the end, so that under that name there is a whole backup or none. */
+/** Writes to a temporary file and renames it, so that `file` is either a complete backup or absent. */
 export async function writeBackup(
   file: string,
   header: BackupHeader,
@@ -108,7 +113,7 @@ function authenticatedText(hashOfLines: string, last: string): string {
 }
 
 /**
- * Reads the whole file once and believes nothing but its format until the MAC at its end is verified.
+ * Reads the whole file once. Nothing in it but its format is trusted before the MAC at its end is verified.
  *
  * @throws OperatorError
  */
@@ -130,19 +135,18 @@ export async function checkBackup(file: string, trust: Trust): Promise<CheckedBa
 function verifyLast(header: BackupHeader, line: string, hashOfLines: string, { secrets }: Trust): LastLine {
   const { text, mac } = splitMac(line) ?? { text: line, mac: null }
   const last = parse(text) as LastLine
-  if (last?.end !== true) throw new OperatorError('The backup is not whole: its last line is missing.')
+  if (last?.end !== true) throw new OperatorError('The backup is truncated: its last line is missing.')
   const isGenuine =
     header.keyway_backup === UNAUTHENTICATED_FORMAT
       ? last.sha256 === hashOfLines
       : mac !== null && secrets.verifyMac('backup', authenticatedText(hashOfLines, text), mac)
-  if (!isGenuine)
-    throw new OperatorError('The backup was changed: what it says is not what was written under this secret.')
+  if (!isGenuine) throw new OperatorError('The backup was modified: its MAC does not match its content.')
   return last
 }
 
 /**
- * The rows of a verified file. Throws after the last one where the file is no longer the one that was verified, so
- * only a transaction may take them.
+ * The rows of a verified file. Throws after the last one if the file changed since it was verified, so rows must only
+ * be used within a transaction that can be rolled back.
  *
  * @throws OperatorError
  */
@@ -157,10 +161,10 @@ export async function* readRows({ file, digest }: CheckedBackup): AsyncGenerator
     last = text
   }
   if (authenticatedText(hash.digest('hex'), last) !== digest)
-    throw new OperatorError('The backup was changed while it was read.')
+    throw new OperatorError('The backup was modified while it was read.')
 }
 
-/** The header is not verified yet: what it says may refuse the file, and permits nothing. */
+/** The header is not verified yet: it may be a reason to refuse the file, but never to accept it. */
 function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Trust): BackupHeader {
   if (!isHeader(value)) throw new OperatorError('This is not a backup of Keyway.')
   const header = value
@@ -168,7 +172,7 @@ function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Tr
     throw new OperatorError('The backup was written by a newer version. Restore it with that one.')
   if (!secrets.ids.includes(header.secret_fingerprint))
     throw new OperatorError(
-      `The backup was made under the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Restore with the secret that the backup was made with; it may stand behind a new one.`,
+      `The backup was made under the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Restore with the secret that the backup was made with; it may be listed after a new one.`,
     )
   if (header.keyway_backup !== BACKUP_FORMAT && !unauthenticated)
     throw new OperatorError(
@@ -176,7 +180,7 @@ function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Tr
     )
   if (header.file !== undefined && header.file !== basename(file))
     throw new OperatorError(
-      `${basename(file)} is the backup that was written as ${JSON.stringify(header.file)} at ${toRfc3339(header.created_at)}. If that is the one to restore, give the file its name back.`,
+      `${basename(file)} was written as ${JSON.stringify(header.file)} at ${toRfc3339(header.created_at)}. If that is the backup to restore, rename the file back.`,
     )
   return header
 }
@@ -200,26 +204,26 @@ async function* textLines(file: string): AsyncGenerator<string> {
   try {
     yield* wholeLines(unpacked, MAX_LINE_LENGTH, refuseCut)
   } catch (error) {
-    if (error instanceof LineTooLong) throw new OperatorError('The backup was changed: a line is too long.')
-    // What zlib says of a file that is cut short or something else.
+    if (error instanceof LineTooLong) throw new OperatorError('The backup was modified: a line is too long.')
+    // zlib's errors for a truncated file or another format.
     if (!(error as { code?: string }).code?.startsWith('Z_')) throw error
-    throw new OperatorError('The backup is cut short, or no backup at all.')
+    throw new OperatorError('The file is truncated or not a backup.')
   }
 }
 
 function refuseCut(): never {
-  throw new OperatorError('The backup is not whole: its last line is cut.')
+  throw new OperatorError('The backup is truncated: its last line is incomplete.')
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new OperatorError('The backup was changed: a line of it is not JSON.')
+    throw new OperatorError('The backup was modified: a line is not JSON.')
   }
 }
 
-/** The same rows; calls `progress` after every thousandth. */
+/** Passes the rows through and calls `progress` for every 1000. */
 export async function* counted<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
   let done = 0
   for await (const each of rows) {

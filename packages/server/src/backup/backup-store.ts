@@ -3,34 +3,34 @@ import type { Row } from './backup-file.ts'
 import type { JournalEntry } from './journal-entry.ts'
 
 export interface BackupStore {
-  /** The migrations that this database has. */
+  /** The migrations that were applied to this database. */
   migrations(): Promise<string[]>
-  /** What identifies the service; null before its first start. */
+  /** The sealed address pepper, from which the service's id is derived; null before its first start. */
   sealedPepper(): Promise<string | null>
   /**
-   * Reads every table that belongs into a backup, as all of them stood at one moment. Signing keys, live
-   * connections, nodes and the local inbox do not: what is signed or connected does not survive a restore.
+   * Reads every table that belongs in a backup, in one snapshot. Signing keys, live connections, nodes and the local
+   * inbox do not: tokens and connections do not survive a restore.
    */
   read<Outcome>(
     work: (rows: AsyncIterable<{ table: string; row: Row }>, at: Instant) => Promise<Outcome>,
   ): Promise<Outcome>
-  /** Whether nobody has an account here. */
+  /** Whether there are no accounts. */
   isEmpty(): Promise<boolean>
-  /** Whether a node of the service ran on it in the last ten seconds. */
+  /** Whether a node used this database in the last ten seconds. */
   isServed(now: Instant): Promise<boolean>
-  /** All of it in one transaction: a restore that fails leaves an empty database. */
+  /** One transaction: a failed restore leaves an empty database. */
   write<Outcome>(work: (tx: RestoreTransaction) => Promise<Outcome>): Promise<Outcome>
 }
 
 export interface RestoreTransaction {
-  /** Takes out what a fresh database has by itself, signing keys included. */
+  /** Deletes the initial rows of a new database, including signing keys. */
   clear(): Promise<void>
-  /** False, and nothing written, where no backup has rows of this table. */
+  /** False, and nothing written, if the table does not belong in backups. */
   insert(table: string, rows: readonly Row[]): Promise<boolean>
-  /** Ends every session and link, and drops mail that carries a link. Returns how many of each. */
+  /** Ends every session and link, and expires queued mail that contains a link. Returns how many of each. */
   endSignIns(now: Instant): Promise<{ sessions: number; links: number }>
-  /** Returns how many keys were not revoked before. */
+  /** Returns how many keys it revoked. */
   revokeAllKeys(now: Instant): Promise<number>
-  /** Re-applies one entry. False where its subject was created after the backup. */
+  /** Re-applies one journal entry. False if its subject was created after the backup. */
   apply(entry: JournalEntry): Promise<boolean>
 }

@@ -17,13 +17,13 @@ export interface BackupDeps {
   store: BackupStore
   version: string
   secrets: FileSecrets
-  /** Opens the pepper, which identifies the service. @throws SealError */
+  /** Decrypts the address pepper, from which the service's id is derived. @throws SealError */
   openPepper(sealed: string): Buffer
-  /** Called from time to time with the number of rows that are done. */
+  /** Called repeatedly with the number of rows written so far. */
   progress?: (rows: number) => void
 }
 
-/** Writes one file, consistent while others write. @throws OperatorError when the file is there already */
+/** Writes a consistent backup while the service runs. @throws OperatorError if the file exists */
 export type Backup = (file: string) => Promise<BackupReport>
 
 export function createBackup({ store, version, secrets, openPepper, progress }: BackupDeps): Backup {
@@ -53,5 +53,5 @@ async function refuseExisting(file: string): Promise<void> {
     () => true,
     () => false,
   )
-  if (exists) throw new OperatorError(`${file} is there already and is not overwritten. Give another name.`)
+  if (exists) throw new OperatorError(`${file} exists and is not overwritten. Choose another name.`)
 }

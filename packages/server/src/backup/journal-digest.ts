@@ -6,58 +6,57 @@ import type { EntryOf, JournalEntry } from './journal-entry.ts'
 import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './journal-reader.ts'
 
 /**
- * The final state of everything that a journal may mention more than once, whatever order its lines are read in.
- * Facts that are mentioned once (sessions, links, charges, credits) are read again in a stream, since there may be
- * millions.
+ * The final state of every subject that may have several entries in a journal, independent of the order of its lines.
+ * Subjects with one entry (sessions, links, charges, credits) may be millions, so they are read again as a stream.
  */
 export interface JournalDigest {
-  /** Besides those that only begin and end files. */
+  /** Without `opened` and `closed`. */
   entries: number
   keys: Map<string, KeyDigest>
   users: Map<string, UserDigest>
-  /** By app: every secret that it had in the end. */
+  /** By app: its secrets according to the last entry. */
   appSecrets: Map<string, EntryOf<'app_secrets'>>
   /** By user and app. */
   authorizations: Map<string, EntryOf<'charge_authorization'>>
-  /** When the journal begins; null where no file says. */
+  /** When the journal begins; null if no file says. */
   begins: Instant | null
-  /** Files without a closing line. What came after their last entry, if anything did, is unknown. */
+  /** Files without a `closed` entry; later entries of them may be missing. */
   openEnds: { file: string; at: Instant }[]
-  /** What the journal lacks, where the operator chose to go on without it. */
+  /** What is missing, if the operator accepted an incomplete journal. */
   missing: string | null
 }
 
 export interface KeyDigest {
-  /** A key that was revoked or came to expire sooner stays so, whatever was said of it later. */
+  /** The earliest values of all entries: a revocation or an earlier expiry is never undone by a later entry. */
   revokedAt: Instant | null
   expiresAt: Instant | null
-  /** Those of the last entry, which is of `at`. */
+  /** From the last entry, whose time is `at`. */
   allowedNetworks: string[]
   at: Instant
 }
 
 export interface UserDigest {
   status: UserStatus
-  /** Of the last status. */
+  /** Time of the last status. */
   at: Instant
-  /** Of the last entry that has one; older versions noted none. */
+  /** From the last entry that has one; older versions wrote none. */
   role: { role: UserRole; at: Instant } | null
 }
 
 export interface DigestOptions {
   trust: Trust
-  /** The service that it must be of; null where that is not known. */
+  /** The id of the service whose journal it must be; null if unknown. */
   instance: string | null
-  /** Entries before this are verified and left out. */
+  /** Earlier entries are verified and skipped. */
   since?: Instant
-  /** Called from time to time with the number of entries that are read. */
+  /** Called repeatedly with the number of entries read so far. */
   progress?: (entries: number) => void
 }
 
 /**
- * Reads and verifies the whole journal once, so that a line that is wrong is found before anything is changed.
+ * Reads and verifies the whole journal once, so that a bad line is found before anything is changed.
  *
- * @throws OperatorError where a line is wrong, or the journal is incomplete or not of this `instance`
+ * @throws OperatorError if a line is invalid, or the journal is incomplete or of another `instance`
  */
 export async function digestJournal(
   files: readonly string[],
@@ -76,25 +75,25 @@ export async function digestJournal(
     if (++digest.entries % 1000 === 0) progress(digest.entries)
     add(digest, entry)
   }
-  // A file has the entries of its day only, so an old one cannot lack anything that is wanted.
+  // A file has the entries of one day only, so files of earlier days do not matter.
   digest.openEnds = completeness.openEnds().filter(({ file }) => dayOf(file) >= dayAt(since))
   digest.missing = completeness.whatIsMissing(neededSince(files, since))
   if (digest.missing && !trust.unauthenticated)
     throw new OperatorError(
-      `The journal is incomplete: ${digest.missing}. Nothing was changed. Put the file back as it was. ${UNAUTHENTICATED_MEANS}`,
+      `The journal is incomplete: ${digest.missing}. Nothing was changed. Restore the original file. ${UNAUTHENTICATED_MEANS}`,
     )
   return digest
 }
 
 /**
- * What a journal needs of its files, when only what happened `since` matters. Files of older versions that lie before
- * that day are left out unread: nothing in them could be believed, and nothing in them is wanted.
+ * The files that must be read when only entries after `since` matter. Unauthenticated files of earlier days are
+ * skipped: their content is neither trusted nor needed.
  */
 export function filesNeeded(files: readonly string[], since: Instant, { unauthenticated }: Trust): string[] {
   return files.filter(file => unauthenticated || isAuthenticated(file) || dayOf(file) >= dayAt(since))
 }
 
-/** Whole days of old files may be deleted, the oldest first; of the days that are left none may lack a file. */
+/** The first day from which no file may be missing: operators may delete the oldest days as a whole. */
 function neededSince(files: readonly string[], since: Instant): string {
   const oldest = files.filter(isAuthenticated).map(dayOf).sort()[0] ?? ''
   return since > 0 && dayAt(since) > oldest ? dayAt(since) : oldest
@@ -120,7 +119,7 @@ function emptyDigest(): JournalDigest {
 function refuseForeign(entry: EntryOf<'opened'>, file: string, instance: string | null): void {
   if (instance === null || entry.instance === undefined || entry.instance === instance) return
   throw new OperatorError(
-    `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Give this service's own journal, or take that file out of the folder.`,
+    `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Give this service's own journal, or remove that file from the folder.`,
   )
 }
 
@@ -155,7 +154,7 @@ function keepLast<Entry extends { at: Instant }>(map: Map<string, Entry>, name: 
   if (!known || entry.at >= known.at) map.set(name, entry)
 }
 
-/** Null is never. */
+/** The earlier of two instants; null means never. */
 export function earlier(left: Instant | null, right: Instant | null): Instant | null {
   return left === null || right === null ? (left ?? right) : Math.min(left, right)
 }

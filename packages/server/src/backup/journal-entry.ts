@@ -5,24 +5,25 @@ import type { SessionEnd } from '../sessions/session.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
 
 /**
- * What neither a restored backup nor a database that lost its last moments may take back: ends, grants and
- * charges. Ids, hashes and money only; no address, name or secret, so the journal may be kept where backups are.
+ * Facts that must survive the restore of a backup and the loss of the database's last transactions: endings, grants
+ * and charges. Contains only ids, hashes and amounts; no address, name or secret, so that it may be stored with the
+ * backups.
  */
 export type JournalEntry =
-  /** A process began to write here. What came before its first one is not in the journal. */
+  /** First line of a file. The earliest one marks the beginning of the journal. */
   | {
       type: 'opened'
       at: Instant
-      /** The service whose journal it is; files of older versions do not say. */
+      /** The id of the service; absent in files of older versions. */
       instance?: string
-      /** The name of the file that begins here, so that it cannot stand in another's place. */
+      /** The name of this file, so that it cannot replace another. */
       file?: string
-      /** The newest files beside it at that moment, and how many bytes of whole lines each had. */
+      /** The newest other files at that time, with the length of their complete lines in bytes. */
       beside?: { file: string; bytes: number }[]
     }
-  /** The last line of a file whose process ended in order, or went on in the file of the next day. */
+  /** Last line of a file after a regular shutdown or the change to the next day's file. */
   | { type: 'closed'; at: Instant }
-  /** How a key stands after a change that made it stricter. */
+  /** The state of a key after a change that restricted it. */
   | {
       type: 'api_key'
       at: Instant
@@ -31,12 +32,12 @@ export type JournalEntry =
       expires_at: Instant | null
       allowed_networks: string[]
     }
-  /** The state of an account after its status or role changed; older versions did not note the role. */
+  /** The state of an account after its status or role changed; older versions did not write the role. */
   | { type: 'user'; at: Instant; id: string; status: UserStatus; role?: UserRole }
-  /** Every secret that an app had after one was added or removed, by hash. */
+  /** All secret hashes of an app after one was added or removed. */
   | { type: 'app_secrets'; at: Instant; id: string; secrets: { hash: string; created_at: Instant }[] }
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
-  /** It was used, or ended with the one that was. */
+  /** A link was used, or ended because another link of its address was. */
   | { type: 'magic_link'; at: Instant; id: string }
   | { type: 'ledger'; at: Instant; entry: LedgerEntry }
   | { type: 'trial_credit'; at: Instant; address_hash: string; user_id: string }
@@ -52,14 +53,14 @@ export type JournalEntry =
 export type EntryOf<Type extends JournalEntry['type']> = Extract<JournalEntry, { type: Type }>
 
 /**
- * Tells one service from another, also after a restore or a move to another engine, and after every rotation of
- * `KEYWAY_SECRET`: made of the pepper, which stays, and telling nothing about it.
+ * The id of a service. It survives restores, a change of the engine and rotations of `KEYWAY_SECRET`, since it is
+ * derived from the address pepper, and does not reveal the pepper.
  */
 export function instanceOf(addressPepper: Buffer): string {
   return hmac(addressPepper, 'keyway instance').toString('hex').slice(0, 16)
 }
 
-/** One line of a journal, or why it is none. */
+/** Parses one line of a journal; `wrong` says why it is invalid. */
 export function parseEntry(line: string): JournalEntry | { wrong: string } {
   const value = parsed(line)
   if (!isRecord(value) || typeof value.type !== 'string') return { wrong: 'is no entry of a journal' }
@@ -77,7 +78,7 @@ type Shape = Record<string, Check>
 
 const text: Check = value => typeof value === 'string' && value !== ''
 const whole: Check = value => Number.isSafeInteger(value)
-/** Also what a Date can hold. */
+/** Within the range of Date. */
 const instant: Check = value => whole(value) && (value as number) >= 0 && (value as number) <= 8.64e15
 const orNull =
   (check: Check): Check =>

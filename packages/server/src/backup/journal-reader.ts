@@ -6,29 +6,35 @@ import { foreignSecret, splitMac, type Trust, UNAUTHENTICATED_MEANS } from './au
 import { type EntryOf, type JournalEntry, parseEntry } from './journal-entry.ts'
 import { LineTooLong, wholeLines } from './lines.ts'
 
-/** Versions that wrote no MACs refuse such a file with this suffix too, since they cannot parse its lines. */
+/**
+ * Older versions, which wrote no MACs, also read files with AUTHENTICATED_SUFFIX by this suffix, and refuse their
+ * lines.
+ */
 const JOURNAL_SUFFIX = '.ndjson'
-/** Files whose lines carry MACs; see `openJournal`. */
+/** Files whose lines have MACs; see `openJournal`. */
 export const AUTHENTICATED_SUFFIX = '.v2.ndjson'
-/** The longest line is the first, which names 64 files; one of a key with all its networks is a tenth of this. */
+/**
+ * The longest line is the first, which lists 64 files; the entry of a key with all its networks takes a tenth of
+ * this.
+ */
 export const MAX_LINE_LENGTH = 64 * 1024
 
 export interface JournalLine {
   file: string
   entry: JournalEntry
-  /** Where the next line begins. */
+  /** Byte offset of the next line. */
   end: number
 }
 
-/** What the MAC of a line covers: the line, and by the MAC of the one before it all of the file until there. */
+/** The text that a line's MAC covers: the line and the previous MAC, and thereby all preceding lines. */
 export function chained(previousMac: string, text: string): string {
   return `${previousMac}\n${text}`
 }
 
 /**
- * Every entry of these files, one file after the other, with at most one line and one piece in memory; each is
- * verified before it is returned. A last line without its line feed, as a crash leaves it, is passed over: no request
- * was answered before it was whole.
+ * Every entry of these files in order, with at most one line and one chunk in memory; each is verified before it is
+ * returned. A last line without a line feed, as after a crash, is skipped: no request was answered before its line
+ * was complete.
  *
  * @throws OperatorError
  */
@@ -63,7 +69,7 @@ function authenticatedReader(file: string, { secrets }: Trust): LineReader {
     if (foreign) return { wrong: foreign }
     if (!secrets.verifyMac('journal', chained(previousMac, signed.text), signed.mac))
       return {
-        wrong: 'is not what was written there: it was changed or moved, or lines before it are missing',
+        wrong: 'has a wrong MAC: it was modified or moved, or lines before it are missing',
       }
     previousMac = signed.mac
     const entry = parseEntry(signed.text)
@@ -78,12 +84,12 @@ function authenticatedReader(file: string, { secrets }: Trust): LineReader {
 function plainReader(file: string, { unauthenticated }: Trust): LineReader {
   if (!unauthenticated)
     throw new OperatorError(
-      `${file} is of an older version and not authenticated. Nothing was changed. ${UNAUTHENTICATED_MEANS} Or take it out of the folder, if it is not needed.`,
+      `${file} is of an older version and not authenticated. Nothing was changed. ${UNAUTHENTICATED_MEANS} Or remove it from the folder, if it is not needed.`,
     )
   return parseEntry
 }
 
-/** The journal's files as they are now, by name. @throws OperatorError where there is none */
+/** The journal's current files, sorted by name. @throws OperatorError if there is none */
 export async function journalFiles(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch(error => {
     throw unreadable(error, folder)
@@ -96,7 +102,7 @@ export async function journalFiles(folder: string): Promise<string[]> {
   throw new OperatorError(`There is no journal in ${folder}. ${WHICH_FOLDER}`)
 }
 
-/** The day, as `2026-11-22`, whose entries a file has; by its name, which an authenticated file carries inside. */
+/** The day of a file's entries, as `2026-11-22`, from its name; authenticated files repeat the name inside. */
 export function dayOf(file: string): string {
   return basename(file).slice(0, 10)
 }
@@ -114,7 +120,7 @@ function entryOf(entry: JournalEntry | { wrong: string }, place: string): Journa
 
 function damaged(place: string, wrong: string): OperatorError {
   return new OperatorError(
-    `${place} ${wrong}. Nothing was changed. If the file is past mending, cut it before that line and run this again with --unauthenticated; what came after is lost.`,
+    `${place} ${wrong}. Nothing was changed. If the file cannot be recovered, truncate it before that line and run this again with --unauthenticated; later entries are lost.`,
   )
 }
 
@@ -124,19 +130,19 @@ function unreadable(error: unknown, place: string): unknown {
   return new OperatorError(`The journal at ${place} cannot be read (${code}). ${WHICH_FOLDER}`)
 }
 
-/** What the first lines of files say about the files beside them, held against the files that are there. */
+/** Checks the files that are there against the lists in the first lines of other files. */
 export interface Completeness {
   note(line: JournalLine): void
   /**
    * @param neededSince the day from which on no file may be missing
-   * @returns why the journal lacks something, or null
+   * @returns which file is missing or truncated, or null
    */
   whatIsMissing(neededSince: string): string | null
-  /** Files that end without their closing line, with the instant of their last entry. */
+  /** Files without a `closed` entry, with the time of their last entry. */
   openEnds(): { file: string; at: number }[]
 }
 
-/** The tail of a file is covered by the files that were begun after it; that of the newest by nothing but `closed`. */
+/** Later files record the lengths of earlier ones; the end of the newest is only confirmed by its `closed` entry. */
 export function createCompleteness(): Completeness {
   const ends = new Map<string, { bytes: number; at: number; closed: boolean }>()
   const expected = new Map<string, { bytes: number; by: string }>()
@@ -152,7 +158,7 @@ export function createCompleteness(): Completeness {
         const there = ends.get(name)
         if (!there && dayOf(name) >= neededSince) return `${name} is missing, which ${by} names`
         if (there && there.bytes < bytes)
-          return `${name} is cut short: it has ${there.bytes} bytes of whole lines, and had ${bytes} when ${by} was begun`
+          return `${name} is truncated: it has ${there.bytes} bytes of complete lines, and had ${bytes} when ${by} was created`
       }
       return null
     },

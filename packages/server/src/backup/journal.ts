@@ -8,7 +8,7 @@ import type { JournalEntry } from './journal-entry.ts'
 import { AUTHENTICATED_SUFFIX, chained, MAX_LINE_LENGTH } from './journal-reader.ts'
 
 export interface Journal {
-  /** Resolves once the entries are on the disk. Those of many callers share one write. */
+  /** Resolves once the entries are on disk. Concurrent calls share one write. */
   append(entries: readonly JournalEntry[]): Promise<void>
   close(): Promise<void>
 }
@@ -16,20 +16,20 @@ export interface Journal {
 export interface JournalDeps {
   clock: Clock
   secrets: FileSecrets
-  /** The service whose journal it is; every file begins with it. */
+  /** The service's id; every file begins with it. */
   instance: string
 }
 
 /**
- * How many files a new one vouches for, the newest by name. It bounds the work at the beginning of a file and the
- * length of its first line.
+ * How many other files, the newest by name, a new file lists with their lengths. Bounds the work at its creation and
+ * the length of its first line.
  */
 const MAX_BESIDE = 64
 
 /**
- * Appends to a file of this process's own, a new one each day. The folder is made with mode 0700. Each line carries a
- * MAC over itself and the line before it, and the first line of a file names the file, the service, and how long the
- * files beside it were: nothing can be added, changed, moved or taken out of the middle without the secret.
+ * Appends to a file of this process, a new one each day. The folder is created with mode 0700. Each line has a MAC
+ * over itself and the previous MAC, and the first line names the file, the service, and the lengths of other files:
+ * without the secret nothing can be added, changed, moved or removed.
  */
 export async function openJournal(
   folder: string,
@@ -42,7 +42,8 @@ export async function openJournal(
   let waiting: JournalEntry[] = []
   let writing: Promise<void> = Promise.resolve()
   let next: Promise<void> | null = null
-  // A journal says when it began, so that a restore can tell whether it knows everything since the backup.
+  // The first file records when the journal began, so that a restore can check that it covers the time since the
+  // backup.
   if (!(await readdir(folder)).some(name => name.endsWith(AUTHENTICATED_SUFFIX))) await fileOfToday()
 
   return {
@@ -67,7 +68,8 @@ export async function openJournal(
       await handle.appendFile(entries.map(lineOf).join(''))
       await handle.datasync()
     } catch (error) {
-      // A full disk may have taken half a line. As the last one of its file it is passed over, so begin another.
+      // A full disk may have left an incomplete line, which is skipped only at the end of a file: continue in a new
+      // one.
       await leaveFile().catch(() => {})
       throw error
     }
@@ -87,7 +89,9 @@ export async function openJournal(
     return file
   }
 
-  /** Says that nothing follows. Without it the file still counts; a restore then says that its end is open. */
+  /**
+   * Marks the file as complete. Without it the file is still read, and a restore warns that entries may be missing.
+   */
   async function endFile(now: Instant): Promise<void> {
     const ended = file
     try {
@@ -111,14 +115,14 @@ export async function openJournal(
   }
 }
 
-/** The newest files that are there, each with the bytes of its whole lines, so that none can be cut or taken away later. */
+/** The newest files with the length of their complete lines, so that later truncation or removal is detected. */
 async function filesBeside(folder: string): Promise<{ file: string; bytes: number }[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith(AUTHENTICATED_SUFFIX))
   const newest = names.sort().slice(-MAX_BESIDE)
   return Promise.all(newest.map(async file => ({ file, bytes: await wholeBytes(join(folder, file)) })))
 }
 
-/** Up to the last line feed, which is looked for at the end only: no line is longer than that. */
+/** Length up to the last line feed; searching the last MAX_LINE_LENGTH bytes is enough. */
 async function wholeBytes(path: string): Promise<number> {
   const handle = await open(path, 'r')
   try {

@@ -1,13 +1,13 @@
-/** A line is longer than any that was written here, so the file is not one of ours. */
+/** A line is longer than any that this program writes. */
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong'
 }
 
 /**
- * The lines of a text that arrives in pieces, without their line feeds. Holds at most one line and one piece.
+ * Splits a stream of text chunks into lines, without line feeds. Holds at most one line and one chunk.
  *
  * @param maxLength of one line, in UTF-16 code units
- * @param onCut called with what follows the last line feed, if anything does
+ * @param onCut called with the text after the last line feed, if there is any
  * @throws LineTooLong
  */
 export async function* wholeLines(

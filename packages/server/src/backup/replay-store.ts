@@ -2,21 +2,21 @@ import type { ApiKey } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import type { AuthorizationState } from '../endings/fact.ts'
 
-/** What only the replay of a journal asks: many at once, and changes that a newer state refuses. */
+/** Queries and updates for the replay of a journal: batch look-ups, and updates that never override a newer state. */
 export interface ReplayStore {
-  /** Of these sessions those that are there, each with whether it has ended. */
+  /** Those of these sessions that exist, each with whether it has ended. */
   sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Of these links those that are there, each with whether it was used. */
+  /** Those of these links that exist, each with whether it was used. */
   linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Of these causes those that the ledger has. */
+  /** Those of these causes that are in the ledger. */
   postedCauses(causes: readonly string[]): Promise<Set<string>>
-  /** Of these keyed hashes of addresses those that had their trial credit. */
+  /** Those of these address hashes that had their trial credit. */
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
   /** When an operator last lifted a suspension; null: never, or longer ago than security events are kept. */
   lastActivation(userId: string): Promise<Instant | null>
-  /** Whether anything was said of this key after `since`. Knows of the last hour. */
+  /** Whether the key has an ending after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
-  /** How many secrets the app has that were added before `before` and are not among these. */
+  /** Number of the app's secrets that were added before `before` and are not among `hashes`. */
   appSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
 }
 
@@ -24,9 +24,9 @@ type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface ReplayChanges {
-  /** Brings a key's expiry forward to `expiresAt`. False, and nothing written, where it ends by then already. */
+  /** Moves a key's expiry to `expiresAt`. False, and nothing written, if it expires or was revoked earlier. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
-  /** False, and nothing written, where the key's networks are not `from` any more. */
+  /** False, and nothing written, if the key's networks are no longer `from`. */
   replaceNetworks(key: KeyRef, from: readonly string[], to: readonly string[], now: Instant): Promise<boolean>
   /** Removes the secrets that were added before `before` and are not among these. Returns how many there were. */
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>

@@ -27,9 +27,9 @@ export interface RestoreReport {
 export interface JournalReport {
   applied: number
   unknown: number
-  /** Files that do not say that they ended, so that later entries may have been cut off; see `JournalDigest`. */
+  /** Files without a `closed` entry, of which later entries may be missing; see `JournalDigest`. */
   openEnds: JournalDigest['openEnds']
-  /** What is missing, where the operator chose to go on without it. */
+  /** What is missing, if the operator accepted an incomplete journal. */
   missing: string | null
 }
 
@@ -40,7 +40,7 @@ export interface RestoreOptions {
   unauthenticated: boolean
 }
 
-/** Transactions commit late: what the journal noted this long before the backup may be missing in it. */
+/** Transactions may commit late: entries this long before the backup may be missing in it. */
 export const LATE_COMMITS = MINUTE
 const INSERT_BATCH = 500
 
@@ -48,13 +48,14 @@ export interface RestoreDeps {
   store: BackupStore
   clock: Clock
   secrets: FileSecrets
-  /** Called from time to time with the number of rows that are done. */
+  /** Called repeatedly with the number of rows written so far. */
   progress?: (rows: number) => void
 }
 
 /**
- * Fills an empty database from a file, ends what must not live on, and re-applies what the journal has since. File and
- * journal are verified to their ends before the database is touched, and again as they are read into its transaction.
+ * Restores a backup into an empty database, ends sessions and links, and re-applies later entries of the journal.
+ * Backup and journal are verified completely before the database is changed, and again as they are read into its
+ * transaction.
  *
  * @throws OperatorError
  */
@@ -97,7 +98,7 @@ function refuseNewer(header: BackupHeader, known: readonly string[]): void {
 }
 
 const NOT_EMPTY =
-  'There are accounts in this database already, and a restore mixes with nothing. Point KEYWAY_DATABASE_URL (or KEYWAY_DATA_DIR) to an empty one.'
+  'This database has accounts already; a restore needs an empty one. Set KEYWAY_DATABASE_URL (or KEYWAY_DATA_DIR) accordingly.'
 const SERVED = 'A server runs on this database. Stop it first.'
 
 async function insertAll(
@@ -139,7 +140,7 @@ async function openJournal(folder: string, header: BackupHeader, trust: Trust): 
   return { files, since, digest }
 }
 
-/** Facts that stand by themselves. A restore ends every session and link, so those are not among them. */
+/** Entries that are applied one by one. A restore ends all sessions and links, so theirs are not needed. */
 const FACTS = new Set<JournalEntry['type']>(['ledger', 'trial_credit'])
 
 async function applyJournal(
@@ -159,7 +160,7 @@ async function applyJournal(
     entries++
     if (FACTS.has(entry.type)) await apply(entry)
   }
-  if (entries < digest.entries) throw new OperatorError('The journal was cut short while it was read.')
+  if (entries < digest.entries) throw new OperatorError('The journal was truncated while it was read.')
   return report
 }
 

@@ -48,7 +48,7 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
     async charge(app, wanted, idempotencyKey) {
       const id = newId(clock.now())
       const origin = `charge:${app.id}:${sha256(idempotencyKey)}`
-      const outcome = await storage.inTurn([`balance:${wanted.userId}`], () =>
+      const outcome = await storage.runExclusive([`balance:${wanted.userId}`], () =>
         storage.transaction<Outcome>(
           tx => post(tx, { id, appId: app.id, origin }, wanted),
           async store => {

@@ -3,32 +3,32 @@ import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
 import type { Storage } from '../store.ts'
 import type { Ending } from './ending.ts'
 
-/** How far back the feed goes: longer than an agent token lives, so whoever reads it anew misses no live token. */
+/** How far back the feed goes: longer than the lifetime of an agent token, so a new consumer misses no live token. */
 export const FEED_WINDOW = 20 * MINUTE
-/** Transactions land late: what is read again each time, so that none is passed over. */
+/** Transactions may commit late, so this much is read again each time. */
 const LATE_COMMITS = 10 * SECOND
 
 export interface FeedPage {
   endings: Ending[]
   cursor: string
-  /** Whether to ask on at once, also where nothing of this page was left to tell. */
+  /** Whether to continue at once, even if this page is empty after filtering. */
   hasMore: boolean
 }
 
 export interface Revocations {
   /**
-   * What ended after `cursor` (null: in the last 20 minutes), oldest first. Entries may come twice, since
-   * transactions land late; a follower keeps a set. Null: the cursor was not made here.
+   * What ended after `cursor` (null: in the last 20 minutes), oldest first. Entries may be repeated, since
+   * transactions may commit late; consumers must deduplicate. Null: an invalid cursor.
    */
   since(cursor: string | null, limit: number): Promise<FeedPage | null>
-  /** Calls `listener` when something ended on any node. Returns the way to stop. */
+  /** Calls `listener` when something ended on any node. Returns a function to unsubscribe. */
   subscribe(listener: () => void): () => void
 }
 
-/** Sorts before every id: a position at the very beginning of its millisecond. */
+/** Sorts before every id: the beginning of a millisecond. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-/** The feed by which hubs elsewhere follow what ended here. */
+/** The feed of endings for external consumers, such as other hubs. */
 export function createRevocations({ storage, clock }: { storage: Storage; clock: Clock }): Revocations {
   const { store } = storage
 
@@ -38,10 +38,11 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       if (cursor !== null && !asked) return null
       const now = clock.now()
       const from = laterOf(asked, { at: now - FEED_WINDOW, id: FIRST_ID })
-      // A rotated key's end is written down before it comes.
+      // The end of a rotated key is recorded before it is due.
       const due = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
       const hasMore = due.length === limit
-      // With more to come the cursor goes on from the last one. At the end it stays behind the present.
+      // With more pages the cursor continues after the last entry; on the last page it stays LATE_COMMITS in the
+      // past.
       const position = hasMore ? due.at(-1)! : caughtUp(from, now)
       return { endings: await onlyEnded(due, now), cursor: encodeCursor(position), hasMore }
     },
@@ -53,7 +54,9 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
     },
   }
 
-  /** A key whose conditions only became stricter has an ending as well, so that hubs ask about it; it lives on. */
+  /**
+   * Drops endings of keys that were only restricted (recorded so that hubs load their status) and are still active.
+   */
   async function onlyEnded(endings: Ending[], now: Instant): Promise<Ending[]> {
     const ids = endings.filter(({ kind }) => kind === 'api_key').map(({ subjectId }) => subjectId)
     const keys = ids.length > 0 ? await store.apiKeys.findMany([...new Set(ids)]) : []

@@ -42,7 +42,7 @@ export function createSend(deps: MagicLinkDeps) {
     const proof = prepareProof()
     const app = await storage.store.apps.find(wanted.appId)
     const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: proof.token })
-    const refused = await storage.inTurn(namesOf(buckets), () =>
+    const refused = await storage.runExclusive(namesOf(buckets), () =>
       storage.transaction(
         tx => {
           const now = clock.now()

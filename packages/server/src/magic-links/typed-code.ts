@@ -61,7 +61,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())
-    return storage.inTurn([TURN], async () => {
+    return storage.runExclusive([TURN], async () => {
       // Others may have used up the limit while this one waited: refuse without a transaction.
       const full = await refusalOf(storage.store, link, attempt)
       if (full) return { is: 'refused', refusal: full }

@@ -39,7 +39,7 @@ export function createVerify(deps: MagicLinkDeps) {
     const account = await onboarding.prepare(proof.email, clock.now())
     const prepared = sessions.prepare('', kind, caller)
 
-    const outcome = await storage.inTurn([`sign-in:${proof.email}`], async (): Promise<Outcome> => {
+    const outcome = await storage.runExclusive([`sign-in:${proof.email}`], async (): Promise<Outcome> => {
       const refused = await refusalByRead(claimed.id, proof.email)
       if (refused) return { refused }
       return storage.transaction(

@@ -16,7 +16,7 @@ export type SecurityEventType =
   | 'account_activated'
   | 'account_deleted'
 
-/** What happened to an account, as its owner and the operator may read it. */
+/** An event of an account, visible to its owner and the operator. */
 export interface SecurityEvent {
   id: string
   userId: string
@@ -29,8 +29,8 @@ export interface SecurityEvent {
 }
 
 /**
- * One event, ready to be written in the transaction that it tells of. Nothing is ever read back by its id, and
- * an undone run leaves none behind, so the id may be made inside the transaction.
+ * Creates an event. The id may be created inside the transaction: nothing is read back by it, and a retried
+ * transaction leaves none behind.
  *
  * @param caller null when the operator or the service itself did it
  */

@@ -60,7 +60,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
   }
 
   function rotate(session: Session, retry: string | null): Promise<Session | null> {
-    return storage.inTurn([`session:${session.id}`], () => {
+    return storage.runExclusive([`session:${session.id}`], () => {
       const now = clock.now()
       return sessions.rotate(session.id, session.counter, {
         at: now,
@@ -74,7 +74,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
   async function endFamily({ session, user }: Family, caller: Caller): Promise<void> {
     if (session.endedAt !== null) return
     const mailId = newId(clock.now())
-    await storage.inTurn([`session:${session.id}`], () =>
+    await storage.runExclusive([`session:${session.id}`], () =>
       storage.transaction(
         async tx => {
           const now = clock.now()

@@ -5,8 +5,8 @@ const SLOTS = 8192
 const SLOT_BYTES = 1024
 
 /**
- * Tokens whose signature this process made or verified lately, so that it need not be made again when they come
- * back: it is the dearest step of a connect (decision 11).
+ * Cache of tokens whose signature this process recently made or verified, since verifying is the most expensive step
+ * of a connect (decision 11).
  *
  * A direct-mapped table of fixed size outside the JavaScript heap; a new token overwrites the slot's old one. Ten
  * thousand strings a second on the heap would reach the old generation, whose collection pauses the process. At most

@@ -12,17 +12,18 @@ import { countOf, type Statements, toList } from './statements.ts'
 type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
 /**
- * Owners are looked for among those who are not active, which are few: their index stays at hand where that of all
- * users would take two more pages from a large file for every look-up (decision 11). A key cannot be without an owner.
+ * Joins only users that are not active. These are few, so their partial index stays in the cache; the index of all
+ * users would cost two more pages of a large file per look-up (decision 11). Every key has an owner, so no match
+ * means active.
  */
 const select = (lookUpKey: string, { indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
     k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice,
     coalesce(u.status, 'active') as owner_status, ${lookUpKey} as look_up_key
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
-/** The hot path: what every exchange asks. */
+/** Hot path: part of every exchange. */
 const BY_HASH: LookUp = { select: engine => select('k.key_hash', engine), column: 'k.key_hash' }
-/** What every connect to the hub and every renewal asks. */
+/** Part of every connect to the hub and every renewal. */
 const BY_ID: LookUp = { select: engine => select('k.id', engine), column: 'k.id' }
 
 export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKeyStore & ApiKeyChanges {
@@ -50,9 +51,9 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
     },
     async countActive(userId, now, atMost) {
       const { rows } = await sql<{ count: number }>`select count(*) as count from (
-        select * from (select 1 as one from api_keys where ${isEndless(userId)} limit ${atMost}) as endless
+        select * from (select 1 as one from api_keys where ${neverExpires(userId)} limit ${atMost}) as endless
         union all
-        select * from (select 1 as one from api_keys where ${isEnding(userId)} and expires_at > ${now}
+        select * from (select 1 as one from api_keys where ${hasExpiry(userId)} and expires_at > ${now}
           limit ${atMost}) as ending
         limit ${atMost}) as active`.execute(db)
       return rows[0]!.count
@@ -176,7 +177,7 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
             thresholds.map(({ days, ms }) =>
               eb.and([
                 eb('expires_at', '<=', now + ms),
-                // A key that was made with less than this to live got no such warning, and needs none.
+                // Keys that were created with a shorter lifetime than this threshold get no such notice.
                 eb(eb('api_keys.created_at', '+', ms), '<=', eb.ref('expires_at')),
                 eb.or([eb('expiry_notice', 'is', null), eb('expiry_notice', '>', days)]),
               ]),
@@ -225,8 +226,8 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
       return row !== undefined
     },
     async recordUse(uses) {
-      // In the order of ids, so that two nodes that write their batches at once hardly ever wait in a circle; those
-      // that do are tried again.
+      // Sorted by id, so that two nodes that write batches concurrently rarely deadlock; if they do, the statement is
+      // retried.
       const sorted = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
       await atomically(async tx => {
         for (const some of inChunks(sorted)) {
@@ -245,16 +246,17 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
 const ALL_OF = (userId: string) => sql`user_id = ${userId}`
 const isRevoked = (userId: string) => sql`user_id = ${userId} and revoked_at is not null`
 /** Not revoked, and never expires. */
-const isEndless = (userId: string) => sql`user_id = ${userId} and revoked_at is null and expires_at is null`
+const neverExpires = (userId: string) =>
+  sql`user_id = ${userId} and revoked_at is null and expires_at is null`
 /** Not revoked, and expires or has expired. */
-const isEnding = (userId: string) =>
+const hasExpiry = (userId: string) =>
   sql`user_id = ${userId} and revoked_at is null and expires_at is not null`
 
 /**
- * One page of an owner's keys, newest first. Each condition is that of a partial index which has these keys in this
- * order, so a page reads the rows that it shows, however many others there are. Active keys are of two kinds: those
- * that never expire are read in order, and those that expire later by their expiry, since among the others could be
- * any number of expired ones. `+ 0` keeps a planner from reading in an order that would walk over the others.
+ * One page of an owner's keys, newest first. Each condition matches a partial index with this order, so a page reads
+ * only the rows that it returns, however many keys there are. Active keys come from two queries: those without an
+ * expiry are read in order; those with one are read by expiry, since the index by creation may contain any number of
+ * expired keys. `+ 0` prevents the planner from using the order of an index that would scan those.
  */
 function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { limit, after }: PageRequest) {
   const older = after ? sql`and ${before('created_at', after)}` : sql``
@@ -262,13 +264,13 @@ function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { lim
   if (status === null) return rowsOf(sql`${ALL_OF(userId)} ${older} ${page}`)
   if (status === 'revoked') return rowsOf(sql`${isRevoked(userId)} ${older} ${page}`)
   if (status === 'expired')
-    return rowsOf(sql`${isEnding(userId)} and expires_at + 0 <= ${now} ${older} ${page}`)
-  const olderByAge = after ? sql`and (created_at + 0, id) < (${after.at}, ${after.id})` : sql``
-  const byAge = sql`order by created_at + 0 desc, id desc limit ${limit + 1}`
+    return rowsOf(sql`${hasExpiry(userId)} and expires_at + 0 <= ${now} ${older} ${page}`)
+  const olderWithoutIndex = after ? sql`and (created_at + 0, id) < (${after.at}, ${after.id})` : sql``
+  const pageWithoutIndex = sql`order by created_at + 0 desc, id desc limit ${limit + 1}`
   return sql<ApiKeyRow>`select * from (
-    select * from (${rowsOf(sql`${isEndless(userId)} ${older} ${page}`)}) as endless
+    select * from (${rowsOf(sql`${neverExpires(userId)} ${older} ${page}`)}) as endless
     union all
-    select * from (${rowsOf(sql`${isEnding(userId)} and expires_at > ${now} ${olderByAge} ${byAge}`)}) as ending
+    select * from (${rowsOf(sql`${hasExpiry(userId)} and expires_at > ${now} ${olderWithoutIndex} ${pageWithoutIndex}`)}) as ending
     ) as active ${page}`
 }
 
@@ -276,7 +278,7 @@ function rowsOf(condition: RawBuilder<unknown>): RawBuilder<ApiKeyRow> {
   return sql<ApiKeyRow>`select * from api_keys where ${condition}`
 }
 
-/** Rows of one statement: so few that building it never holds up the event loop for a millisecond. */
+/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
 const CHUNK = 100
 
 function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {

@@ -5,8 +5,8 @@ import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import { createDb, type Db, type Engine, type ReadInBatches } from './engine.ts'
 import { applyJournalEntry } from './journal.ts'
 
-/** What a backup leaves out: what is made anew, what is only true of running nodes, and this folder's own. */
-const LEFT_OUT = new Set([
+/** Tables that are not backed up: recreated data, the state of running nodes, and the schema's own bookkeeping. */
+const EXCLUDED = new Set([
   'schema_lock',
   'schema_migrations',
   'signing_keys',
@@ -14,9 +14,9 @@ const LEFT_OUT = new Set([
   'connections',
   'inbox',
 ])
-/** Others refer to these. */
-const FIRST = ['users', 'apps']
-/** Bind variables of one statement; SQLite takes 32766. */
+/** Written first, since foreign keys refer to them. */
+const WRITTEN_FIRST = ['users', 'apps']
+/** Bind variables per statement; SQLite's limit is 32766. */
 const MAX_VARIABLES = 20_000
 
 export function createBackupStore(engine: Engine): BackupStore {
@@ -52,8 +52,8 @@ export function createBackupStore(engine: Engine): BackupStore {
 
 async function tablesOf(db: Db): Promise<string[]> {
   const names = (await db.introspection.getTables()).map(table => table.name)
-  const others = names.filter(name => !LEFT_OUT.has(name) && !FIRST.includes(name)).sort()
-  return [...FIRST, ...others]
+  const others = names.filter(name => !EXCLUDED.has(name) && !WRITTEN_FIRST.includes(name)).sort()
+  return [...WRITTEN_FIRST, ...others]
 }
 
 async function* rowsOf(
@@ -120,7 +120,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
   }
 }
 
-/** By name, since a backup of an older version may lack columns of this one. */
+/** Names the columns, since a backup of an older version may lack some. */
 function insertion(db: Db, table: string, columns: string[], rows: readonly Row[]): CompiledQuery {
   const values = rows.map(row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`)
   return sql`insert into ${sql.table(table)} (${sql.join(columns.map(column => sql.ref(column)))}) values ${sql.join(values)}`.compile(

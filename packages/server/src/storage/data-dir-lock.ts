@@ -8,9 +8,9 @@ import { isBusy, toStartError } from './sqlite-errors.ts'
 const PROBE_TIMEOUT_MS = 100
 
 /**
- * Keeps this data directory for the one process that serves it, until it is disposed of or the process ends.
+ * Locks the data directory for the one process that serves it, until the lock is disposed of or the process ends.
  *
- * @throws CannotStart where another process serves it, or nothing can be written
+ * @throws CannotStart if another process serves it, or it is not writable
  */
 export function holdDataDir(dataDir: string): Disposable {
   const release = lockDataDir(dataDir)
@@ -23,9 +23,9 @@ export function holdDataDir(dataDir: string): Disposable {
 }
 
 /**
- * The same until the returned function is called; null when another process has it.
+ * Like `holdDataDir`, until the returned function is called; null if another process has the lock.
  *
- * @throws CannotStart where nothing can be written
+ * @throws CannotStart if it is not writable
  */
 export function lockDataDir(dataDir: string): (() => void) | null {
   const file = lockFile(dataDir)

@@ -24,7 +24,7 @@ import { createUserStore } from './users.ts'
 import { createWrongCodeStore } from './wrong-codes.ts'
 
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'secrets' | 'autoMigrate'> & {
-  /** Connections to PostgreSQL at most; tests take few. */
+  /** Maximum number of connections to PostgreSQL; tests use few. */
   poolSize?: number
 }
 
@@ -35,7 +35,7 @@ export interface DatabaseStorage extends Storage {
   readonly store: Rows
   /** Whether events of other nodes arrive here now. */
   eventsHealth(): EventsHealth
-  /** The engine below the ports, for backups and tests. */
+  /** The engine behind the ports, for backups and tests. */
   readonly engine: Engine
 }
 
@@ -63,9 +63,9 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     engine,
     events: engine.events,
     eventsHealth: () => engine.events.health(),
-    transaction: (work, landed) =>
-      engine.transaction(tx => work(toTransaction(engine, tx)), landed && (() => landed(store))),
-    inTurn: engine.inTurn,
+    transaction: (work, readBack) =>
+      engine.transaction(tx => work(toTransaction(engine, tx)), readBack && (() => readBack(store))),
+    runExclusive: engine.runExclusive,
     readClock: () => engine.readClock(),
     close: () => {
       closing ??= engine.close()
@@ -74,7 +74,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   }
 }
 
-/** Loads only the engine that is asked for (decision 2). */
+/** Imports only the configured engine (decision 2). */
 async function openEngine({ database, events, secrets, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')

@@ -6,28 +6,28 @@ import {
 } from 'kysely'
 import type { ClockReference, Instant } from '../clock.ts'
 import type { Event, Events } from '../events.ts'
-import type { RowTurns } from './row-turns.ts'
+import type { KeyedMutex } from './keyed-mutex.ts'
 import type { Schema } from './schema.ts'
 
-/** The query builder, bound to one connection: a transaction's, or the one for everything outside. */
+/** The query builder, bound to a transaction or to the connection for single statements. */
 export type Db = Kysely<Schema>
 
 export interface Result {
   rows: unknown[]
-  /** Rows that were written. */
+  /** Number of rows written. */
   changes: number
 }
 
-/** Whatever runs one statement. */
+/** Executes single statements. */
 export interface Connection {
   execute(sql: string, parameters: readonly unknown[]): Promise<Result>
 }
 
-/** A read of one row by one unique column, asked so often that an engine may prepare and gather it. */
+/** A read of one row by a unique column on a hot path; engines may prepare and batch it. */
 export interface LookUp {
   /**
-   * Select and from, without where. The column's own name is returned as `look_up_key`. Columns are named, never
-   * `*`: a statement is prepared once, and the next version may add columns while this one serves.
+   * The statement without `where`. It must return the column as `look_up_key`, and must not use `*`: it is prepared
+   * once, and the next version may add columns while this one runs.
    */
   select(engine: Pick<Engine, 'indexedBy'>): string
   column: string
@@ -38,7 +38,7 @@ export interface EngineTransaction extends Connection {
 }
 
 export interface EventsHealth {
-  /** False while this node may miss events. */
+  /** False while events may be lost. */
   listening: boolean
   /** Milliseconds from sending the last test event to receiving it; absent where events do not leave the process. */
   lagMs?: number
@@ -46,57 +46,57 @@ export interface EventsHealth {
   rejected?: ReadonlyMap<string, number>
 }
 
-/** How busy the way to the database is, for metrics. */
+/** Load of the database connections, for metrics. */
 export interface EngineLoad {
   connections: number
   idle: number
-  /** Calls that wait for a connection, or for the one writer. */
+  /** Calls that wait for a connection, or for SQLite's single writer. */
   waiting: number
 }
 
-/** The rows of one query, some at a time, so that no table has to fit into memory. */
+/** Streams the rows of a query in batches, so that no table has to fit in memory. */
 export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknown>[]>
 
-/** What differs between the engines: how statements run, commit and tell. No noun is known here. */
+/** What differs between the engines: executing statements, transactions and events. Knows nothing of tables. */
 export interface Engine {
   /** Outside of transactions. */
   readonly connection: Connection
   readonly dialect: Pick<Dialect, 'createAdapter' | 'createQueryCompiler' | 'createIntrospector'>
   readonly events: Events & { health(): EventsHealth }
   /**
-   * How soon whoever keeps rows in memory must look again, in milliseconds, since what another process changes here
-   * causes no event. Absent where every process hears of everything.
+   * How often holders of cached rows must poll, in milliseconds, where changes by other processes cause no event.
+   * Absent where every process receives all events.
    */
-  readonly lookAgainEvery?: number
+  readonly pollInterval?: number
   transaction<Outcome>(
     work: (tx: EngineTransaction) => Promise<Outcome>,
-    landed?: () => Promise<Outcome | undefined>,
+    readBack?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome>
-  /** See `Storage`. Directly where nobody waits for a row with something in hand that others need. */
-  inTurn: RowTurns
+  /** See `Storage`. Runs `work` directly where waiting for a row occupies no connection. */
+  runExclusive: KeyedMutex
   lookUp(what: LookUp, key: string): Promise<unknown>
-  /** Behind a table's name: read it by this index. Empty where the engine's planner finds that by itself. */
+  /** An index hint to append to a table's name; empty where the planner needs none. */
   indexedBy(index: string): string
-  /** Reads everything as it stood at one moment, while others go on writing. */
+  /** Reads from a consistent snapshot, without blocking writers. */
   snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
   /** Statements that make the engine refuse UPDATE and DELETE on a table. */
   appendOnly(table: string): string[]
-  /** Statements that make it refuse to empty such a table as a whole, where SQL has a word of its own for that. */
+  /** Statements that make the engine refuse TRUNCATE on such a table, where the engine has it. */
   refuseTruncate(table: string): string[]
-  /** Whose time `readClock` tells. */
+  /** The clock that `readClock` reads. */
   readonly clockReference: ClockReference
   readClock(): Promise<Instant>
-  /** At the start: what the operator can mend becomes a CannotStart; everything else stays what it is. */
+  /** At startup: turns errors that the operator can fix into CannotStart; returns others unchanged. */
   toStartError(error: unknown): unknown
   load?(): EngineLoad
   /** Resolves with the reason when this engine can never write again; absent where it always may recover. */
   readonly failure?: Promise<Error>
-  /** Copies that follow this database, as far as its user may know of them. */
+  /** Number of standbys, as far as the database user may see them. */
   standbys?(): Promise<{ synchronous: number; asynchronous: number }>
   close(): Promise<void>
 }
 
-/** The same query builder over any connection; beginning and committing is the engine's own affair. */
+/** A query builder over any connection; only the engine begins and commits transactions. */
 export function createDb(engine: Pick<Engine, 'dialect'>, connection: Connection): Db {
   const bound = toKyselyConnection(connection)
   const none = async () => {}

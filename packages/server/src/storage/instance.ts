@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { InstanceStore } from '../operations/instance-store.ts'
 import type { Statements } from './statements.ts'
 
-/** A sealed value begins with the id of its secret; see secrets.ts. */
+/** Characters of the secret's id, with which a sealed value begins; see secrets.ts. */
 const SECRET_ID_LENGTH = 8
 
 export function createInstanceStore({ db }: Statements): InstanceStore {
@@ -12,7 +12,7 @@ export function createInstanceStore({ db }: Statements): InstanceStore {
       return row?.value ?? null
     },
     async keep(name, value) {
-      // The update that changes nothing makes the kept row come back in the same statement.
+      // The update changes nothing; it makes `returning` yield the existing row.
       const row = await db
         .insertInto('instance')
         .values({ name, value })

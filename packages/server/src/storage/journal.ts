@@ -5,7 +5,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
 import { forgetSends } from './send-limits.ts'
 
-/** Re-applies one entry of the journal to a restored database. False where its subject is newer than the backup. */
+/** Re-applies one journal entry to a restored database. False if its subject is newer than the backup. */
 export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<boolean> {
   switch (entry.type) {
     case 'api_key':
@@ -34,7 +34,7 @@ async function applyKey(db: Db, entry: EntryOf<'api_key'>): Promise<boolean> {
   await db
     .updateTable('api_keys')
     .set({
-      // What was revoked stays revoked, whatever came later.
+      // A revocation is never undone.
       revoked_at: key.revoked_at ?? entry.revoked_at,
       expires_at: earlier(key.expires_at, entry.expires_at),
       allowed_networks: JSON.stringify(entry.allowed_networks),
@@ -70,7 +70,7 @@ async function applyUser(db: Db, { id, status, role, at }: EntryOf<'user'>): Pro
   return true
 }
 
-/** The app has exactly these again: what was replaced stays replaced, and what is in use goes on working. */
+/** Replaces the app's secrets by exactly these: replaced ones stay invalid, current ones work. */
 async function applyAppSecrets(db: Db, { id, secrets }: EntryOf<'app_secrets'>): Promise<boolean> {
   const app = await db.selectFrom('apps').select('id').where('id', '=', id).executeTakeFirst()
   if (!app) return false
@@ -80,7 +80,7 @@ async function applyAppSecrets(db: Db, { id, secrets }: EntryOf<'app_secrets'>):
   return true
 }
 
-/** What the deletion erased besides, and the backup brought back. Its links are ended, so nothing need be known of them. */
+/** Deletes again what the deletion of the account had erased. The links are ended, so no trace of them is needed. */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
   await db.deleteFrom('messages').where('recipient', '=', email).execute()
@@ -119,7 +119,7 @@ async function applyLedger(db: Db, { entry }: EntryOf<'ledger'>): Promise<boolea
   return true
 }
 
-/** Also for accounts that the backup does not have: whoever signs up again gets no second credit. */
+/** Also for accounts that the backup does not have: signing up again must not give a second credit. */
 async function applyTrialCredit(db: Db, entry: EntryOf<'trial_credit'>): Promise<boolean> {
   await db
     .insertInto('trial_credits')

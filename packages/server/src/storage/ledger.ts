@@ -4,8 +4,8 @@ import type { Db } from './engine.ts'
 import type { LedgerEntryRow, Schema } from './schema.ts'
 
 /**
- * The balance first: whoever moves it locks its row, so nobody else does until the entry stands. A cause that was
- * used before shows at the entry's unique key, and then the amount is taken back.
+ * Updates the balance first, which locks its row until the commit. If the cause was used before, the insert violates
+ * the entry's unique key, and the amount is reverted.
  */
 export async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null> {
   const { userId, amount } = entry
@@ -32,7 +32,7 @@ export async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Pr
   return null
 }
 
-/** The balance after the amount; null where it would be below zero, and then nothing has moved. */
+/** Adds the amount and returns the new balance; null, and nothing changed, if it would be below zero. */
 async function move(tx: Db, userId: string, amount: number): Promise<number | null> {
   const row = await (amount < 0 ? take(tx, userId, amount) : add(tx, userId, amount)).executeTakeFirst()
   return row?.balance ?? null
@@ -58,8 +58,8 @@ function add(tx: Db, userId: string, amount: number) {
 }
 
 /**
- * The instant of an entry whose balance is locked. Of one user no two are of one millisecond, nor is a later one
- * older: requests that waited for the lock, and clocks of several nodes, would else tell the ledger out of order.
+ * The creation time of an entry whose balance is locked: strictly later than the user's last one. Otherwise waiting
+ * for the lock, and clock differences between nodes, would put entries out of order.
  */
 function afterTheLast(tx: Db, { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>) {
   const next = tx

@@ -7,12 +7,11 @@ import { type Connection, createDb, type Db, type Engine } from './engine.ts'
 import { MIGRATIONS, OLDEST_READER } from './migrations/index.ts'
 import type { Migration, Untyped } from './migrations/migration.ts'
 
-const PATIENCE_MS = 60_000
+const MAX_WAIT_MS = 60_000
 const RETRY_MS = 200
 
 /**
- * Brings the schema up to date; nodes that start together run each migration once. With `autoMigrate` false it
- * only checks.
+ * Applies missing migrations; nodes that start together run each one once. With `autoMigrate` false it only checks.
  *
  * @throws CannotStart
  */
@@ -29,20 +28,23 @@ export async function migrate(
       `the database needs the migrations ${missing.map(one => one.name).join(', ')}; run "keyway migrate"`,
     )
   }
-  await patiently(() => prepareLock(engine))
-  await patiently(() => runMissing(engine, migrations, log))
+  await withRetries(() => prepareLock(engine))
+  await withRetries(() => runMissing(engine, migrations, log))
 }
 
 interface Applied {
   names: ReadonlySet<string>
-  /** The oldest version that serves on the newest of them, as the version that ran it said; null: nobody did. */
+  /**
+   * The oldest version that can use the newest of them, as recorded by the version that applied it; null: not
+   * recorded.
+   */
   oldestReader: string | null
 }
 
 function missingFrom({ names, oldestReader }: Applied, migrations: readonly Migration[]): Migration[] {
   const known = new Set(migrations.map(migration => migration.name))
   const unknown = [...names].filter(name => !known.has(name))
-  // A neighbour's migrations only add, so a node of this version may restart while the next one moves in.
+  // Migrations of the next minor version only add, so nodes of this version may restart during a rolling update.
   if (unknown.length > 0 && (oldestReader === null || isOlder(VERSION, oldestReader))) {
     throw new CannotStart(
       `the database has the migrations ${unknown.join(', ')}, which this version does not know; use the newer version`,
@@ -75,7 +77,7 @@ function isOlder(left: string, right: string): boolean {
   return at >= 0 && a![at]! < b![at]!
 }
 
-/** A row to lock: every engine has those, and not every one has advisory locks. */
+/** A row to lock, since not every engine has advisory locks. */
 async function prepareLock(engine: Engine): Promise<void> {
   await engine.transaction(async tx => {
     const { schema } = createDb(engine, tx)
@@ -100,7 +102,7 @@ async function prepareLock(engine: Engine): Promise<void> {
 
 async function runMissing(engine: Engine, migrations: readonly Migration[], log: Log): Promise<void> {
   const now = await engine.readClock()
-  const ran = await engine.transaction(async tx => {
+  const applied = await engine.transaction(async tx => {
     const db = createDb(engine, tx)
     await db.updateTable('schema_lock').set({ id: 1 }).where('id', '=', 1).execute()
     const missing = missingFrom(await appliedNames(db), migrations)
@@ -123,7 +125,7 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
     }
     return missing
   })
-  for (const migration of ran) log.info({ migration: migration.name }, 'migrated the database')
+  for (const migration of applied) log.info({ migration: migration.name }, 'migrated the database')
 }
 
 function withoutTypes(db: Db): Untyped {
@@ -134,25 +136,25 @@ async function executeAll(connection: Connection, statements: readonly string[])
   for (const statement of statements) await connection.execute(statement, [])
 }
 
-/** unique_violation, duplicate_table, duplicate_object: another node made the same table in the same moment. */
-const MADE_BY_ANOTHER = new Set(['23505', '42P07', '42710'])
+/** unique_violation, duplicate_table, duplicate_object: another node created the same table concurrently. */
+const CREATED_CONCURRENTLY = new Set(['23505', '42P07', '42710'])
 
-/** Another node holds the lock or the database is just starting: both pass. */
-async function patiently(step: () => Promise<void>): Promise<void> {
+/** Retries while another node holds the lock or the database is starting. */
+async function withRetries(step: () => Promise<void>): Promise<void> {
   for (let waited = 0; ; waited += RETRY_MS) {
     try {
       return await step()
     } catch (error) {
       const code = (error as { code?: string }).code
-      const isAway = error instanceof KeywayError && !isDiskFull(error.extras.cause)
-      const passes = isAway || (code !== undefined && MADE_BY_ANOTHER.has(code))
-      if (!passes || waited >= PATIENCE_MS) throw error
+      const isUnavailable = error instanceof KeywayError && !isDiskFull(error.extras.cause)
+      const isRetryable = isUnavailable || (code !== undefined && CREATED_CONCURRENTLY.has(code))
+      if (!isRetryable || waited >= MAX_WAIT_MS) throw error
       await wait(RETRY_MS)
     }
   }
 }
 
-/** Waiting frees no disk, and an operator who waits for the start shall hear why. */
+/** Not retryable: the operator must learn of it at once. */
 function isDiskFull(cause: unknown): boolean {
   const { code, message = '' } = (cause ?? {}) as { code?: string; message?: string }
   return code === '53100' || /disk is full/.test(message)

@@ -25,7 +25,7 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
         .orderBy('next_attempt_at')
         .orderBy('id')
         .limit(limit)
-      // The conditions stand outside too: whoever waited for another node's lease must look again.
+      // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
       const rows = await db
         .updateTable('messages')
         .set(eb => ({ leased_until: leasedUntil, leased_by: nodeId, attempts: eb('attempts', '+', 1) }))

@@ -1,7 +1,7 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Position } from '../paging.ts'
 
-/** Everything strictly older than `position`, as one comparison of two columns that an index can seek to. */
+/** Rows strictly older than `position`, as a row-value comparison, so that an index can seek. */
 export function before(timeColumn: string, position: Position, idColumn = 'id'): RawBuilder<SqlBool> {
   return sql<SqlBool>`(${sql.ref(timeColumn)}, ${sql.ref(idColumn)}) < (${position.at}, ${position.id})`
 }

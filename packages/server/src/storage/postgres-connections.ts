@@ -1,13 +1,13 @@
 import pg from 'pg'
 import { unavailable } from '../errors.ts'
 import type { Result } from './engine.ts'
-import { createWritePlaces } from './write-places.ts'
+import { createWriteSemaphore } from './write-semaphore.ts'
 
-/** The part of the pool that writers may hold; the rest is for reads, which wait for nobody's row. */
+/** Fraction of the pool that writers may use; the rest is reserved for reads, which never wait for row locks. */
 const WRITERS_SHARE = 0.7
-/** More waiting than this is a stuck database: say so at once instead of queueing up. */
+/** Beyond this many waiting calls the database is stuck: refuse at once. */
 const MAX_WAITING = 1000
-/** Also how long a call may wait for a free connection. */
+/** Also the timeout for a free connection of the pool. */
 const CONNECT_TIMEOUT_MS = 2000
 const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_TIMEOUT_MS = 2000
@@ -15,7 +15,7 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
 const INT8 = 20
 
-/** Gives one connection for a while, to writers only as many as their share. `broken`: it shall not be used again. */
+/** Lends connections of the pool; writers get at most WRITERS_SHARE. `broken` discards the connection. */
 export interface Connections {
   acquire(purpose: 'read' | 'write'): Promise<{ client: pg.PoolClient; release(broken?: boolean): void }>
 }
@@ -29,10 +29,10 @@ export function connectionOptions(url: string): pg.ClientConfig {
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // For a database that has stopped answering at all, so that its own timeouts never arrive.
+    // For a database that does not answer at all, so that its own timeouts have no effect.
     query_timeout: STATEMENT_TIMEOUT_MS + 1000,
-    // On the connection, not for the whole process: 64-bit integers here are instants and micro-dollars, all
-    // of them exact in a double.
+    // Per connection, not for the whole process. 64-bit integers are instants, counts and micro-dollars, all exact in
+    // a double.
     types: {
       getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
         oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
@@ -40,28 +40,28 @@ export function connectionOptions(url: string): pg.ClientConfig {
   }
 }
 
-/** @param poolSize connections of the pool at most */
+/** @param poolSize maximum number of connections */
 export function createConnections(pool: pg.Pool, poolSize: number): Connections {
-  const writers = createWritePlaces({
-    places: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),
+  const writers = createWriteSemaphore({
+    permits: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),
     maxWaiting: MAX_WAITING,
-    patience: CONNECT_TIMEOUT_MS,
+    timeoutMs: CONNECT_TIMEOUT_MS,
   })
   return {
     async acquire(purpose) {
       if (purpose === 'read') return connect()
-      await writers.enter()
+      await writers.acquire()
       try {
         const { client, release } = await connect()
         return {
           client,
           release(broken) {
             release(broken)
-            writers.leave()
+            writers.release()
           },
         }
       } catch (error) {
-        writers.leave()
+        writers.release()
         throw error
       }
     },
@@ -80,7 +80,7 @@ export function createConnections(pool: pg.Pool, poolSize: number): Connections 
   }
 }
 
-/** Lends a connection to `work`; one that broke is not used again. */
+/** Lends a connection to `work`, and discards it if it broke. */
 export async function withConnection<Outcome>(
   connections: Connections,
   purpose: 'read' | 'write',

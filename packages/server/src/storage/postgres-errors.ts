@@ -5,7 +5,7 @@ import { CannotStart } from '../operator-error.ts'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 
-/** The engine undid it and says that it may be tried again. */
+/** The transaction was rolled back and may be retried. */
 export function isRetryable(error: unknown): boolean {
   return (
     error instanceof pg.DatabaseError && (error.code === SERIALIZATION_FAILURE || error.code === DEADLOCK)
@@ -13,20 +13,21 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * Classes and codes that say how the database is, not what was wrong with the statement: connection trouble
- * (08), too many connections or a full disk (53), being shut down or cancelled (57), I/O errors (58), a lock
- * or statement that took too long, a read-only standby, and a transaction that kept losing.
+ * SQLSTATE classes and codes for the state of the database, not an error of the statement: connection failures (08),
+ * too many connections or a full disk (53), shutdown or cancellation (57), I/O errors (58), lock and statement
+ * timeouts, a read-only standby, and repeated serialization failures.
  */
-const AWAY = /^(08|53|57|58|25006|25P03|55P03|40001|40P01)/
+const UNAVAILABLE = /^(08|53|57|58|25006|25P03|55P03|40001|40P01)/
 
-/** `unavailable` for a database that cannot serve now; everything else stays what it is. */
+/** `unavailable` for a database that cannot serve now; other errors unchanged. */
 export function toStorageError(error: unknown): unknown {
   if (error instanceof KeywayError) return error
-  if (error instanceof pg.DatabaseError) return AWAY.test(error.code ?? '') ? unavailable(error) : error
+  if (error instanceof pg.DatabaseError)
+    return UNAVAILABLE.test(error.code ?? '') ? unavailable(error) : error
   return isConnectionError(error) ? unavailable(error) : error
 }
 
-/** Whether the connection broke, so that nobody knows what became of the last statement. */
+/** Whether the connection failed, so that the outcome of the last statement is unknown. */
 export function isConnectionError(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return error.severity === 'FATAL' || /^08/.test(error.code ?? '')
   if (!(error instanceof Error)) return false
@@ -37,22 +38,22 @@ export function isConnectionError(error: unknown): boolean {
   )
 }
 
-/** The connection had ended before the statement; no deadline passed meanwhile. */
+/** The connection was closed before the statement; not a timeout. */
 export function isConnectionGone(error: unknown): boolean {
   if (error instanceof KeywayError) return false
   return isConnectionError(error) && !/timeout/i.test((error as Error).message)
 }
 
-/** Who one is (28), which database (3D000), what one may do there (42501). */
+/** Authentication (28), unknown database (3D000), insufficient privilege (42501). */
 const ACCESS = /^(28|3D000|42501)/
 
-/** At the start: what the operator can mend in the address is said as that; everything else stays what it is. */
+/** At startup: CannotStart for errors in the connection URL or its user's privileges; other errors unchanged. */
 export function toStartError(error: unknown): unknown {
   if (!(error instanceof pg.DatabaseError) || !ACCESS.test(error.code ?? '')) return error
   return new CannotStart(`PostgreSQL refuses: ${error.message}. Check KEYWAY_DATABASE_URL.`)
 }
 
-/** For the log: what happened, without the statement and its values. */
+/** For the log, without the statement and its values. */
 export function describeError(error: unknown): string {
   if (error instanceof pg.DatabaseError) return `${error.code}: ${error.message}`
   return error instanceof Error ? error.message : String(error)

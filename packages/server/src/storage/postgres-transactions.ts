@@ -9,11 +9,11 @@ import { type Connections, run } from './postgres-connections.ts'
 import { describeError, isConnectionError, isRetryable, toStorageError } from './postgres-errors.ts'
 
 const MAX_RETRIES = 3
-/** Before the n-th retry: up to n times this. */
+/** The n-th retry waits a random time up to n times this. */
 const RETRY_JITTER_MS = 20
 const READ_BACK_DELAYS_MS = [0, 100, 300, 800]
 
-/** What became of one attempt. */
+/** Result of one attempt. */
 type Attempt<Outcome> = { events: Event[] } & (
   | { outcome: Outcome }
   | { retry: unknown }
@@ -21,8 +21,8 @@ type Attempt<Outcome> = { events: Event[] } & (
 )
 
 export function createTransactions(connections: Connections, carrier: EventCarrier, log: Log) {
-  /** Late, and perhaps never: whoever relies on events has the sweep besides. */
-  function tellAfterwards(events: readonly Event[]): void {
+  /** Best effort: receivers also poll. */
+  function publishAfterCommit(events: readonly Event[]): void {
     if (carrier.notification) return
     for (const event of events) {
       carrier
@@ -33,18 +33,18 @@ export function createTransactions(connections: Connections, carrier: EventCarri
 
   return async <Outcome>(
     work: (tx: EngineTransaction) => Promise<Outcome>,
-    landed?: () => Promise<Outcome | undefined>,
+    readBack?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome> => {
     for (let retries = 0; ; retries++) {
       const attempt = await attemptOnce(connections, carrier, work)
       if ('outcome' in attempt) {
-        tellAfterwards(attempt.events)
+        publishAfterCommit(attempt.events)
         return attempt.outcome
       }
       if ('unknownCommit' in attempt) {
         log.warn({ error: describeError(attempt.unknownCommit) }, 'the answer to a COMMIT was lost')
-        const outcome = await readBack(landed, attempt.unknownCommit)
-        tellAfterwards(attempt.events)
+        const outcome = await resolveUnknownCommit(readBack, attempt.unknownCommit)
+        publishAfterCommit(attempt.events)
         return outcome
       }
       if (retries === MAX_RETRIES) throw toStorageError(attempt.retry)
@@ -63,13 +63,13 @@ async function attemptOnce<Outcome>(
   let open = true
   let committing = false
   try {
-    // Nothing waits for BEGIN's answer: what makes it fail (a transaction that failed, a server on its way down, a
-    // broken line) makes the statement behind it fail as well.
+    // BEGIN is not awaited, to save a round trip: whatever makes it fail (a failed transaction, a shutdown, a broken
+    // connection) makes the next statement fail too.
     const begun = client.query('begin isolation level read committed')
     begun.catch(() => {})
     const outcome = await work({
       async execute(sql, parameters) {
-        // What a failed transaction left running must not go on outside of it.
+        // A failed transaction may have left work running; it must not execute statements outside of it.
         if (!open) throw new Error('this transaction has ended')
         return run(client, sql, parameters)
       },
@@ -93,7 +93,7 @@ async function attemptOnce<Outcome>(
   }
 }
 
-/** The events leave with the commit, in one write: where they fail COMMIT is answered with ROLLBACK. */
+/** Sends NOTIFY and COMMIT in one write; if NOTIFY fails, COMMIT is answered with ROLLBACK. */
 async function commit(
   client: pg.PoolClient,
   carrier: EventCarrier,
@@ -105,7 +105,7 @@ async function commit(
   return committed
 }
 
-/** Whether the connection can be used again. */
+/** Rolls back; false if the connection is broken. */
 async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean> {
   if (isConnectionError(cause)) return false
   try {
@@ -116,19 +116,21 @@ async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean>
   }
 }
 
-/** Asks on fresh connections whether the transaction is there. Never repeats it: it might be there twice then. */
-async function readBack<Outcome>(
-  landed: (() => Promise<Outcome | undefined>) | undefined,
+/**
+ * Finds out on new connections whether the transaction was committed. Never runs it again: it could be applied twice.
+ */
+async function resolveUnknownCommit<Outcome>(
+  readBack: (() => Promise<Outcome | undefined>) | undefined,
   cause: unknown,
 ): Promise<Outcome> {
-  if (!landed) throw unavailable(cause)
+  if (!readBack) throw unavailable(cause)
   for (const delay of READ_BACK_DELAYS_MS) {
     await wait(delay)
     try {
-      const outcome = await landed()
+      const outcome = await readBack()
       if (outcome !== undefined) return outcome
     } catch {
-      // Still away; the next look may find it back.
+      // Still unreachable; retry after the next delay.
     }
   }
   throw unavailable(cause)

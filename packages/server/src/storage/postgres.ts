@@ -4,6 +4,8 @@ import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
 import { createEventCarrier } from './configured-carrier.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
+import { createKeyedMutex } from './keyed-mutex.ts'
+import { createBatchLoader } from './postgres-batch-loader.ts'
 import { connectionOptions, createConnections, run, withConnection } from './postgres-connections.ts'
 import {
   describeError,
@@ -12,14 +14,12 @@ import {
   toStartError,
   toStorageError,
 } from './postgres-errors.ts'
-import { createGatherer } from './postgres-gather.ts'
 import { snapshotOf } from './postgres-snapshot.ts'
 import { createTransactions } from './postgres-transactions.ts'
-import { createRowTurns } from './row-turns.ts'
 
 const POOL_SIZE = 20
 
-/** PostgreSQL, or what speaks its protocol. Several nodes share one. */
+/** PostgreSQL or a compatible database, shared by several nodes. */
 export async function openPostgres(
   {
     url,
@@ -30,16 +30,16 @@ export async function openPostgres(
   log: Log,
 ): Promise<Engine> {
   const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: poolSize })
-  // An idle connection that breaks is taken out of the pool; unheard, its error would end the process.
+  // The pool removes a broken idle connection; without a listener its `error` event would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
-  // A lent one tells whoever waits for an answer, and emits a second copy of the error. Heard from the first moment:
-  // a server that shuts down can say so in the very packet that lets the connection in.
+  // A connection in use rejects its pending queries and also emits `error`. Listen from the start: a server that
+  // shuts down may send the error in the same packet as the end of the handshake.
   pool.on('connect', client => client.on('error', ignore))
   const connections = createConnections(pool, poolSize)
 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
     withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))
-  const gatherers = new Map<LookUp, (key: string) => Promise<unknown>>()
+  const batchLoaders = new Map<LookUp, (key: string) => Promise<unknown>>()
   const events = await createEventCarrier(carrier, { secrets, log, execute })
   try {
     await events.start()
@@ -57,18 +57,18 @@ export async function openPostgres(
     connection: { execute: (sql, parameters) => retrying(isRead(sql), () => execute(sql, parameters)) },
     events,
     transaction: createTransactions(connections, events, log),
-    inTurn: createRowTurns(),
+    runExclusive: createKeyedMutex(),
     lookUp(what, key) {
-      let gather = gatherers.get(what)
-      if (!gather) {
-        gather = createGatherer(what.select({ indexedBy }), what.column, (query: pg.QueryConfig) =>
+      let load = batchLoaders.get(what)
+      if (!load) {
+        load = createBatchLoader(what.select({ indexedBy }), what.column, (query: pg.QueryConfig) =>
           retrying(true, () =>
             withConnection(connections, 'read', async client => (await client.query(query)).rows),
           ),
         )
-        gatherers.set(what, gather)
+        batchLoaders.set(what, load)
       }
-      return gather(key)
+      return load(key)
     },
     indexedBy,
     snapshot: work => snapshotOf(connections, work),
@@ -76,7 +76,7 @@ export async function openPostgres(
       `create function ${table}_refuse() returns trigger language plpgsql as $$ begin raise exception '${table} only grows'; end $$`,
       `create trigger ${table}_only_grows before update or delete on ${table} for each row execute function ${table}_refuse()`,
     ],
-    // TRUNCATE fires no trigger of rows. Also where it comes from a table that this one refers to, by CASCADE.
+    // TRUNCATE fires no row triggers. This trigger also fires for TRUNCATE ... CASCADE on a referenced table.
     refuseTruncate: table => [
       `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
     ],
@@ -107,8 +107,8 @@ export async function openPostgres(
 }
 
 /**
- * A single statement is its own transaction, so what the engine refused to serialize is simply asked again. A
- * read may be asked again also where the connection was gone already, as all are when a server restarts.
+ * A single statement is its own transaction, so it is retried after serialization failures and deadlocks. A read is
+ * also retried if the connection was closed already, as all are after a restart of the server.
  */
 async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {
@@ -125,7 +125,7 @@ function isRead(sql: string): boolean {
   return /^\s*select\b(?!.*\bpg_notify\b)/is.test(sql)
 }
 
-/** The planner knows how many users are not active, and takes the partial index by itself where that helps. */
+/** No hint: the planner's statistics make it choose the partial index. */
 function indexedBy(): string {
   return ''
 }

@@ -2,7 +2,7 @@ import type { NodeRow, PresenceRow, PresenceStore } from '../hub/presence-store.
 import type { ConnectionRow, Schema } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
-/** Rows of one statement: so few that building it never holds up the event loop for a millisecond. */
+/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
 const CHUNK = 100
 
 export function createPresenceStore({ db, atomically }: Statements): PresenceStore {

@@ -14,7 +14,7 @@ export type Flag = 0 | 1
 /** A JSON list of strings as text. */
 export type ListText = string
 
-/** Every table as it stands after all migrations, the same in both engines. */
+/** All tables after all migrations, the same in both engines. */
 export interface Schema {
   users: UserRow
   balances: { user_id: string; balance: number }
@@ -178,7 +178,7 @@ export interface SessionRow {
 
 export interface SigningKeyRow {
   id: string
-  /** 1, 2, 3 …; unique, so that of two first keys one is refused. */
+  /** 1, 2, 3 …; unique, so that of two concurrent first keys one is refused. */
   sequence: number
   public_key: string
   sealed_seed: string

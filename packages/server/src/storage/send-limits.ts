@@ -8,7 +8,7 @@ import { countOf, type Statements } from './statements.ts'
  * the send that lies `limit` sends back, however many there were, and never a count.
  */
 
-/** One for each list of limits that the settings make: those of addresses, networks and sites. */
+/** One per configured list of limits: of addresses, networks and sites. */
 const lookUps = new Map<string, LookUp>()
 
 export async function sendHistory(
@@ -24,7 +24,7 @@ function historyLookUp(limits: readonly number[]): LookUp {
   const list = limits.join()
   let lookUp = lookUps.get(list)
   if (!lookUp) {
-    // Numbers of our own settings, checked as integers when they were read.
+    // Safe to interpolate: integers from the settings, validated at startup.
     const times = [...new Set(limits)].map(
       limit =>
         `(select s.sent_at from sends s where s.bucket = b.bucket and s.number = b.count - ${limit - 1}) as at_${limit}`,
@@ -39,8 +39,8 @@ function historyLookUp(limits: readonly number[]): LookUp {
 export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promise<Map<string, number>> {
   if (buckets.length === 0) return new Map()
   const names = [...new Set(buckets)].sort()
-  // Rows are locked in the order of the values, as everyone locks them: two sends never wait for each other in a
-  // circle. An update that changes nothing locks without a second statement.
+  // Rows are locked in the order of the values, the same everywhere, so that sends cannot deadlock. The update
+  // changes nothing; it locks without a second statement.
   const locked = await db
     .insertInto('send_buckets')
     .values(names.map(bucket => ({ bucket, count: 0 })))
@@ -118,12 +118,12 @@ export async function sendTimes(db: Db, bucket: string, since: Instant, limit: n
   return rows.map(row => row.sent_at)
 }
 
-/** The numbering goes on; without its rows nothing of it counts. */
+/** Keeps the bucket's counter; sends without rows no longer count. */
 export async function clearSends(db: Db, bucket: string): Promise<void> {
   await db.deleteFrom('sends').where('bucket', '=', bucket).execute()
 }
 
-/** With their names, which say whom they count. */
+/** Deletes the buckets too, since their names contain the address. */
 export async function forgetSends(db: Db, buckets: readonly string[]): Promise<void> {
   if (buckets.length === 0) return
   await db.deleteFrom('sends').where('bucket', 'in', buckets).execute()
@@ -145,7 +145,7 @@ export async function pruneSends(db: Db, before: Instant, batch: number): Promis
   return removed + (await pruneBuckets(db, batch))
 }
 
-/** A bucket goes when none of its sends is left, unless somebody recorded one since: `count` would have moved. */
+/** Deletes buckets without sends, unless `count` shows that one was recorded meanwhile. */
 async function pruneBuckets(db: Db, batch: number): Promise<number> {
   const empty = await db
     .selectFrom('send_buckets')

@@ -15,7 +15,7 @@ type WithUserRow = SessionRow & {
   user_created_at: number
 }
 
-/** What every signed-in call asks. */
+/** Part of every authenticated call. */
 const WITH_USER: LookUp = {
   select:
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,

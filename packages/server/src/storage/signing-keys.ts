@@ -19,7 +19,7 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
     insertFirst: key =>
       atomically(async tx => {
         if ((await lastSequence(tx)) !== 0) return false
-        // Two nodes may both have read zero; the number is unique, so one of them inserts nothing.
+        // Two nodes may both have read zero; the sequence is unique, so one of them inserts nothing.
         const inserted = await tx
           .insertInto('signing_keys')
           .values(toRow(key, 1))
@@ -30,7 +30,7 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
       }),
     insertNext: (key, othersRetireAt) =>
       atomically(async tx => {
-        // The oldest key's row is locked first, so that of two rotations at once the second sees the first's key.
+        // Locks the oldest key's row, so that of two concurrent rotations the second sees the key of the first.
         await tx
           .updateTable('signing_keys')
           .set(eb => ({ sequence: eb.ref('sequence') }))

@@ -2,10 +2,10 @@ import { unavailable } from '../errors.ts'
 import { whyNotWritable } from '../folders.ts'
 import { CannotStart } from '../operator-error.ts'
 
-/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: nothing that passes by itself. */
+/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: not retryable. */
 const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
-/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: how the file is right now. */
-const AWAY_CODES = new Set([5, 6, 10, 14, 15])
+/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: the file is unavailable now. */
+const UNAVAILABLE_CODES = new Set([5, 6, 10, 14, 15])
 const BUSY_CODE = 5
 const FULL_CODE = 13
 
@@ -14,13 +14,13 @@ export function isBusy(error: unknown): boolean {
   return primaryCode(error) === BUSY_CODE
 }
 
-/** A file that cannot be read right now is the database being away, not a bug of the caller. */
+/** `unavailable` if the file cannot be read now; other errors unchanged. */
 export function toReadError(error: unknown): unknown {
   const isClosed = (error as { code?: string }).code === 'ERR_INVALID_STATE'
-  return isClosed || AWAY_CODES.has(primaryCode(error)) ? unavailable(error) : error
+  return isClosed || UNAVAILABLE_CODES.has(primaryCode(error)) ? unavailable(error) : error
 }
 
-/** At the start: what the operator can mend in a place is said as that; everything else stays what it is. */
+/** At startup: CannotStart for problems of the file that the operator can fix; other errors unchanged. */
 export function toStartError(file: string, error: unknown): unknown {
   const { syscall } = error as NodeJS.ErrnoException
   if (primaryCode(error) === FULL_CODE) return unavailable(error)
@@ -30,7 +30,7 @@ export function toStartError(file: string, error: unknown): unknown {
   )
 }
 
-/** SQLite's result code without its extension; 0 where something else failed. */
+/** SQLite's primary result code; 0 for other errors. */
 function primaryCode(error: unknown): number {
   return ((error as { errcode?: number }).errcode ?? 0) & 0xff
 }

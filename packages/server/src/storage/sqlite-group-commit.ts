@@ -5,19 +5,19 @@ import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
 const MAX_BATCH = 256
-/** How long the first of a batch waits for its commit at most, so that many newcomers do not starve it. */
+/** Maximum time until the commit of a batch, so that new transactions do not delay it without end. */
 const MAX_BATCH_MS = 20
 
 export interface GroupCommit {
   readonly commits: number
-  /** Transactions that have not begun yet. */
+  /** Transactions that have not started. */
   readonly waiting: number
   transaction<Outcome>(work: (tx: EngineTransaction) => Promise<Outcome>): Promise<Outcome>
-  /** Finishes what waits, and takes nothing more. */
+  /** Completes queued transactions and refuses new ones. */
   finish(): Promise<void>
 }
 
-/** What is owed to the caller of a finished transaction once the commit has answered. */
+/** A finished transaction whose caller is answered after the commit. */
 interface Finished {
   settle(): void
   fail(cause: unknown): void
@@ -25,9 +25,9 @@ interface Finished {
 }
 
 /**
- * Transactions run one after the other, each as a savepoint of one outer transaction, and the outer COMMIT,
- * the only step that waits for the disk, is shared by all that came in the meantime. Outcomes and events leave
- * after it. What one transaction throws rolls its own savepoint back and hurts no neighbour.
+ * Group commit: transactions run one after the other, each as a savepoint of an outer transaction. They share the
+ * outer COMMIT, the only step that waits for the disk. Results and events are delivered after it. A transaction that
+ * throws rolls back its own savepoint only.
  */
 export function createGroupCommit(writer: Writer, emit: (event: Event) => void): GroupCommit {
   const queue: (() => Promise<void>)[] = []
@@ -84,7 +84,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
         const savepoint = !touched
         touched = true
         wrote = true
-        return writer.ask({
+        return writer.request({
           kind: 'run',
           batch: mine,
           savepoint,
@@ -97,7 +97,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
     try {
       const outcome = await work(tx)
       open = false
-      if (touched) writer.tell({ kind: 'release', batch: mine })
+      if (touched) writer.post({ kind: 'release', batch: mine })
       finished.push({ settle: () => resolve(outcome), fail: reject, events })
     } catch (error) {
       open = false
@@ -105,12 +105,12 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
         abandonBatch(error)
         return reject(unavailable(error))
       }
-      if (touched) writer.tell({ kind: 'rollback', batch: mine })
+      if (touched) writer.post({ kind: 'rollback', batch: mine })
       reject(error)
     }
   }
 
-  /** The writer rolled everything back: nothing of this batch happened. */
+  /** The writer rolled back the whole batch. */
   function abandonBatch(cause: unknown): void {
     const lost = finished
     startBatch()
@@ -125,19 +125,19 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
 
   async function commitBatch(): Promise<void> {
     const mine = batch
-    const leaving = finished
+    const outgoing = finished
     const nothingWritten = !wrote
     startBatch()
     try {
       if (!nothingWritten) {
-        await writer.ask({ kind: 'commit', batch: mine })
+        await writer.request({ kind: 'commit', batch: mine })
         commits++
       }
     } catch (error) {
-      for (const one of leaving) one.fail(unavailable(error))
+      for (const one of outgoing) one.fail(unavailable(error))
       return
     }
-    for (const one of leaving) one.settle()
-    for (const one of leaving) for (const event of one.events) emit(event)
+    for (const one of outgoing) one.settle()
+    for (const one of outgoing) for (const event of one.events) emit(event)
   }
 }

@@ -1,6 +1,6 @@
 export type SqliteValue = null | number | bigint | string | Uint8Array
 
-/** SQLite has no booleans and no undefined. */
+/** Converts booleans and undefined, which SQLite does not have. */
 export function toSqliteValues(parameters: readonly unknown[]): SqliteValue[] {
   return parameters.map(value => {
     if (value === undefined) return null

@@ -3,22 +3,22 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { SqliteValue } from './sqlite-values.ts'
 
 /**
- * The one thread that writes. It does what it is told in the order it is told; sqlite.ts decides which
- * transactions share a commit.
+ * The only thread that writes. Executes requests in request; sqlite-group-commit.ts decides which transactions share a
+ * commit.
  */
 
-/** `batch` counts outer transactions; the first order of a batch begins it. */
-export type WriterOrder =
+/** `batch` numbers outer transactions; the first request of a batch begins it. */
+export type WriterRequest =
   | { kind: 'run'; id: number; batch: number; savepoint: boolean; sql: string; parameters: SqliteValue[] }
   | { kind: 'release' | 'rollback'; batch: number }
   | { kind: 'commit'; id: number; batch: number }
   | { kind: 'close'; id: number }
 
-export type WriterAnswer =
+export type WriterResponse =
   | { kind: 'done'; id: number; rows: unknown[]; changes: number }
   /** The statement failed; its transaction can go on or be rolled back. */
   | { kind: 'failed'; id: number; message: string; code: number }
-  /** The whole batch is gone. */
+  /** The whole batch was rolled back. */
   | { kind: 'aborted'; id: number; message: string; code: number }
 
 const BUSY_TIMEOUT_MS = 2000
@@ -26,7 +26,7 @@ const BUSY_TIMEOUT_MS = 2000
 const FATAL_CODES = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
 const MAX_STATEMENTS = 500
 
-// As in cli.ts: a thread has a report of its own, with an environment of its own.
+// As in cli.ts; diagnostic reports are configured per thread.
 process.report.excludeEnv = true
 
 const { file } = workerData as { file: string }
@@ -35,33 +35,33 @@ const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeig
 database.exec('pragma journal_mode = wal; pragma synchronous = full;')
 const statements = new Map<string, StatementSync>()
 
-let answers: WriterAnswer[] = []
+let responses: WriterResponse[] = []
 let begun = 0
 let aborted: { batch: number; message: string; code: number } | null = null
 
-port.on('message', (orders: WriterOrder[]) => {
-  for (const order of orders) take(order)
-  port.postMessage(answers)
-  answers = []
+port.on('message', (requests: WriterRequest[]) => {
+  for (const request of requests) take(request)
+  port.postMessage(responses)
+  responses = []
   if (!database.isOpen) port.close()
 })
 port.postMessage('opened')
 
-function take(order: WriterOrder): void {
-  if (order.kind === 'close') {
+function take(request: WriterRequest): void {
+  if (request.kind === 'close') {
     database.close()
-    answer({ kind: 'done', id: order.id, rows: [], changes: 0 })
+    answer({ kind: 'done', id: request.id, rows: [], changes: 0 })
     return
   }
-  if (aborted?.batch === order.batch) {
-    if ('id' in order) answer({ ...aborted, kind: 'aborted', id: order.id })
+  if (aborted?.batch === request.batch) {
+    if ('id' in request) answer({ ...aborted, kind: 'aborted', id: request.id })
     return
   }
   try {
-    if (begun !== order.batch) begin(order.batch)
-    obey(order)
+    if (begun !== request.batch) begin(request.batch)
+    execute(request)
   } catch (error) {
-    fail(order, error as Error & { errcode?: number })
+    fail(request, error as Error & { errcode?: number })
   }
 }
 
@@ -70,11 +70,11 @@ function begin(batch: number): void {
   database.exec('begin immediate')
 }
 
-function obey(order: Exclude<WriterOrder, { kind: 'close' }>): void {
-  switch (order.kind) {
+function execute(request: Exclude<WriterRequest, { kind: 'close' }>): void {
+  switch (request.kind) {
     case 'run':
-      if (order.savepoint) prepare('savepoint work').run()
-      answer({ kind: 'done', id: order.id, ...runStatement(order.sql, order.parameters) })
+      if (request.savepoint) prepare('savepoint work').run()
+      answer({ kind: 'done', id: request.id, ...runStatement(request.sql, request.parameters) })
       return
     case 'release':
       prepare('release work').run()
@@ -85,7 +85,7 @@ function obey(order: Exclude<WriterOrder, { kind: 'close' }>): void {
       return
     case 'commit':
       database.exec('commit')
-      answer({ kind: 'done', id: order.id, rows: [], changes: 0 })
+      answer({ kind: 'done', id: request.id, rows: [], changes: 0 })
   }
 }
 
@@ -98,23 +98,23 @@ function runStatement(sql: string, parameters: SqliteValue[]): { rows: unknown[]
   return { rows: [], changes: Number(statement.run(...parameters).changes) }
 }
 
-function fail(order: Exclude<WriterOrder, { kind: 'close' }>, error: Error & { errcode?: number }): void {
+function fail(request: Exclude<WriterRequest, { kind: 'close' }>, error: Error & { errcode?: number }): void {
   const message = error.message
   const code = error.errcode ?? 0
-  const whole = order.kind !== 'run' || FATAL_CODES.has(code & 0xff) || !database.isTransaction
+  const whole = request.kind !== 'run' || FATAL_CODES.has(code & 0xff) || !database.isTransaction
   if (!whole) {
-    answer({ kind: 'failed', id: order.id, message, code })
+    answer({ kind: 'failed', id: request.id, message, code })
     return
   }
-  aborted = { batch: order.batch, message, code }
+  aborted = { batch: request.batch, message, code }
   if (database.isTransaction) {
     try {
       database.exec('rollback')
     } catch {
-      // The next `begin` tells whether the connection still works.
+      // The next `begin` shows whether the connection still works.
     }
   }
-  if ('id' in order) answer({ kind: 'aborted', id: order.id, message, code })
+  if ('id' in request) answer({ kind: 'aborted', id: request.id, message, code })
 }
 
 function prepare(sql: string): StatementSync {
@@ -127,6 +127,6 @@ function prepare(sql: string): StatementSync {
   return statement
 }
 
-function answer(message: WriterAnswer): void {
-  answers.push(message)
+function answer(message: WriterResponse): void {
+  responses.push(message)
 }

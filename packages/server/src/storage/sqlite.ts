@@ -11,24 +11,24 @@ import { snapshotOf } from './sqlite-snapshot.ts'
 import { type SqliteValue, toSqliteValues } from './sqlite-values.ts'
 import { startWriter, type Writer } from './sqlite-writer-client.ts'
 
-/** Kysely would send one statement at a time; the writer's own queue is there to take many. */
+/** Allows concurrent statements, which Kysely's adapter does not; the writer has its own queue. */
 class QueueingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true
   }
 }
 
-/** Events stay within one process: a server notices by looking, and so within a second, what a command changed. */
-const LOOK_AGAIN_EVERY_MS = 500
+/** Events stay within one process; a server notices changes by commands through polling, within a second. */
+const POLL_INTERVAL_MS = 500
 
 export interface SqliteEngine extends Engine {
-  /** Outer commits so far: far fewer than transactions when many come at once. */
+  /** Number of outer commits; fewer than transactions under load. */
   readonly commits: number
 }
 
 /**
- * SQLite in this process: WAL, every commit on disk before it is acknowledged, one writer thread, and this
- * thread only reads. A second process may write too (commands beside a running service) and waits its turn.
+ * SQLite in WAL mode: every commit is on disk before it is acknowledged; one writer thread, while the main thread
+ * only reads. A second process (a command while the service runs) may write too and waits for the lock.
  */
 export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> {
   const writer = await startWriterOn(file).catch(error => {
@@ -60,12 +60,12 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       },
       health: () => ({ listening: true }),
     },
-    lookAgainEvery: LOOK_AGAIN_EVERY_MS,
+    pollInterval: POLL_INTERVAL_MS,
     failure: writer.failure,
-    // No COMMIT is ever unknown here: the writer answers or the process is gone.
+    // The outcome of a COMMIT is never unknown: the writer answers or the process has ended.
     transaction: work => group.transaction(work),
-    // One writer serves everybody, and shares its commits among those who wait: turns would only be slower.
-    inTurn: (_rows, work) => work(),
+    // No mutex: transactions are serialized anyway and share commits.
+    runExclusive: (_rows, work) => work(),
     async lookUp(what, key) {
       return reader.first(what, key)
     },
@@ -85,11 +85,11 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
       )
       return (rows[0] as { now: number }).now
     },
-    toStartError: error => error, // opening the file has told already what can be mended
+    toStartError: error => error, // startWriterOn has already converted errors of the file
     load: () => ({ connections: 1, idle: group.waiting === 0 ? 1 : 0, waiting: group.waiting }),
     async close() {
       await group.finish()
-      // Before the writer: the last to close empties the log into the file, which a reader may not do.
+      // Before the writer: the last connection to close checkpoints the WAL, which a read-only one cannot.
       reader.close()
       await writer.close()
     },
@@ -100,7 +100,7 @@ const COMPANIONS = ['-wal', '-shm', '-journal']
 
 async function startWriterOn(file: string): Promise<Writer> {
   makeFolder(dirname(file))
-  // SQLite gives its companions the mode of the database; those that a killed process left may be older than that.
+  // SQLite creates these files with the mode of the database; existing ones of a killed process may have another.
   makePrivateFile(file)
   for (const companion of COMPANIONS) withdrawFromOthers(file + companion)
   return startWriter(file)
@@ -121,8 +121,8 @@ interface Reader extends Connection {
 
 const MAX_STATEMENTS = 500
 /**
- * Pages that are kept at most. SQLite's own 2 MiB hold those of some hundred keys: with them a look-up of one of a
- * thousand among ten million took 12 µs instead of 7, before the index of decision 11 (bench/growth.ts has the whole exchange).
+ * Maximum page cache. SQLite's default of 2 MiB holds the pages of some hundred keys: with it a look-up of one of a
+ * thousand keys among ten million took 12 µs instead of 7, before the index of decision 11 (see bench/growth.ts).
  */
 const READ_CACHE_KIB = 32 * 1024
 
@@ -161,9 +161,9 @@ function openReader(file: string): Reader {
 type Query = (parameters: SqliteValue[]) => Record<string, unknown>[]
 
 /**
- * A row that Node builds as an object leaves 72 bytes in the old generation, which only a full collection takes away;
- * at ten thousand exchanges a second that is one every few seconds, and a delay of 20 ms with each. So rows come as
- * arrays and become objects here, which is not slower.
+ * A row that Node builds as an object leaves 72 bytes in the old generation; at ten thousand exchanges a second that
+ * causes a full collection, with a pause of 20 ms, every few seconds. So rows are read as arrays and converted here,
+ * which is not slower.
  */
 function prepareQuery(database: DatabaseSync, sql: string): Query {
   const statement = database.prepare(sql)

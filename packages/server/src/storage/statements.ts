@@ -1,9 +1,9 @@
 import type { Db, LookUp } from './engine.ts'
 
-/** Where a noun's statements run: inside one transaction, or outside of any. */
+/** Executes the statements of a store, within a transaction or outside. */
 export interface Statements {
   db: Db
-  /** Several statements as one: joins the transaction that is open, or opens one. */
+  /** Runs several statements in the current transaction, or in a new one. */
   atomically<Outcome>(work: (db: Db) => Promise<Outcome>): Promise<Outcome>
   lookUp(what: LookUp, key: string): Promise<unknown>
 }
@@ -12,7 +12,7 @@ export function toList(text: string): string[] {
   return JSON.parse(text) as string[]
 }
 
-/** What a bounded clean-up removed. */
+/** Number of rows that a delete removed. */
 export function countOf(result: { numDeletedRows: bigint }): number {
   return Number(result.numDeletedRows)
 }

@@ -36,7 +36,7 @@ export function createUserStore({ db }: Statements): UserStore & UserChanges {
     activate: id => move(id, 'suspended', 'active'),
     erase: (id, at) => change(id, { status: 'deleted', name: null, email: null, deleted_at: at }),
     async lock(id) {
-      // An update that changes nothing is the one row lock that both engines know.
+      // An update that changes nothing is the only row lock that both engines have.
       const row = await db
         .updateTable('users')
         .set(eb => ({ status: eb.ref('status') }))

@@ -4,7 +4,7 @@ import type { WrongCodeRow } from './schema.ts'
 import { lockSendBuckets } from './send-limits.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 
-/** The one row that everyone locks who checks a code. */
+/** The row that serializes all checks of codes. */
 const LOCK = 'typed-codes'
 
 export function createWrongCodeStore({ db }: Statements): WrongCodeStore {

@@ -89,7 +89,7 @@ function openFilesOf(folder: string): string[] {
 test('a data directory that cannot be is one sentence at once, with the reason', t => {
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
-  assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file stands where/)
+  assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file is in the place/)
   assertSaid({ KEYWAY_DATA_DIR: join(file, 'below') }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file stands/)
   if (process.platform !== 'linux') return
   assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be made: .*ENOENT/)

@@ -524,7 +524,7 @@ function withOutbox(storage: Storage, broken: Partial<Storage['store']['outbox']
     store: { ...storage.store, outbox },
     events: storage.events,
     transaction: storage.transaction.bind(storage),
-    inTurn: storage.inTurn,
+    runExclusive: storage.runExclusive,
     readClock: storage.readClock.bind(storage),
     close: async () => {},
   }

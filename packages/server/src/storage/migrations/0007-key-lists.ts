@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
-/** Each status of one owner's keys has an index, so that a list of few among very many reads those few. */
+/** One index per status of an owner's keys, so that a page reads only its rows, however many keys there are. */
 export const keyLists = defineMigration('0007-key-lists', async ({ db }) => {
   await sql`create index api_keys_revoked on api_keys (user_id, created_at, id)
     where revoked_at is not null`.execute(db)
@@ -11,7 +11,7 @@ export const keyLists = defineMigration('0007-key-lists', async ({ db }) => {
     where revoked_at is null and expires_at is not null`.execute(db)
   await sql`create index api_keys_by_end on api_keys (user_id, expires_at)
     where revoked_at is null and expires_at is not null`.execute(db)
-  // What housekeeping removes: expired, and not revoked, since revoked keys stay.
+  // For pruning: expired keys that are not revoked, since revoked ones are kept.
   await sql`create index api_keys_unrevoked_by_end on api_keys (expires_at) where revoked_at is null`.execute(
     db,
   )

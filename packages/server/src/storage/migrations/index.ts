@@ -10,7 +10,7 @@ import { appsCoverFrom } from './0009-apps-cover-from.ts'
 import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
 import type { Migration } from './migration.ts'
 
-/** The one list for both engines. Only ever grows at its end. */
+/** All migrations, for both engines. Append only. */
 export const MIGRATIONS: readonly Migration[] = [
   first,
   keyNoticesAndSuppressions,
@@ -24,5 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   keysOfDeletedAccounts,
 ]
 
-/** The oldest version that serves on a database with all of these: one minor version back, since they only add. */
+/** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */
 export const OLDEST_READER = '0.1.0'

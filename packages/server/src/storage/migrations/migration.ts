@@ -1,13 +1,13 @@
 import type { Kysely } from 'kysely'
 
-/** Tables change from one migration to the next, so a migration knows no row types but what it says itself. */
+/** Row types change between migrations, so migrations use an untyped query builder. */
 export type Untyped = Kysely<Record<string, Record<string, unknown>>>
 
 export interface MigrationDeps {
   db: Untyped
-  /** No row of it changes or goes any more. */
+  /** Makes the engine refuse UPDATE and DELETE on the table. */
   appendOnly(table: string): Promise<void>
-  /** Nor all rows at once. For a table that is append-only already. */
+  /** Makes the engine refuse TRUNCATE. For a table that is append-only already. */
   refuseTruncate(table: string): Promise<void>
 }
 
@@ -18,8 +18,8 @@ export interface Migration {
 }
 
 /**
- * A step of the schema. It only adds (tables, columns that may be null or have a default, indexes), so that a
- * node of the version before goes on working during a rolling update.
+ * A schema migration. It only adds (tables, columns that are nullable or have a default, indexes), so that nodes of
+ * the previous version keep working during a rolling update.
  */
 export function defineMigration(name: string, up: Migration['up']): Migration {
   return { name, up }

@@ -1,31 +1,32 @@
 import { unavailable } from '../errors.ts'
 
-export interface WritePlaces {
-  /** Waits for a place. @throws KeywayError `unavailable` where none is free in time, or too many wait already */
-  enter(): Promise<void>
-  leave(): void
+export interface WriteSemaphore {
+  /** Waits for a permit. @throws KeywayError `unavailable` after the timeout, or if too many callers wait */
+  acquire(): Promise<void>
+  release(): void
 }
 
 /**
- * How many connections of a pool writers may hold at once; the others are for reads alone. A writer may wait for
- * another's row with its connection in hand; a read waits for nobody, so exchanges go on whatever writers wait for.
+ * Semaphore that limits the connections in use by writers; the others are reserved for reads. A writer may hold its
+ * connection while it waits for a row lock; reads never wait for one, so exchanges continue while writers are
+ * blocked.
  *
- * @param patience milliseconds
+ * @param timeoutMs how long `acquire` waits
  */
-export function createWritePlaces({
-  places,
+export function createWriteSemaphore({
+  permits,
   maxWaiting,
-  patience,
+  timeoutMs,
 }: {
-  places: number
+  permits: number
   maxWaiting: number
-  patience: number
-}): WritePlaces {
-  let free = places
+  timeoutMs: number
+}): WriteSemaphore {
+  let free = permits
   const waiting = new Set<() => void>()
 
   return {
-    enter() {
+    acquire() {
       if (free > 0) {
         free--
         return Promise.resolve()
@@ -41,11 +42,11 @@ export function createWritePlaces({
         const timer = setTimeout(() => {
           waiting.delete(admit)
           reject(unavailable(new Error('no database connection became free for a writer in time')))
-        }, patience)
+        }, timeoutMs)
         waiting.add(admit)
       })
     },
-    leave() {
+    release() {
       const [next] = waiting
       if (next) next()
       else free++

@@ -1,22 +1,22 @@
 import { KeywayError } from '../errors.ts'
 
 /**
- * Callers that wait for one row at most. Fewer than the calls that a node works on at once (work-limit.ts), so that
- * whoever hammers one row leaves room for everybody else.
+ * Maximum number of callers that wait for one key. Lower than the number of concurrent calls of a node
+ * (work-limit.ts), so that a flood on one row leaves capacity for others.
  */
-export const MAX_WAITING_FOR_A_ROW = 250
+export const MAX_WAITING_PER_KEY = 250
 
-export type RowTurns = <Outcome>(rows: readonly string[], work: () => Promise<Outcome>) => Promise<Outcome>
+export type KeyedMutex = <Outcome>(rows: readonly string[], work: () => Promise<Outcome>) => Promise<Outcome>
 
 /**
- * Runs `work` when nobody else in this process works under any of the same names, in the order of arrival. Whoever is
- * going to lock a hot row waits here, in memory, instead of in the database with a connection in hand.
+ * Mutexes by key within this process, in order of arrival. Callers that need the lock of a hot row wait here in
+ * memory, instead of in the database with a connection each.
  *
- * A caller joins all its queues in the same instant, so nobody waits for whoever came later, and there is no circle.
+ * A caller joins the queues of all its keys at once, so no caller waits for a later one and there is no deadlock.
  *
- * @throws KeywayError `rate_limited`, at once, where too many wait under one of the names
+ * @throws KeywayError `rate_limited`, at once, if too many callers wait for one of the keys
  */
-export function createRowTurns(maxWaiting = MAX_WAITING_FOR_A_ROW): RowTurns {
+export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
   const queues = new Map<string, { last: Promise<void>; length: number }>()
 
   return async (rows, work) => {

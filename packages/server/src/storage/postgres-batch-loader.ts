@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { toStorageError } from './postgres-errors.ts'
 
-/** More keys than this go into another query. */
-const MAX_GATHERED = 500
+/** Keys per query. */
+const MAX_KEYS = 500
 
 interface Waiting {
   key: string
@@ -13,10 +13,10 @@ interface Waiting {
 let names = 0
 
 /**
- * Look-ups of one turn of the event loop share one prepared query. Nothing is remembered: every one of them is
- * read after it was asked, so what was revoked before is seen as revoked.
+ * Look-ups of one turn of the event loop share one prepared query. Nothing is cached: each key is read after its
+ * look-up was called, so earlier revocations are always seen.
  */
-export function createGatherer(
+export function createBatchLoader(
   select: string,
   column: string,
   query: (config: pg.QueryConfig) => Promise<unknown[]>,
@@ -25,7 +25,7 @@ export function createGatherer(
   const text = `${select} where ${column} = any($1)`
   let waiting: Waiting[] = []
 
-  async function ask(asked: Waiting[]): Promise<void> {
+  async function load(asked: Waiting[]): Promise<void> {
     try {
       const rows = await query({ name, text, values: [[...new Set(asked.map(one => one.key))]] })
       const found = new Map(rows.map(row => [(row as { look_up_key: string }).look_up_key, row]))
@@ -38,8 +38,8 @@ export function createGatherer(
   function flush(): void {
     const asked = waiting
     waiting = []
-    for (let start = 0; start < asked.length; start += MAX_GATHERED) {
-      void ask(asked.slice(start, start + MAX_GATHERED))
+    for (let start = 0; start < asked.length; start += MAX_KEYS) {
+      void load(asked.slice(start, start + MAX_KEYS))
     }
   }
 
