@@ -1,16 +1,13 @@
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '../rate-windows.ts'
+import { KeyCounts } from './key-counts.ts'
 
 /**
  * Maximum number of keys with counts in memory. Beyond it the least recently used are evicted. Evicting a key on
  * purpose takes exchanges of at least half as many other keys, each of them limited itself.
  */
 export const MAX_REMEMBERED_KEYS = 50_000
-/** Slots per window, so that memory per key does not depend on the limit. */
-const SLOTS = 12
-/** Array elements per slot. */
-const WIDTH = 3
 
 export interface ExchangeLimits {
   /** Counts an exchange that is about to succeed; refused ones do not count. @throws KeywayError `rate_limited` */
@@ -36,86 +33,51 @@ export function createExchangeLimits({
   windows: readonly RateWindow[]
   maxKeys?: number
 }): ExchangeLimits {
-  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
-  let current = new Map<string, SlidingCount[]>()
-  let previous = new Map<string, SlidingCount[]>()
+  const lengths = windows.map(({ window }) => WINDOW_LENGTHS[window])
+  const longest = Math.max(0, ...lengths)
+  let current = new KeyCounts(lengths, Math.floor(maxKeys / 2))
+  let previous = new KeyCounts(lengths, Math.floor(maxKeys / 2))
   let currentSince = clock.now()
 
   return {
     take(keyId) {
       const now = clock.now()
-      const counts = countsOf(keyId, now)
+      const record = recordOf(keyId, now)
       let isFull = false
-      for (const count of counts) isFull = count.isFull(now) || isFull
-      if (isFull) throw rateLimited(longestOf(counts.map(count => count.wait(now)))!)
-      for (const count of counts) count.add(now)
+      for (let index = 0; index < windows.length; index++)
+        isFull = current.count(record, index, now) >= windows[index]!.limit || isFull
+      if (isFull) throw rateLimited(longestWait(record, now))
+      for (let index = 0; index < windows.length; index++) current.add(record, index, now)
     },
     get size() {
       return current.size + previous.size
     },
   }
 
-  function countsOf(keyId: string, now: Instant): SlidingCount[] {
-    const known = current.get(keyId)
-    if (known && now - currentSince < longest) return known
-    if (now - currentSince >= longest || current.size >= maxKeys / 2) {
-      previous = current
-      current = new Map()
-      currentSince = now
-    }
-    const counts = previous.get(keyId) ?? windows.map(window => new SlidingCount(window))
-    previous.delete(keyId)
-    current.set(keyId, counts)
-    return counts
-  }
-}
-
-/**
- * A sliding-window counter with slots of 1/12 of the window. A slot counts until its latest entry leaves the window:
- * never more than the limit passes in any window, and a caller waits at most one slot longer than necessary.
- */
-class SlidingCount {
-  readonly #window: RateWindow
-  readonly #length: number
-  #total = 0
-  /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
-  readonly #slots: number[] = []
-  /** Index of the oldest slot that still counts. */
-  #head = 0
-
-  constructor(window: RateWindow) {
-    this.#window = window
-    this.#length = WINDOW_LENGTHS[window.window]
+  function recordOf(keyId: string, now: Instant): number {
+    if (now - currentSince >= 2 * longest) current.clear()
+    if (now - currentSince >= longest) rotate(now)
+    const known = current.find(keyId)
+    if (known >= 0) return known
+    if (current.isFull) rotate(now)
+    return current.insert(keyId, previous)
   }
 
-  isFull(now: Instant): boolean {
-    const slots = this.#slots
-    while (this.#head < slots.length && slots[this.#head + 1]! <= now - this.#length) {
-      this.#total -= slots[this.#head + 2]!
-      this.#head += WIDTH
-    }
-    return this.#total >= this.#window.limit
+  function rotate(now: Instant): void {
+    const emptied = previous
+    previous = current
+    current = emptied
+    current.clear()
+    currentSince = now
   }
 
-  wait(now: Instant): Wait | null {
-    return this.isFull(now) ? waitFor(this.#window, this.#slots[this.#head + 1]!, now) : null
-  }
-
-  add(now: Instant): void {
-    const slots = this.#slots
-    const last = slots.length - WIDTH
-    this.#total++
-    if (last >= this.#head && now - slots[last]! < this.#length / SLOTS) {
-      slots[last + 1] = Math.max(slots[last + 1]!, now)
-      slots[last + 2]!++
-      return
-    }
-    // Drop expired slots in bulk, once they are as many as the slots of a window.
-    if (this.#head >= SLOTS * WIDTH) {
-      slots.splice(0, this.#head)
-      this.#head = 0
-    }
-    slots.push(now, now, 1)
+  function longestWait(record: number, now: Instant): Wait {
+    const waits = windows.map((window, index) =>
+      current.count(record, index, now) >= window.limit
+        ? waitFor(window, now - current.oldestAge(record, index, now), now)
+        : null,
+    )
+    return longestOf(waits)!
   }
 }
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createExchangeLimits, MAX_REMEMBERED_KEYS } from '../../src/agent-tokens/exchange-limits.ts'
-import { HOUR, MINUTE, SECOND } from '../../src/clock.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import type { KeywayError } from '../../src/errors.ts'
+import { newId } from '../../src/ids.ts'
 import type { RateWindow } from '../../src/rate-windows.ts'
 
 function open(windows: RateWindow[], maxKeys?: number) {
@@ -66,6 +67,38 @@ test('memory is bounded, and a key that is in use is never forgotten while other
   }
   assert.equal(refused, 400, 'of a thousand in one minute six hundred pass')
   assert.equal(MAX_REMEMBERED_KEYS, 50_000)
+})
+
+test('each of thousands of keys has a count of its own, and keeps it when others make it move', () => {
+  const { take } = open([{ window: 'minute', limit: 2 }], 20_000)
+  const ids = Array.from({ length: 9000 }, (_, index) => newId(1_700_000_000_000 + index))
+  for (const expected of [null, null, 60]) for (const id of ids) assert.equal(take(id), expected)
+})
+
+test('a count that nobody asked about for a month is over, and none is revived', () => {
+  const { clock, take } = open([
+    { window: 'minute', limit: 1 },
+    { window: 'day', limit: 2 },
+  ])
+  for (const days of [1, 2, 25, 30, 50, 365]) {
+    assert.equal(take('a'), null, `${days} days`)
+    assert.equal(take('a'), 60)
+    clock.at += MINUTE
+    assert.equal(take('a'), null)
+    clock.at += MINUTE
+    assert.equal(take('a'), (DAY - MINUTE) / SECOND)
+    clock.at += days * DAY
+  }
+})
+
+test('a clock that steps back neither opens nor prolongs a limit beyond its window', () => {
+  const { clock, take } = open([{ window: 'minute', limit: 2 }])
+  assert.equal(take('a'), null)
+  clock.at -= HOUR
+  assert.equal(take('a'), null)
+  assert.equal(take('a'), 60)
+  clock.at += HOUR + MINUTE
+  assert.equal(take('a'), null)
 })
 
 test('what nobody exchanged for two windows takes no memory once another key is exchanged', () => {

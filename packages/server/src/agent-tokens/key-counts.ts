@@ -1,0 +1,163 @@
+import type { Instant } from '../clock.ts'
+
+/** Slots per window, so that memory per key does not depend on the limit. */
+const SLOTS = 12
+/** Maximum number of slots that count at once: those that began within the window, and the one before them. */
+const RING = SLOTS + 1
+/** Array elements of a window before its slots: total, index of the oldest slot, number of slots, start of the newest. */
+const TOTAL = 0
+const HEAD = 1
+const USED = 2
+const BEGAN = 3
+const HEADER = 4
+/** Array elements per slot: its latest entry, its count. */
+const WIDTH = 2
+const WINDOW_WIDTH = HEADER + RING * WIDTH
+/** Array elements of a record before its windows: the hash of its key. */
+const HASH = 2
+/** Characters at the end of a UUID version 7 that hold 62 random bits; hashing the others too costs as much again. */
+const RANDOM_END = 18
+
+/**
+ * Sliding-window counters of up to `capacity` keys, for windows of the given lengths (ms), in one typed array: objects,
+ * lists and a map of strings cost far more than the counting, in cache misses and garbage collection.
+ *
+ * Slots are 1/12 of the window. A slot counts until its latest entry leaves the window: never more than the limit
+ * passes in any window, and a caller waits at most one slot longer than necessary. A key is identified by a 64-bit
+ * hash of its id; ids are random and made by this service, so a collision among 50,000 keys has a chance below 1e-9.
+ *
+ * Instants are kept modulo 2^32 ms: nothing may be asked about a record 24 days after it was last written.
+ */
+export class KeyCounts {
+  readonly #lengths: readonly number[]
+  readonly #capacity: number
+  readonly #width: number
+  readonly #records: Int32Array
+  /** Open addressing with linear probing, at most half full: record numbers from 1, 0 where empty. */
+  readonly #table: Int32Array
+  readonly #mask: number
+  #inserted = 0
+  #moved = 0
+  /** Of the key that was asked for last. */
+  #low = 0
+  #high = 0
+
+  constructor(lengths: readonly number[], capacity: number) {
+    this.#lengths = lengths
+    this.#capacity = capacity
+    this.#width = HASH + lengths.length * WINDOW_WIDTH
+    // The operating system allocates pages when they are first written, so few keys take little memory.
+    this.#records = new Int32Array(capacity * this.#width)
+    this.#table = new Int32Array(2 ** Math.ceil(Math.log2(2 * capacity + 1)))
+    this.#mask = this.#table.length - 1
+  }
+
+  /** Keys with a record that was not moved to the next generation. */
+  get size(): number {
+    return this.#inserted - this.#moved
+  }
+
+  get isFull(): boolean {
+    return this.#inserted === this.#capacity
+  }
+
+  clear(): void {
+    if (this.#inserted > 0) this.#table.fill(0)
+    this.#inserted = 0
+    this.#moved = 0
+  }
+
+  /** Offset of the key's record; negative where it has none. */
+  find(keyId: string): number {
+    this.#hash(keyId)
+    return (this.#table[this.#place()]! - 1) * this.#width
+  }
+
+  /** Adds a record for a key that has none, with its counts of `previous`. Must not be full. */
+  insert(keyId: string, previous: KeyCounts): number {
+    this.#hash(keyId)
+    const record = this.#inserted * this.#width
+    const place = this.#place()
+    const known = previous.find(keyId)
+    if (known < 0) this.#records.fill(0, record, record + this.#width)
+    else {
+      this.#records.set(previous.#records.subarray(known, known + this.#width), record)
+      previous.#moved++
+    }
+    this.#records[record] = this.#low
+    this.#records[record + 1] = this.#high
+    this.#table[place] = ++this.#inserted
+    return record
+  }
+
+  /** How many entries the window has now. */
+  count(record: number, index: number, now: Instant): number {
+    const numbers = this.#records
+    const window = record + HASH + index * WINDOW_WIDTH
+    while (numbers[window + USED]! > 0 && this.oldestAge(record, index, now) >= this.#lengths[index]!) {
+      const head = numbers[window + HEAD]!
+      numbers[window + TOTAL]! -= numbers[window + HEADER + head * WIDTH + 1]!
+      numbers[window + HEAD] = head === RING - 1 ? 0 : head + 1
+      numbers[window + USED]!--
+    }
+    return numbers[window + TOTAL]!
+  }
+
+  /** Age (ms) of the oldest slot's latest entry. Only where the window has entries. */
+  oldestAge(record: number, index: number, now: Instant): number {
+    const window = record + HASH + index * WINDOW_WIDTH
+    return since(this.#records[window + HEADER + this.#records[window + HEAD]! * WIDTH]!, now)
+  }
+
+  /** Counts one more. Must follow `count`, which frees a slot. */
+  add(record: number, index: number, now: Instant): void {
+    const numbers = this.#records
+    const window = record + HASH + index * WINDOW_WIDTH
+    const used = numbers[window + USED]!
+    numbers[window + TOTAL]!++
+    const isNewest = used > 0 && since(numbers[window + BEGAN]!, now) < this.#lengths[index]! / SLOTS
+    const turn = numbers[window + HEAD]! + used - (isNewest ? 1 : 0)
+    const slot = window + HEADER + (turn < RING ? turn : turn - RING) * WIDTH
+    if (isNewest) {
+      // A clock that steps back must not end earlier entries sooner.
+      if (since(numbers[slot]!, now) > 0) numbers[slot] = now
+      numbers[slot + 1]!++
+      return
+    }
+    numbers[window + USED] = used + 1
+    numbers[window + BEGAN] = now
+    numbers[slot] = now
+    numbers[slot + 1] = 1
+  }
+
+  /** Table index of the key that was hashed last, or the empty one where it belongs. */
+  #place(): number {
+    const table = this.#table
+    const records = this.#records
+    let place = this.#low & this.#mask
+    for (let number = table[place]!; number !== 0; number = table[place]!) {
+      const record = (number - 1) * this.#width
+      if (records[record] === this.#low && records[record + 1] === this.#high) break
+      place = (place + 1) & this.#mask
+    }
+    return place
+  }
+
+  /** Two FNV-1a hashes in one pass, with different bases and factors. */
+  #hash(text: string): void {
+    let low = 0x811c9dc5 | 0
+    let high = 0x9e3779b9 | 0
+    for (let index = Math.max(0, text.length - RANDOM_END); index < text.length; index++) {
+      const code = text.charCodeAt(index)
+      low = Math.imul(low ^ code, 0x01000193)
+      high = Math.imul(high ^ code, 0x85ebca6b)
+    }
+    this.#low = low ^ (high >>> 15)
+    this.#high = high
+  }
+}
+
+/** Milliseconds, negative if the clock stepped back. An `Int32Array` keeps instants modulo 2^32. */
+function since(kept: number, now: Instant): number {
+  return ((now | 0) - kept) | 0
+}
