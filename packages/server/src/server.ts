@@ -201,16 +201,12 @@ function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: Abo
     metricsToken: config.metricsToken,
     pages,
   })
-  const server = createHttpServer(app, { publicUrl: config.publicUrl, clock, log })
-  server.on('upgrade', (request, socket, head) => {
-    // It may break while it waits, when the hub does not listen to it yet.
-    socket.on('error', () => socket.destroy())
-    const upgrade = () => {
-      if (!socket.destroyed) hub.handleUpgrade(request, socket, head, callers.of(request))
-    }
-    if (!app.admit(request, upgrade)) socket.destroy()
+  return createHttpServer(app, {
+    publicUrl: config.publicUrl,
+    clock,
+    log,
+    upgrade: (request, socket, head) => hub.handleUpgrade(request, socket, head, callers.of(request)),
   })
-  return server
 }
 
 function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {

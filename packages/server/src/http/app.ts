@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
@@ -85,8 +86,13 @@ export interface HttpApp {
    * objects, with the same steps in the same order. False: it is no such call, and nothing was touched.
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
-  /** Calls `begin` when it is this request's turn (fair-queue.ts). False: too many of its flow wait, and it never is. */
-  admit(incoming: IncomingMessage, begin: () => void): boolean
+  /**
+   * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. False: too
+   * many of its flow wait, and it never is.
+   */
+  admit(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>, begin: () => void): boolean
+  /** Counts a refusal of the client's network that the app did not answer itself, of an upgrade. */
+  countRefusal(incoming: IncomingMessage): void
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
 }
@@ -124,16 +130,30 @@ export function createApp(options: AppOptions): HttpApp {
     return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
   const direct = new Map(routes.filter(isDirect).map(declared => [declared.path, declared]))
-  return { fetch: (request, env) => app.fetch(request, env), serveDirectly, admit, routes }
+  return { fetch: (request, env) => app.fetch(request, env), serveDirectly, admit, countRefusal, routes }
 
-  function admit(incoming: IncomingMessage, begin: () => void): boolean {
-    return fairQueue.start(() => flowOf(incoming), begin)
+  function admit(
+    incoming: IncomingMessage,
+    connection: Pick<EventEmitter, 'once'>,
+    begin: () => void,
+  ): boolean {
+    return fairQueue.start(() => flowOf(incoming, connection), begin)
   }
 
-  function flowOf(incoming: IncomingMessage): Flow {
+  function flowOf(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>): Flow {
     const { network } = callers.of(incoming)
-    // The end of a token is its own; its beginning is that of all.
-    return { id: incoming.headers.authorization?.slice(-MAX_FLOW_ID_LENGTH) ?? '', network }
+    const { url, headers } = incoming
+    return {
+      // The end of a token is its own; its beginning is that of all. A probe waits behind no other request of its
+      // network, which may be that of all clients behind a proxy.
+      id: isProbe(url) ? url : (headers.authorization?.slice(-MAX_FLOW_ID_LENGTH) ?? ''),
+      network,
+      whenGone: drop => connection.once('close', drop),
+    }
+  }
+
+  function countRefusal(incoming: IncomingMessage): void {
+    fairQueue.refused(callers.of(incoming).network)
   }
 
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
@@ -241,7 +261,7 @@ export function createApp(options: AppOptions): HttpApp {
     { network }: Caller,
     work: () => Outcome | Promise<Outcome>,
   ): Outcome | Promise<Outcome> {
-    return path === '/livez' || path === '/readyz' ? work() : workLimit.during(network, work)
+    return isProbe(path) ? work() : workLimit.during(network, work)
   }
 
   function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
@@ -324,6 +344,10 @@ export function createApp(options: AppOptions): HttpApp {
 /** A POST of JSON, answered with JSON, whose path is one text: every call that many make at once is one. */
 function isDirect({ method, path, answers }: Route): boolean {
   return method === 'POST' && !path.includes('{') && answers.every(({ type }) => type === undefined)
+}
+
+function isProbe(path: string | undefined): path is '/livez' | '/readyz' {
+  return path === '/livez' || path === '/readyz'
 }
 
 const noParams = () => ({})

@@ -1,6 +1,9 @@
 /** Requests that start as they arrive in one turn of the event loop: some 50 µs each, so at most about 1 ms. */
 const STARTED_ON_ARRIVAL = 16
-/** How long waiting requests are started in one turn, before what has arrived meanwhile is read. */
+/**
+ * How long waiting requests are worked on in one turn of the event loop. Short, since Node accepts one connection a
+ * turn: a turn of 100 ms is ten new connections a second for everybody.
+ */
 const SLICE_MS = 1
 /** One in so many turns of the queue goes to a noisy network while others wait: slowed down, never shut out. */
 const NOISY_SHARE = 4
@@ -19,12 +22,14 @@ export interface Flow {
   /** Within the network: the credential that was presented, or none. It is not checked yet, so it can be made up. */
   id: string
   network: string
+  /** Calls `drop` once nobody waits for the answer any more, so that a waiting request gives its place back. */
+  whenGone(drop: () => void): void
 }
 
 export interface FairQueue {
   /**
    * Starts `work` at once while nothing waits, else when it is the flow's turn. False: too many requests of this
-   * flow or its network wait already, and `work` will not be started.
+   * flow or its network wait already, and `work` will not be started. Each call has a `work` of its own.
    *
    * @param flowOf asked only when requests have to wait
    */
@@ -48,6 +53,7 @@ export function createFairQueue(): FairQueue {
   let startedInTurn = 0
   let isTurnScheduled = false
   let turns = 0
+  let sliceEnd = 0
 
   return {
     start(flowOf, work) {
@@ -57,9 +63,11 @@ export function createFairQueue(): FairQueue {
         work()
         return true
       }
-      const { id, network } = flowOf()
+      const { id, network, whenGone } = flowOf()
       const queue = refusals.isNoisy(network) ? noisy : quiet
-      return queue.add({ id, network }, work, waiting() >= MAX_WAITING)
+      const drop = queue.add({ id, network }, work, waiting() >= MAX_WAITING)
+      if (drop) whenGone(drop)
+      return drop !== null
     },
     refused: refusals.count,
   }
@@ -77,9 +85,24 @@ export function createFairQueue(): FairQueue {
   function takeTurn(): void {
     isTurnScheduled = false
     startedInTurn = 0
-    const end = performance.now() + SLICE_MS
-    while (waiting() > 0 && performance.now() < end) next()()
-    if (waiting() > 0) scheduleTurn()
+    if (waiting() === 0) return
+    sliceEnd = performance.now() + SLICE_MS
+    startNext()
+  }
+
+  function startNext(): void {
+    if (waiting() > 0) next()()
+    if (waiting() === 0) return
+    if (performance.now() < sliceEnd) queueMicrotask(afterMicrotasks)
+    else scheduleTurn()
+  }
+
+  /**
+   * Handlers go on in microtasks, and most are done when those are. A tick that is queued from a microtask runs after
+   * all of them, so the slice measures the work and not its beginning.
+   */
+  function afterMicrotasks(): void {
+    process.nextTick(startNext)
   }
 
   function next(): () => void {
@@ -92,7 +115,7 @@ export function createFairQueue(): FairQueue {
 /** What one network waits for. */
 interface Waiting {
   /** In the order of their turns: the first is next. */
-  flows: Map<string, (() => void)[]>
+  flows: Map<string, Set<() => void>>
   count: number
 }
 
@@ -104,28 +127,42 @@ function createRoundRobin() {
     get waiting() {
       return waiting
     },
-    /** False when the flow has no room, or, where all room is taken, its network already has its share. */
-    add({ id, network }: Flow, work: () => void, isFull: boolean): boolean {
+    /**
+     * Null when the flow has no room, or, where all room is taken, its network already has its share.
+     *
+     * @returns drops the work, if it still waits
+     */
+    add(
+      { id, network }: Pick<Flow, 'id' | 'network'>,
+      work: () => void,
+      isFull: boolean,
+    ): (() => void) | null {
       const own = networks.get(network) ?? { flows: new Map(), count: 0 }
-      const flow = own.flows.get(id)
-      if (flow && flow.length >= MAX_WAITING_OF_A_FLOW) return false
-      if (isFull && own.count >= Math.max(1, MAX_WAITING / (networks.size + 1))) return false
-      if (flow) flow.push(work)
-      else own.flows.set(id, [work])
+      const works = own.flows.get(id) ?? new Set()
+      if (works.size >= MAX_WAITING_OF_A_FLOW) return null
+      if (isFull && own.count >= Math.max(1, MAX_WAITING / (networks.size + 1))) return null
+      own.flows.set(id, works.add(work))
       networks.set(network, own)
       own.count++
       waiting++
-      return true
+      return () => {
+        if (!works.delete(work)) return
+        own.count--
+        waiting--
+        if (works.size === 0) own.flows.delete(id)
+        if (own.count === 0) networks.delete(network)
+      }
     },
     take(): () => void {
       const [network, own] = first(networks)
       const [id, works] = first(own.flows)
-      const work = works.shift()!
+      const [work] = works
+      works.delete(work!)
       own.count--
       waiting--
-      toTheEnd(own.flows, id, works.length > 0)
+      toTheEnd(own.flows, id, works.size > 0)
       toTheEnd(networks, network, own.count > 0)
-      return work
+      return work!
     },
   }
 }

@@ -40,16 +40,28 @@ const MAX_HEADERS = 100
 /** Requests of one connection that were sent before the answer to the first; hardly any client sends a second. */
 const MAX_PIPELINED = 64
 
-/** The listening side: strict about what it parses and impatient with slow senders. The hub adds `upgrade` to it. */
+/**
+ * The listening side: strict about what it parses and impatient with slow senders.
+ *
+ * @param upgrade takes over the socket of a request for an upgrade, and tells whether it was upgraded; never rejects
+ */
 export function createHttpServer(
-  app: Pick<HttpApp, 'admit' | 'fetch' | 'serveDirectly'>,
+  app: Pick<HttpApp, 'admit' | 'countRefusal' | 'fetch' | 'serveDirectly'>,
   {
     publicUrl,
     clock,
     log,
     timeouts = HTTP_TIMEOUTS,
     socketLimits = SOCKET_LIMITS,
-  }: { publicUrl: string; clock: Clock; log: Log; timeouts?: HttpTimeouts; socketLimits?: SocketLimits },
+    upgrade,
+  }: {
+    publicUrl: string
+    clock: Clock
+    log: Log
+    timeouts?: HttpTimeouts
+    socketLimits?: SocketLimits
+    upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<boolean>
+  },
 ): Server {
   const listener = getRequestListener((request, env) => serve(request, env as HttpBindings), {
     // A request without Host (HTTP/1.0) is served; the name is used for nothing.
@@ -68,18 +80,19 @@ export function createHttpServer(
       requireHostHeader: false,
       // Clients that offer HTTP/2 on the side (`Upgrade: h2c`) are served as if they had not.
       shouldUpgradeCallback: request =>
-        server.listenerCount('upgrade') > 0 && request.headers.upgrade?.toLowerCase() === 'websocket',
+        upgrade !== undefined && request.headers.upgrade?.toLowerCase() === 'websocket',
     },
     onRequest,
   )
   const pipeline = createPipeline()
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = timeouts.inactivityMs
-  boundSockets(server, socketLimits, timeouts.checkMs)
+  const bound = boundSockets(server, socketLimits, timeouts.checkMs)
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
   server.on('connect', (_request, socket) => refuseTunnel(socket))
+  if (upgrade) server.on('upgrade', onUpgrade)
   return server
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -94,13 +107,24 @@ export function createHttpServer(
   }
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const isAdmitted = app.admit(incoming, () => {
+    // Of the request, not of its connection: that would collect a listener for each request of it.
+    const isAdmitted = app.admit(incoming, incoming, () => {
       if (!incoming.socket.destroyed) begin(incoming, outgoing)
     })
     if (isAdmitted) return
     const requestId = newRequestId(clock.now())
     const problem = toProblem(overloaded(), { requestId, publicUrl, challenge: 'none' })
     writeAnswer(outgoing, problem, requestId, null)
+  }
+
+  function onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    // It may break while it waits, when the hub does not listen to it yet.
+    socket.on('error', () => socket.destroy())
+    const isAdmitted = app.admit(request, socket, async () => {
+      bound.release(socket)
+      if (!socket.destroyed && !(await upgrade!(request, socket, head))) app.countRefusal(request)
+    })
+    if (!isAdmitted) socket.destroy()
   }
 
   function begin(incoming: IncomingMessage, outgoing: ServerResponse): void {

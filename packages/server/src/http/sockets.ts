@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What connections of plain HTTP may take together. Those of agents leave them with their upgrade. */
+/** What connections of plain HTTP may take together. Those of agents leave them when their upgrade is worked on. */
 export interface SocketLimits {
   /** Connections at once; some 10 KB each. */
   sockets: number
@@ -12,6 +12,11 @@ export interface SocketLimits {
 }
 
 export const SOCKET_LIMITS: SocketLimits = { sockets: 10_000, requests: 4_000, answerMs: 60_000 }
+
+export interface SocketBound {
+  /** The connection is upgraded, and counts no longer. */
+  release(socket: Socket): void
+}
 
 interface Exchange {
   socket: Socket
@@ -26,7 +31,7 @@ interface Exchange {
  *
  * @param checkMs how often answers that are not read are looked for
  */
-export function boundSockets(server: Server, limits: SocketLimits, checkMs: number): void {
+export function boundSockets(server: Server, limits: SocketLimits, checkMs: number): SocketBound {
   /** Requests of each connection of this server that are not answered. What has no number here is not its own. */
   const asked = new WeakMap<Socket, number>()
   /** Without a request; in the order in which they began to wait. */
@@ -38,9 +43,10 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
   server.on('connection', onConnection)
   server.on('request', onRequest)
   server.on('checkExpectation', onRequest)
-  server.on('upgrade', (_request, socket: Socket) => forget.call(socket))
+  server.on('upgrade', (_request, socket: Socket) => begin(socket))
   const timer = setInterval(cutUnread, checkMs).unref()
   server.on('close', () => clearInterval(timer))
+  return { release: socket => forget.call(socket) }
 
   function onConnection(socket: Socket): void {
     open++
@@ -53,7 +59,7 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
     forget.call(longest!)
   }
 
-  /** Once for each connection: when it closed, was cut, or became an agent's. */
+  /** When a connection closed, was cut, or became an agent's. */
   function forget(this: Socket): void {
     this.off('close', forget)
     waiting.delete(this)

@@ -43,8 +43,11 @@ export interface HandshakesDeps {
 }
 
 export interface Handshakes {
-  /** Answers a handshake: an upgraded socket goes to `take`, everyone else gets a problem document. Never throws. */
-  open(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void
+  /**
+   * Answers a handshake: an upgraded socket goes to `take`, everyone else gets a problem document. False: its
+   * credential was refused, one way or the other. Never rejects.
+   */
+  open(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
 }
 
 export function createHandshakes({
@@ -64,12 +67,15 @@ export function createHandshakes({
   )
 
   return {
-    open(request, socket, head, caller) {
+    async open(request, socket, head, caller) {
       socket.on('error', destroySocket)
-      admit(request, socket, head, caller).catch(error => {
+      try {
+        return await admit(request, socket, head, caller)
+      } catch (error) {
         log.error({ err: error }, 'a handshake failed')
         socket.destroy()
-      })
+        return false
+      }
     },
   }
 
@@ -78,7 +84,7 @@ export function createHandshakes({
     socket: Duplex,
     head: Buffer,
     caller: Caller,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const credential =
       upgradeProblem(request) ??
       originProblem(request, origins) ??
@@ -86,13 +92,14 @@ export function createHandshakes({
       readCredential(request)
     if (credential instanceof KeywayError) {
       answer(socket, credential)
-      return
+      return false
     }
     const claims = await verify(credential.token)
     if (claims) limits.giveBack(caller.network)
     if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
     else if (!claims && credential.way === 'header') answer(socket, badToken())
     else upgrade(request, socket, head, accepted => take(accepted, claims, caller))
+    return claims !== null && claims !== 'unknown'
   }
 
   /**

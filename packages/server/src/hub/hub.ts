@@ -51,8 +51,11 @@ export interface HubDeps {
 }
 
 export interface Hub {
-  /** Takes over the socket of a request to `/hub` that asks for an upgrade. Never throws or rejects. */
-  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): void
+  /**
+   * Takes over the socket of a request to `/hub` that asks for an upgrade. False: the handshake was refused, over HTTP
+   * or, for a browser with a bad token, by a close code. Never rejects.
+   */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { EventEmitter, once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -20,7 +22,7 @@ function add(queue: FairQueue, started: string[], id: string, count = 1, network
   for (let n = 0; n < count; n++) {
     if (
       queue.start(
-        () => ({ id, network }),
+        () => ({ id, network, whenGone: () => {} }),
         () => void started.push(id),
       )
     )
@@ -55,7 +57,7 @@ test('requests of one flow start in the order in which they came', async () => {
   const started: number[] = []
   for (let n = 0; n < FLOOD; n++)
     queue.start(
-      () => ({ id: 'a', network: 'a' }),
+      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
       () => void started.push(n),
     )
   while (started.length < FLOOD) await nextTurn()
@@ -131,6 +133,127 @@ test('the room of all is not exceeded by making up credentials, and others get i
   assert.equal(accepted - started.length, MAX_WAITING)
   assert.equal(add(queue, started, 'other', 5), 5)
   await untilStarted(started, accepted + 5)
+})
+
+test('a turn of the event loop is as long as the work in it, also where that goes on in microtasks', async () => {
+  const queue = createFairQueue()
+  let turn = 0
+  let done = 0
+  const inTurn: number[] = []
+  const work = async () => {
+    for (let hop = 0; hop < 5; hop++) await null
+    const end = performance.now() + 1
+    while (performance.now() < end);
+    inTurn[turn] = (inTurn[turn] ?? 0) + 1
+    done++
+  }
+  for (let n = 0; n < FLOOD; n++)
+    queue.start(
+      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => void work(),
+    )
+  while (done < FLOOD) {
+    await nextTurn()
+    turn++
+  }
+  // What starts on arrival is in the first turn; setImmediate callbacks of one phase see one number or the next.
+  const most = Math.max(...inTurn.slice(2).filter(count => count !== undefined))
+  assert.ok(most <= 4, `${most} ms of work in one turn`)
+})
+
+test('a waiting request that nobody waits for is dropped, and makes room in its flow', async () => {
+  const queue = createFairQueue()
+  const started: string[] = []
+  add(queue, started, 'a', FLOOD)
+  const before = started.length
+  let drop = () => {}
+  const flow = {
+    id: 'a',
+    network: 'a',
+    whenGone: (given: () => void) => {
+      drop = given
+    },
+  }
+  const admit = () =>
+    queue.start(
+      () => flow,
+      () => void started.push('gone'),
+    )
+  while (admit());
+  assert.equal(admit(), false)
+  drop()
+  drop()
+  assert.equal(admit(), true, 'one place is free')
+  assert.equal(admit(), false, 'and no more than one')
+  await untilStarted(started, before + MAX_WAITING_OF_A_FLOW)
+  await nextTurn()
+  assert.equal(started.length, before + MAX_WAITING_OF_A_FLOW)
+})
+
+/** Requests as they arrive at the server, which answers them as well. */
+async function arriving(server: Awaited<ReturnType<typeof openServer>>, count: number, headers = {}) {
+  const requests: IncomingMessage[] = []
+  for (let n = 0; n < count; n++) {
+    const [[incoming]] = (await Promise.all([
+      once(server.server, 'request'),
+      server.get('/livez', { headers: { Authorization: `Bearer ${n}`, ...headers } }),
+    ])) as [[IncomingMessage], unknown]
+    requests.push(incoming)
+  }
+  return requests
+}
+
+test('a request whose connection closed while it waited is never begun', async t => {
+  const server = await openServer('sqlite', t)
+  const [incoming] = await arriving(server, 1)
+  const begun: number[] = []
+  const connections = Array.from({ length: FLOOD }, () => new EventEmitter())
+  for (const [n, connection] of connections.entries())
+    server.app.admit(incoming!, connection, () => void begun.push(n))
+  connections[FLOOD - 2]!.emit('close')
+  while (!begun.includes(FLOOD - 1)) await nextTurn()
+  assert.equal(begun.includes(FLOOD - 2), false)
+})
+
+test('a probe has a place while the flow of its network is full', async t => {
+  const server = await openServer('sqlite', t)
+  const [probe] = await arriving(server, 1)
+  const other = Object.assign(Object.create(probe!), { url: '/v1/me', headers: {} }) as IncomingMessage
+  const gone = new EventEmitter()
+  gone.setMaxListeners(0)
+  let begun = false
+  while (server.app.admit(other, gone, () => {}));
+  assert.equal(
+    server.app.admit(probe!, gone, () => {
+      begun = true
+    }),
+    true,
+  )
+  while (!begun) await nextTurn()
+})
+
+test('refused upgrades count as refusals of their network, which yields to others then', async t => {
+  const server = await openServer('sqlite', t, { trustedProxies: ['127.0.0.0/8'] })
+  const noisy = { 'X-Forwarded-For': '203.0.113.1' }
+  const upgrade =
+    'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Forwarded-For: 203.0.113.1\r\n\r\n'
+  for (let n = 0; n < NOISY_AFTER; n++) assert.match(await server.raw(upgrade), /^HTTP\/1\.1 401 /)
+  const [flood] = await arriving(server, 1, noisy)
+  const [quiet] = await arriving(server, 1, { 'X-Forwarded-For': '198.51.100.1' })
+  const begun: string[] = []
+  const admit = (incoming: IncomingMessage, name: string) => {
+    const request = Object.assign(Object.create(incoming), { url: '/v1/me' }) as IncomingMessage
+    server.app.admit(request, new EventEmitter(), () => void begun.push(name))
+  }
+  for (let n = 0; n < FLOOD; n++) admit(flood!, 'noisy')
+  const before = begun.length
+  for (let n = 0; n < FLOOD / 2; n++) admit(quiet!, 'quiet')
+  while (begun.length < 1.5 * FLOOD) await nextTurn()
+  const ahead = begun.slice(before, begun.lastIndexOf('quiet')).filter(name => name === 'noisy').length
+  assert.ok(
+    ahead <= FLOOD / 2 / 3 + 1,
+    `${ahead} requests of the noisy network before the last of the quiet one`,
+  )
 })
 
 test('a connection that sends hundreds of requests without waiting for answers is closed', async t => {

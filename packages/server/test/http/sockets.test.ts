@@ -188,10 +188,9 @@ test('over the bound of connections the one that waited longest is closed, and w
 
 test('connections that were upgraded behind another request keep no place and give none away', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
-  server.server.on('upgrade', (_request, socket) => setTimeout(() => socket.destroy(), 100))
   const upgrade = 'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
   const slow = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
-  for (let n = 0; n < 5; n++) assert.match(await server.raw(slow + upgrade), /^HTTP\/1\.1 200/)
+  for (let n = 0; n < 5; n++) assert.match(await server.raw(slow + upgrade), /^HTTP\/1\.1 (200|426)/)
   const accepted = []
   for (let n = 0; n < 6; n++) {
     const next = once(server.server, 'connection')

@@ -66,7 +66,15 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
   })
   const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }
   const socketLimits = { ...SOCKET_LIMITS, ...overrides.socketLimits }
-  const server = createHttpServer(app, { publicUrl, clock, log, timeouts, socketLimits })
+  const server = createHttpServer(app, {
+    publicUrl,
+    clock,
+    log,
+    timeouts,
+    socketLimits,
+    upgrade: (request, socket, head) =>
+      services.hub.handleUpgrade(request, socket, head, callers.of(request)),
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.after(async () => {
