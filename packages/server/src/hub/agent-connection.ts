@@ -8,26 +8,26 @@ import { type Ending, SLOW_CONSUMER } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { KeyStatus, TokenClaims } from './hub-ports.ts'
 import type { PresenceRow } from './presence-store.ts'
-import { type Bucket, FRAME_ALLOWANCE, fullBucket } from './rate-limits.ts'
+import { type Bucket, FRAME_ALLOWANCE, newBucket } from './rate-limits.ts'
 
-/** Bytes that may wait unsent for one connection. */
+/** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 
-/** The socket refers to its connection, so that all sockets share their listeners: a closure each would cost more. */
+/** Refers to its connection, so that all sockets share the same listeners instead of having closures each. */
 export class HubSocket extends WebSocket {
   connection: AgentConnection | null = null
-  /** What carries the frames; set when the handshake is answered. */
+  /** The underlying TCP or TLS stream; set when the handshake is answered. */
   stream!: Duplex
 }
 
-/** What a connection tells the node that holds it. */
+/** Callbacks of a connection to its node. */
 export interface ConnectionHost {
-  /** It ends: take it out of the registry and of presence. Called once, before the close frame is written. */
+  /** Removes it from the registry and presence. Called once, before the close frame is written. */
   deregister(connection: AgentConnection): void
   ended(connection: AgentConnection, ending: Ending): void
 }
 
-/** An agent's connection to this node: who it is, by which key, until when; and all that can be done to it. */
+/** An agent's connection to this node, with its key, its expiry and its operations. */
 export class AgentConnection {
   readonly id: string
   readonly userId: string
@@ -42,9 +42,9 @@ export class AgentConnection {
   tokenExpiresAt: Instant
   keyExpiresAt: Instant = Number.POSITIVE_INFINITY
   state: 'pending' | 'open' | 'closed' = 'pending'
-  /** The key that a renewal in flight names; empty while its token is verified; null: no renewal. */
+  /** The key of a pending renewal; empty while its token is verified; null: no renewal is pending. */
   renewingTo: string | null = null
-  /** Its key changed after its status was asked for, so an answer under way may be older than the change. */
+  /** The key changed while its status was being loaded, so the result may be outdated. */
   statusIsStale = false
   /** `token_expiring` was sent for the present token. */
   expiryNoticed = false
@@ -72,7 +72,7 @@ export class AgentConnection {
     this.connectedAt = now
     this.heardAt = now
     this.pingAt = now + HEARTBEAT_SECONDS * SECOND
-    this.frames = fullBucket(FRAME_ALLOWANCE, now)
+    this.frames = newBucket(FRAME_ALLOWANCE, now)
     socket.connection = this
   }
 
@@ -85,7 +85,7 @@ export class AgentConnection {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
 
-  /** Whether the frame was written. A connection that reads slower than others send is closed. */
+  /** Writes a frame; false if the connection is closed. Closes a connection that reads too slowly. */
   write(frame: Buffer | string): boolean {
     if (this.state === 'closed' || this.socket.readyState !== WebSocket.OPEN) return false
     if (this.readsTooSlowly) {
@@ -100,7 +100,7 @@ export class AgentConnection {
     if (this.socket.readyState === WebSocket.OPEN && !this.readsTooSlowly) this.socket.pong(data, false)
   }
 
-  /** Deregistered first, so that neither frames nor messages reach it; the close handshake goes on by itself. */
+  /** Deregisters first, so that it gets no more frames or messages; then starts the close handshake. */
   close(ending: Ending): void {
     if (this.state === 'closed') return
     this.#deregister()
@@ -109,8 +109,8 @@ export class AgentConnection {
   }
 
   /**
-   * Closes without reading any further: the rest of a flood would be parsed until the peer answers. What still comes
-   * is discarded, and our side of the connection ends behind the close frame.
+   * Closes without reading further: otherwise the rest of a flood would be parsed until the peer answers. Incoming
+   * data is discarded, and this side is half-closed after the close frame.
    */
   shutOut(ending: Ending): void {
     this.close(ending)
@@ -120,28 +120,28 @@ export class AgentConnection {
     stream.end()
   }
 
-  /** Cuts a connection whose peer is not there to answer a close frame. */
+  /** Terminates a connection whose peer does not respond. */
   drop(): void {
     this.#deregister()
     this.socket.terminate()
   }
 
-  /** The socket closed by itself. */
+  /** The socket was closed. */
   lost(): void {
     this.#deregister()
   }
 
-  /** The token's end or the key's own, whichever comes first. */
+  /** The expiry of the token or of the key, whichever is earlier. */
   get expiresAt(): Instant {
     return Math.min(this.tokenExpiresAt, this.keyExpiresAt)
   }
 
-  /** More waits for it to read than may. */
+  /** Whether more than MAX_BUFFERED_BYTES are unsent. */
   get readsTooSlowly(): boolean {
     return this.socket.bufferedAmount > MAX_BUFFERED_BYTES
   }
 
-  /** Its key may be used: takes over what can change of it. */
+  /** Its key is active: updates the properties that can change. */
   accept(key: KeyStatus): void {
     this.keyName = key.name
     this.keyExpiresAt = key.expiresAt ?? Number.POSITIVE_INFINITY

@@ -4,7 +4,7 @@ import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import type { KeyStatus } from './hub-ports.ts'
 
-/** How a connection ends: close code and reason (RFC 6455 section 7.4). All that the hub uses are listed here. */
+/** Close code and reason (RFC 6455 section 7.4). All that the hub uses are listed here. */
 export interface Ending {
   code: CloseCode
   reason: CloseReason
@@ -21,7 +21,7 @@ export const TOKEN_EXPIRED: Ending = { code: 4408, reason: 'token_expired' }
 const REVOKED: Ending = { code: 4410, reason: 'revoked' }
 /** More frames than rate-limits.ts allows, also after `rate_limited` errors. */
 export const RATE_LIMITED: Ending = { code: 4429, reason: 'rate_limited' }
-/** Its owner has as many on this node as one may have; see connections.ts. */
+/** Its owner has the maximum number on this node; see connections.ts. */
 export const TOO_MANY_CONNECTIONS: Ending = { code: 4429, reason: 'too_many_connections' }
 /** It reads too slowly; see agent-connection.ts. */
 export const SLOW_CONSUMER: Ending = { code: 4429, reason: 'slow_consumer' }
@@ -32,7 +32,7 @@ export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
 /** This node cannot confirm that its key is active; see database-freshness.ts. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
-/** How a connection of a key that may not be used ends; the error codes of HTTP are in api-keys/authentication.ts. */
+/** Refusals of a key as close codes; api-keys/authentication.ts maps them to HTTP errors. */
 const ENDINGS: Record<KeyRefusal, Ending> = {
   revoked: REVOKED,
   expired: TOKEN_EXPIRED,

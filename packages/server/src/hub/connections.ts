@@ -25,7 +25,7 @@ import { createMakeReady } from './ready.ts'
 import type { Registry } from './registry.ts'
 import { createRenewals } from './renewals.ts'
 
-/** Sockets that were refused or closed and wait for the other side's close frame; above that they are cut at once. */
+/** Maximum sockets in the closing handshake; beyond it refused ones are terminated at once. */
 const MAX_CLOSING_SOCKETS = 5000
 
 export interface ConnectionsDeps {
@@ -44,12 +44,12 @@ export interface ConnectionsDeps {
 }
 
 export interface Connections {
-  /** Takes an upgraded socket: closes it at once for what this node knows itself, or leaves it to ready.ts. */
+  /** Accepts an upgraded socket: closes it if this node alone can refuse it, otherwise passes it to ready.ts. */
   take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
   messages: Messages
   /** Closes the user's connections on this node that `target` names (an id or a key's id); returns how many. */
   disconnect(userId: string, target: string): number
-  /** One heartbeat for all of them. */
+  /** One heartbeat pass over all connections. */
   beat(): void
   /** Every socket that is not closed yet, closing ones included. */
   readonly sockets: ReadonlySet<HubSocket>
@@ -78,7 +78,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
 
   function take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void {
     sockets.add(socket)
-    socket.on('error', ignore) // ws closes by itself, with 1002, 1007, 1008 or 1009
+    socket.on('error', ignore) // ws closes the socket itself, with 1002, 1007, 1008 or 1009
     socket.on('close', onClose)
     const now = clock.now()
     const refused = refusalOf(claims, now)
@@ -94,7 +94,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     void makeReady(connection)
   }
 
-  /** Why a socket is closed without a look at its key, or null. HTTP has answered already. */
+  /** Why a socket is closed without loading its key's status, or null. The handshake is already answered. */
   function refusalOf(claims: TokenClaims | null, now: Instant): Ending | null {
     if (!claims) return INVALID_TOKEN
     if (!freshness.isFresh(now)) return TRY_AGAIN_LATER

@@ -1,11 +1,11 @@
 import { type Instant, SECOND } from '../clock.ts'
 
-/** After so long without a successful poll a node can no longer confirm that its keys are active. */
+/** After this long without a successful poll a node can no longer confirm that its keys are active. */
 const STALE_AFTER_MS = 10 * SECOND
 
 /**
  * Whether this node would notice a revocation. While it would not, it accepts no connections and closes its own with
- * 1013 `try_again_later`; a renewal waits for the database by itself.
+ * 1013 `try_again_later`; a renewal waits until the database answers.
  */
 export class DatabaseFreshness {
   #lastPollAt: Instant | null = null

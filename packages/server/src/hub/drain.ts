@@ -7,7 +7,7 @@ import type { Registry } from './registry.ts'
 
 /** Agents have this long to connect elsewhere before their connections close with 1012. */
 export const DRAIN_AGENTS_MS = 5 * SECOND
-/** Of a drain, kept for the closing handshakes. */
+/** Part of the drain reserved for closing handshakes. */
 const CLOSING_MS = SECOND
 
 /** Sends `draining` to every agent, and closes with 1012 those that are still there shortly before the deadline. */

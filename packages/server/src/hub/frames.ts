@@ -5,19 +5,19 @@ import type { AgentConnection } from './agent-connection.ts'
 import { BAD_MESSAGE, RATE_LIMITED } from './close-codes.ts'
 import type { Messages } from './messages.ts'
 import type { Relay } from './node-relay.ts'
-import { type FrameVerdict, type OwnerLimits, takeFrame } from './rate-limits.ts'
+import { type OwnerLimits, type RateDecision, takeFrame } from './rate-limits.ts'
 import type { Renewals } from './renewals.ts'
 
-/** How error details name the limit. */
+/** The limit as shown in error details. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
 /**
- * Of one message in all its fragments; ws closes with 1009 what is larger and with 1008 what has more fragments. A
- * message counts once towards the frame limits, so its fragments are few.
+ * Limits of one message, over all its fragments; ws closes with 1009 beyond the size and with 1008 beyond the number
+ * of fragments. A message counts once towards the frame limits, so fragments must be few.
  */
 export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 128 }
-/** Bytes: a message counts towards its owner's limit once for each that it begins. */
+/** Bytes per unit: a message counts towards its owner's limit once for each started unit. */
 const FRAME_UNIT_BYTES = 8 * 1024
-/** A renewal counts so often on top, since it verifies a signature. */
+/** Additional units of a renewal, since it verifies a signature. */
 const RENEWAL_UNITS = 10
 /** Bounds of the fields, in characters. */
 export const MAX_FRAME_ID_LENGTH = 128
@@ -33,11 +33,11 @@ export interface FramesDeps {
   isDraining(): boolean
 }
 
-/** What is done with the frames of agents, of every kind. All of them count towards the limits of rate-limits.ts. */
+/** Handles the frames of agents. All kinds count towards the limits of rate-limits.ts. */
 export interface Frames {
-  /** A message: carries out `ping`, `token` or `send`, refuses what is no valid frame, closes what is no JSON object. */
+  /** Handles `ping`, `token` and `send`; refuses invalid frames; closes the connection if it is not a JSON object. */
   receive(connection: AgentConnection, data: Buffer, isBinary: boolean): void
-  /** A ping of RFC 6455, answered unless it is over the limit. */
+  /** A ping of RFC 6455; answered unless it exceeds the limit. */
   receivePing(connection: AgentConnection, data: Buffer): void
   receivePong(connection: AgentConnection): void
 }
@@ -52,14 +52,14 @@ export function createFrames({
 }: FramesDeps): Frames {
   return {
     receive(connection, data, isBinary) {
-      const verdict = count(connection, 1 + Math.floor(data.length / FRAME_UNIT_BYTES))
-      if (verdict === 'close') return
+      const decision = count(connection, 1 + Math.floor(data.length / FRAME_UNIT_BYTES))
+      if (decision === 'close') return
       const read = readFrame(data, isBinary)
       if (read.outcome === 'bad_message') connection.close(BAD_MESSAGE)
-      else if (verdict === 'refuse')
+      else if (decision === 'refuse')
         connection.fail('rate_limited', 'Too many frames; slow down.', idOfRead(read))
       else if (read.outcome === 'error') connection.fail(read.code, read.detail, read.id)
-      else obey(connection, read.frame)
+      else handle(connection, read.frame)
     },
     receivePing(connection, data) {
       if (count(connection, 1) === 'pass') connection.pong(data)
@@ -69,8 +69,8 @@ export function createFrames({
     },
   }
 
-  /** Takes a frame from the allowances of its connection and of its owner; `close`: the connection is closed. */
-  function count(connection: AgentConnection, units: number): FrameVerdict {
+  /** Charges a frame to the allowances of its connection and its owner; `close`: the connection was closed. */
+  function count(connection: AgentConnection, units: number): RateDecision {
     const now = clock.now()
     connection.heardAt = now
     const own = takeFrame(connection.frames, now)
@@ -83,7 +83,7 @@ export function createFrames({
     return own === 'refuse' ? own : owners
   }
 
-  function obey(connection: AgentConnection, frame: AgentFrame): void {
+  function handle(connection: AgentConnection, frame: AgentFrame): void {
     if (frame.type === 'ping') void pong(connection)
     else if (connection.state === 'pending') {
       const id = frame.type === 'send' ? frame.id : undefined
@@ -95,7 +95,7 @@ export function createFrames({
     else connection.fail('insufficient_scope', 'The key lacks the scope agents:send.', frame.id)
   }
 
-  /** To an agent that leaves a draining node, the `pong` says that nothing older than its `ping` is on its way. */
+  /** On a draining node the `pong` guarantees that all messages older than the `ping` were delivered. */
   async function pong(connection: AgentConnection): Promise<void> {
     if (isDraining()) await relay.catchUp()
     connection.send({ type: 'pong' })
@@ -108,7 +108,7 @@ export type ReadFrame =
   /** Not one JSON object in one text message: closes with 4400. */
   | { outcome: 'bad_message' }
 
-/** What an agent said. Never throws, whatever the bytes are. */
+/** Parses and validates a frame. Never throws. */
 export function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
   const frame = isBinary ? null : parseObject(data)
   if (!frame) return { outcome: 'bad_message' }
@@ -172,8 +172,8 @@ function idOfRead(read: Exclude<ReadFrame, { outcome: 'bad_message' }>): string 
 }
 
 /**
- * A `message` frame as bytes, made once for all who get it; null when it would pass the limit of a frame, or is
- * nested deeper than can be written.
+ * Encodes a `message` frame once for all receivers; null if it exceeds the size limit or is nested too deeply to
+ * serialize.
  */
 export function encodeMessage(
   message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type'>,

@@ -15,20 +15,20 @@ import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
 
 const HUB_PATH = '/hub'
 const TWO_WAYS = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
-/** Characters. A longer query is answered as if it held a credential, and is not searched. */
+/** Characters. A longer query is not searched but treated as if it contained a credential. */
 const MAX_SEARCHED_QUERY = 2048
-/** Parameters that carry credentials elsewhere, lower-cased; so does every name that ends in `token`. */
+/** Common names of credential parameters, in lower case; names that end in `token` count too. */
 const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth authorization'.split(' '))
 const API_KEY = /svc_[0-9A-Za-z]{32}/
-/** How the second part of a JWT begins: a dot, and `{"` in base64. */
+/** Start of the second part of a JWT: a dot, and `{"` in base64. */
 const JWT_PAYLOAD = '.eyJ'
-/** Why no credential is read from a URL, and where it belongs. */
+/** Error detail for a credential in the URL. */
 export const CREDENTIAL_IN_URL = `A URL is written into logs, so no credential is taken from it. ${TWO_WAYS}`
-/** Characters of the offered subprotocols: ours, one with a token, and few others. */
+/** Maximum length of the offered subprotocols: room for ours, one with a token, and a few others. */
 const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
 const MAX_PROTOCOLS = 16
 const BEARER = /^bearer +([^\s,]+) *$/i
-/** How long a peer may take to answer a close frame before its socket is cut. */
+/** How long a peer may take to answer a close frame before its socket is terminated. */
 const CLOSE_TIMEOUT_MS = 3 * SECOND
 
 export interface HandshakesDeps {
@@ -38,7 +38,7 @@ export interface HandshakesDeps {
   publicUrl: string
   corsOrigins: readonly string[]
   isDraining(): boolean
-  /** Claims are null where the token is bad and only a close code can say so. */
+  /** Claims are null for an invalid token that must be reported by a close code. */
   take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
 }
 
@@ -95,7 +95,7 @@ export function createHandshakes({
       return false
     }
     const claims = await verify(credential.token)
-    if (claims) limits.giveBack(caller.network)
+    if (claims) limits.refund(caller.network)
     if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
     else if (!claims && credential.way === 'header') answer(socket, badToken())
     else upgrade(request, socket, head, accepted => take(accepted, claims, caller))
@@ -103,8 +103,8 @@ export function createHandshakes({
   }
 
   /**
-   * The answer to the handshake waits to the end of this turn of the event loop: most keys are answered for by then,
-   * and it leaves in one system call with `ready`. A call each was a tenth of what a connect costs.
+   * Corks the socket until the end of this turn of the event loop: most key statuses are loaded by then, so the
+   * response and `ready` leave in one system call. Separate calls were a tenth of the cost of a connect.
    */
   function upgrade(
     request: IncomingMessage,
@@ -147,7 +147,7 @@ export function createHandshakes({
   }
 }
 
-/** RFC 6455 section 4.2.1, as far as it is asked before any credential is looked at. */
+/** The checks of RFC 6455 section 4.2.1 that precede those of credentials. */
 function upgradeProblem(request: IncomingMessage): KeywayError | null {
   if (pathOf(request.url ?? '') !== HUB_PATH) {
     return new KeywayError('not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
@@ -186,7 +186,7 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   return credential.token.length > MAX_TOKEN_LENGTH ? { ...credential, token: '' } : credential
 }
 
-/** Linear in the length of the query, which is bounded: anyone may send one. */
+/** Linear in the length of the query, which is bounded, since unauthenticated clients can send one. */
 function holdsCredential(query: string): boolean {
   if (query.length > MAX_SEARCHED_QUERY) return true
   const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())
@@ -206,11 +206,11 @@ function queryOf(url: string): string {
 
 interface Credential {
   token: string
-  /** How it came decides how a bad one is answered: a browser sees no status of a handshake, but sees close codes. */
+  /** Decides how an invalid token is reported: browsers do not expose the status of a handshake, only close codes. */
   way: 'header' | 'subprotocol'
 }
 
-/** Browsers say where the page came from; programs say nothing. `null` is no origin that can be listed. */
+/** Browsers send `Origin`, other clients usually do not. The origin `null` cannot be allowed. */
 function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): KeywayError | null {
   const { origin } = request.headers
   if (origin === undefined || allowed.has(origin)) return null

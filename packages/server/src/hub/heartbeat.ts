@@ -11,7 +11,7 @@ export const HEARTBEAT_SECONDS = 25
 const SILENCE_SECONDS = 60
 /** Bytes that may wait unsent for all connections of one user, counted with each pass. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024
-/** A connection that is not `ready` by then is closed with 1013. */
+/** A connection that is not `ready` after this is closed with 1013. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 export interface HeartbeatDeps {
@@ -23,8 +23,8 @@ export interface HeartbeatDeps {
 }
 
 /**
- * One pass over all connections, instead of timers for each: expiry and the notice of it, a ping every 25 s, the end
- * of silent connections after 60 s, and of those that make one owner's unread messages too many.
+ * One pass over all connections instead of timers for each: expiry and its notice, a ping every 25 s, dropping silent
+ * connections after 60 s, and closing connections of owners with too many unsent bytes.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
   const { clock, registry, freshness, renewals, maxUnreadBytesPerUser = MAX_UNREAD_BYTES } = deps
@@ -51,13 +51,13 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   }
 }
 
-/** The token's and the key's expiry, a key status that takes too long, or a database that does not answer. */
+/** Expiry of token or key, a key status that takes too long to load, or an unreachable database. */
 function endingByTime(connection: AgentConnection, now: Instant, isFresh: boolean): Ending | null {
   const hangs = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
   return endingByExpiry(connection, now) ?? (hangs || !isFresh ? TRY_AGAIN_LATER : null)
 }
 
-/** Adds to what the connection's owner leaves unread; whoever takes it over the bound is closed. */
+/** Adds to the owner's unsent bytes; the connection that exceeds the limit is closed. */
 function endingByUnread(
   { socket, userId }: AgentConnection,
   unread: Map<string, number>,

@@ -1,7 +1,7 @@
 import type { OwnedApiKey, Scopes } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 
-/** What a verified agent token says; `AgentTokens.verify` fits. */
+/** Claims of a verified agent token, from `AgentTokens.verify`. */
 export interface TokenClaims {
   /** The owner's id. */
   agentId: string
@@ -10,10 +10,10 @@ export interface TokenClaims {
   expiresAt: Instant
 }
 
-/** A key with the status of its owner, as the database has it now; `ApiKeys.findMany` fits. */
+/** A key with the status of its owner, as the database has it now, from `ApiKeys.findMany`. */
 export type KeyStatus = OwnedApiKey
 
-/** That a key or an account ended, or became stricter; `EndingStore.since` fits. */
+/** A key or an account ended, or a key was restricted; from `EndingStore.since`. */
 export interface EndingNotice {
   id: string
   kind: string
@@ -24,7 +24,7 @@ export interface EndingNotice {
 
 /** What the hub needs from the rest of the service. */
 export interface HubPorts {
-  /** Null when the token alone shows that it opens nothing here. Rejects when that cannot be known now. */
+  /** Null if the token is invalid. Rejects if it cannot be verified now. */
   verifyToken(token: string): Promise<TokenClaims | null>
   /** Unknown keys are absent. Rejects when the database does not answer. */
   keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>

@@ -20,7 +20,7 @@ import { createRevocations, SWEEP_MS } from './revocations.ts'
 const TICK_MS = 500
 
 export interface HubHealth {
-  /** False: this node cannot confirm revocations now, and holds no connections. */
+  /** False: this node cannot confirm revocations now, and has closed its connections. */
   databaseFresh: boolean
   /** When the last successful poll of the database began. */
   lastPollAt: Instant | null
@@ -46,7 +46,7 @@ export interface HubDeps {
   /** A UUID of this process; a new one at every start. */
   nodeId: string
   version: string
-  /** Milliseconds between ticks; null: the test ticks. */
+  /** Milliseconds between ticks; null: tests call `tick`. */
   tickMs?: number | null
 }
 
@@ -69,15 +69,15 @@ export interface Hub {
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number
   health(): HubHealth
-  /** Polls the database once, then starts the timers. An unreachable database does not stop it: the hub waits. */
+  /** Polls the database once, then starts the timers. Does not fail if the database is unreachable. */
   start(): Promise<void>
-  /** Sends `draining` to every agent, accepts none, and closes with 1012 those that stay. */
+  /** Sends `draining` to every agent, refuses new ones, and closes remaining ones with 1012. */
   drain(deadlineMs: number): Promise<void>
-  /** Cuts the connections that are left and deregisters this node. */
+  /** Terminates remaining connections and deregisters this node. */
   close(): Promise<void>
-  /** Expiry, notices, heartbeats. Runs by itself twice a second. */
+  /** Expiry, notices and heartbeats. Called by a timer twice a second. */
   tick(): void
-  /** One sweep for revocations; runs by itself every second. */
+  /** One sweep for revocations. Called by a timer every second. */
   sweep(): Promise<void>
 }
 

@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HubPorts, KeyStatus } from './hub-ports.ts'
 
-/** Keys of one query. */
+/** Keys per query. */
 const BATCH_SIZE = 500
 const RETRY_MS = 500
 
 export interface KeyStatusLoader {
   /**
-   * The status of a key at some moment after this call; undefined for an unknown one. Calls of one turn of the event
-   * loop share one query. While the database does not answer, the query is repeated: callers have their own deadline.
+   * The status of a key, read after this call; undefined for an unknown one. Calls of one turn of the event loop
+   * share one query. While the database does not answer, the query is repeated: callers have their own deadline.
    */
   load(keyId: string): Promise<KeyStatus | undefined>
   /** The same for a connection registered under the key; loads again when the key changed meanwhile. */

@@ -1,18 +1,18 @@
 import { type Instant, SECOND } from '../clock.ts'
 
-/** So much at once, so much a second. */
+/** Parameters of a token bucket: its capacity and its refill rate. */
 export interface Allowance {
   burst: number
   perSecond: number
 }
 
-/** A token bucket in two numbers. It may go into debt: what is taken is paid for before the next one passes. */
+/** State of a token bucket. The level may become negative; it must be refilled before the next unit passes. */
 export interface Bucket {
   level: number
   filledAt: Instant
 }
 
-export function fullBucket(allowance: Allowance, now: Instant): Bucket {
+export function newBucket(allowance: Allowance, now: Instant): Bucket {
   return { level: allowance.burst, filledAt: now }
 }
 
@@ -26,28 +26,28 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
 /** Frames of one connection, of every kind. At the limit they are refused; a debt of one more burst closes with 4429. */
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
-export type FrameVerdict = 'pass' | 'refuse' | 'close'
+export type RateDecision = 'pass' | 'refuse' | 'close'
 
 /** Takes one frame from the allowance of its connection. */
-export function takeFrame(frames: Bucket, now: Instant): FrameVerdict {
+export function takeFrame(frames: Bucket, now: Instant): RateDecision {
   return take(frames, FRAME_ALLOWANCE, 1, now)
 }
 
-function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant): FrameVerdict {
+function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant): RateDecision {
   const level = refill(bucket, allowance, now)
   bucket.level = level - units
   if (level >= 1) return 'pass'
   return level > -allowance.burst ? 'refuse' : 'close'
 }
 
-/** Owners whose allowances are remembered before those that are full again are forgotten. */
+/** Number of owners from which on full buckets are evicted. */
 const PRUNE_ABOVE = 1000
-/** A connection that was closed for flooding costs its owner so many connects. */
+/** Number of connects charged to the owner of a connection that was closed for flooding. */
 const FLOOD_CONNECTS = 20
 
 /**
- * What all connections of one owner on this node may cost together. They grow with the number of connections that an
- * owner may have. Kept apart from the connections, so that whoever reconnects gains nothing.
+ * Limits over all connections of one owner on this node, proportional to the maximum number of connections. Kept
+ * apart from the connections, so that reconnecting does not reset them.
  */
 export class OwnerLimits {
   readonly #frameAllowance: Allowance
@@ -61,7 +61,7 @@ export class OwnerLimits {
     this.#connectAllowance = { burst: 5 * connections, perSecond: connections / 10 }
   }
 
-  takeFrame(userId: string, units: number, now: Instant): FrameVerdict {
+  takeFrame(userId: string, units: number, now: Instant): RateDecision {
     return take(this.#of(userId, now).frames, this.#frameAllowance, units, now)
   }
 
@@ -82,15 +82,15 @@ export class OwnerLimits {
     if (!owner) {
       if (this.#owners.size >= this.#pruneAbove) this.#prune(now)
       owner = {
-        frames: fullBucket(this.#frameAllowance, now),
-        connects: fullBucket(this.#connectAllowance, now),
+        frames: newBucket(this.#frameAllowance, now),
+        connects: newBucket(this.#connectAllowance, now),
       }
       this.#owners.set(userId, owner)
     }
     return owner
   }
 
-  /** A full allowance equals none. Doubling the bound keeps the work of all prunings in line with the inserts. */
+  /** A full bucket need not be stored. Doubling the threshold keeps pruning amortized constant per insert. */
   #prune(now: Instant): void {
     for (const [userId, { frames, connects }] of this.#owners) {
       const isFull =
@@ -107,11 +107,11 @@ export const DELIVERY_ALLOWANCE: Allowance = { burst: 5000, perSecond: 1000 }
 /** Bytes written for the deliveries of one user on one node. */
 export const BYTE_ALLOWANCE: Allowance = { burst: 16 * 1024 * 1024, perSecond: 4 * 1024 * 1024 }
 
-/** Handshakes of one network that brought no good token; good ones are given back and never count. */
+/** Failed handshakes of one network; a successful one is refunded. */
 export const HANDSHAKE_ALLOWANCE: Allowance = { burst: 1000, perSecond: 10 }
-/** Networks that are remembered; the longest unseen is forgotten first. */
+/** Maximum number of networks with a bucket; the least recently used is evicted. */
 const MAX_NETWORKS = 10_000
-/** Handshakes of all networks that wait for an answer at the same time. */
+/** Maximum number of concurrent handshakes, over all networks. */
 export const MAX_PENDING_HANDSHAKES = 5000
 
 export class HandshakeLimits {
@@ -120,7 +120,7 @@ export class HandshakeLimits {
 
   /** Takes one handshake of a network; false when it has none left. */
   take(network: string, now: Instant): boolean {
-    const bucket = this.#networks.get(network) ?? fullBucket(HANDSHAKE_ALLOWANCE, now)
+    const bucket = this.#networks.get(network) ?? newBucket(HANDSHAKE_ALLOWANCE, now)
     this.#networks.delete(network)
     this.#networks.set(network, bucket)
     if (this.#networks.size > MAX_NETWORKS) this.#networks.delete(this.#networks.keys().next().value!)
@@ -129,7 +129,7 @@ export class HandshakeLimits {
     return true
   }
 
-  giveBack(network: string): void {
+  refund(network: string): void {
     const bucket = this.#networks.get(network)
     if (bucket) bucket.level += 1
   }

@@ -24,7 +24,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   return makeReady
 
   async function makeReady(connection: AgentConnection): Promise<void> {
-    // Before the load, so that a revocation that commits meanwhile finds the connection.
+    // Before the load, so that a concurrent revocation finds the connection.
     registry.add(connection)
     const key = await keyStatuses.loadFor(connection, connection.keyId)
     if (connection.state !== 'pending') return
@@ -42,7 +42,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   }
 }
 
-/** The first frame of every connection: who it is, what it may, and until when. */
+/** The first frame of every connection: its identity, scopes and expiry. */
 function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
   return {
     type: 'ready',

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Bucket, BYTE_ALLOWANCE, DELIVERY_ALLOWANCE, fullBucket, refill } from './rate-limits.ts'
+import { type Bucket, BYTE_ALLOWANCE, DELIVERY_ALLOWANCE, newBucket, refill } from './rate-limits.ts'
 
 /** Owners whose allowance is not full: more than this, and those that are full again are forgotten. */
 const PRUNE_ABOVE = 1000
@@ -107,8 +107,8 @@ export class Registry {
     if (!allowances) {
       this.#prune(now)
       allowances = {
-        deliveries: fullBucket(DELIVERY_ALLOWANCE, now),
-        bytes: fullBucket(BYTE_ALLOWANCE, now),
+        deliveries: newBucket(DELIVERY_ALLOWANCE, now),
+        bytes: newBucket(BYTE_ALLOWANCE, now),
       }
       this.#allowances.set(userId, allowances)
     }

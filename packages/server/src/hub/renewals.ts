@@ -8,7 +8,7 @@ import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 
-/** `token_expiring` is sent this long before the token ends. */
+/** `token_expiring` is sent this long before the token expires. */
 const EXPIRY_NOTICE_SECONDS = 60
 
 export interface RenewalsDeps {
@@ -22,15 +22,15 @@ export interface RenewalsDeps {
 
 export interface Renewals {
   /**
-   * Takes a new token in place of the old one: of the same owner, perhaps by another key of theirs, which holds
-   * the connection from then on. Otherwise the agent gets `invalid_token` and the old token stays.
+   * Replaces the connection's token by one of the same owner. It may be of another key, to which the connection then
+   * belongs. Otherwise the agent gets `invalid_token` and keeps the old token.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /** Sends `token_expiring` when it is due: 60 s before the end, once for each token. */
   noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
-/** A token that expires unrenewed closes with 4408, and so does a key that expires; null before that. */
+/** TOKEN_EXPIRED once the token or the key has expired; null before. */
 export function endingByExpiry(connection: AgentConnection, now: Instant): Ending | null {
   return now >= connection.expiresAt ? TOKEN_EXPIRED : null
 }

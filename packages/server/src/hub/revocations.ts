@@ -6,23 +6,23 @@ import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Registry } from './registry.ts'
 
-/** How often a node polls the database, which finds what no event told of: a lost event, a command beside a server. */
+/** How often a node polls the database for changes without an event: lost events, or commands run beside a server. */
 export const SWEEP_MS = SECOND
 /** How far back each sweep reads: a transaction may commit later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE
 const PAGE = 1000
 
 export interface Revocations {
-  /** An event of any node: checks the keys that it is about. */
+  /** Handles an event of any node: checks the keys that it concerns. */
   receive(event: Event): void
-  /** One sweep of the database. Never rejects; while one is under way, it is the one. */
+  /** Sweeps the database once. Never rejects; concurrent calls share one sweep. */
   sweep(): Promise<void>
 }
 
 /**
- * Closes the connections of a key when the key or its account ends or becomes stricter: at once by an event, and for
- * certain by the sweep, which reads the endings of the last minute. Either only makes the hub load the key's status,
- * which decides. Each ending is acted on once.
+ * Closes the connections of a key when the key or its account ends or is restricted: at once by an event, and
+ * reliably by the sweep, which reads the endings of the last minute. Both only make the hub load the key's status,
+ * which decides. Each ending is processed once.
  */
 export function createRevocations(deps: {
   ports: Pick<HubPorts, 'endingsSince'>
