@@ -1,16 +1,22 @@
 import { existsSync } from 'node:fs'
 import { postgresMissing } from '../support/engines.ts'
+import { hasPreviousVersion } from '../support/previous-version.ts'
 import { redisMissing } from '../support/redis.ts'
 import { mountSmallDisk } from './disk.ts'
 import { FAKETIME, type Scenario } from './scenarios.ts'
 import type { ScenarioResult } from './world.ts'
 
-/** Why a scenario cannot run on this machine, or false. On CI a missing server is a failure, not a reason. */
+/**
+ * Why a scenario cannot run on this machine, or false. On CI a missing server is a failure, not a reason; the
+ * history is, since a checkout of CI is shallow.
+ */
 export function missingFor({ needs }: Scenario): string | false {
   for (const need of needs) {
     if (need === 'postgres' && postgresMissing()) return 'PostgreSQL is not installed here'
     if (need === 'redis' && redisMissing()) return 'Redis is not installed here'
     if (need === 'faketime' && !existsSync(FAKETIME)) return 'libfaketime is not installed here'
+    if (need === 'previous version' && !hasPreviousVersion())
+      return 'the previous version is not in this clone'
     if (need === 'tmpfs' && !canMount()) return 'no disk can be mounted here'
   }
   return false

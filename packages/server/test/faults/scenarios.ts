@@ -10,11 +10,12 @@ import { during, failOver, killLoop } from './acts.ts'
 import { diskFull } from './disk.ts'
 import { failNthStoreCall } from './nth-call.ts'
 import { rollingRestart } from './rolling-restart.ts'
+import { rollingUpgrade } from './rolling-upgrade.ts'
 import { type ScenarioResult, withWorld } from './world.ts'
 
 export interface Scenario {
   name: string
-  needs: readonly ('postgres' | 'redis' | 'faketime' | 'tmpfs')[]
+  needs: readonly ('postgres' | 'redis' | 'faketime' | 'tmpfs' | 'previous version')[]
   /** In the one-minute cut too, with this little of it. */
   short?: number
   /** @param scale 1 in the full pack */
@@ -299,6 +300,16 @@ export const scenarios: Scenario[] = [
     run: (seed, scale) => failNthStoreCall('postgres', seed, scale),
   },
   { name: 'rolling restart behind a balancer', needs: ['postgres'], run: rollingRestart },
+  {
+    name: 'rolling upgrade from the previous version, events over PostgreSQL',
+    needs: ['postgres', 'previous version'],
+    run: (seed, scale) => rollingUpgrade('postgres', seed, scale),
+  },
+  {
+    name: 'rolling upgrade from the previous version, events over Redis',
+    needs: ['postgres', 'redis', 'previous version'],
+    run: (seed, scale) => rollingUpgrade('redis', seed, scale),
+  },
 ]
 
 export const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'

@@ -5,6 +5,7 @@ import { createStorage } from '../../src/storage/database.ts'
 import { postgresConfig, sqliteConfig } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
+import type { PreviousVersion } from '../support/previous-version.ts'
 import { type FaultProxy, startProxy } from '../support/proxy.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
@@ -28,6 +29,8 @@ export interface WorldOptions {
   people?: number
   /** More settings, for all nodes or by node. */
   settings?: (node: number, world: World) => Record<string, string>
+  /** Another version for a node. */
+  version?: (node: number) => PreviousVersion | undefined
   /** A data folder that is there, such as a small disk. */
   dataDir?: string
 }
@@ -52,6 +55,8 @@ export interface World {
   /** Starts a node, again where it ran before; milliseconds until it was ready. */
   startNode(node: number): Promise<number>
   killNode(node: number): Promise<void>
+  /** Ends a node as an operator does; its exit status. */
+  stopNode(node: number): Promise<number | string>
   /** Lets people live while `faults` happens, heals, waits, and looks at everything. */
   live(faults: () => Promise<void>, heal?: () => Promise<void>): Promise<ScenarioResult>
   output(): string
@@ -108,7 +113,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       mail: (email, patience) => readMail(smtp, email, patience),
     },
     async startNode(node) {
-      const server = await serve({
+      const settings: Record<string, string> = {
         ...NODE_SETTINGS,
         KEYWAY_PORT: String(ports[node]),
         KEYWAY_DATA_DIR: dataDir,
@@ -117,7 +122,10 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
         KEYWAY_SUPPORT_EMAIL: 'support@example.com',
         KEYWAY_LOG_LEVEL: 'debug',
         ...options.settings?.(node, world),
-      })
+      }
+      const version = options.version?.(node)
+      for (const name of version?.unknownSettings ?? []) delete settings[name]
+      const server = await serve(settings, version?.launcher)
       world.processes[node] = server
       alive.add(node)
       return server.readyAfter
@@ -126,6 +134,11 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       alive.delete(node)
       await world.processes[node]!.end('SIGKILL')
       printed.push(world.processes[node]!.output())
+    },
+    async stopNode(node) {
+      const status = await world.processes[node]!.end('SIGTERM')
+      printed.push(world.processes[node]!.output())
+      return status
     },
     async live(faults, heal = async () => {}) {
       const crowd = createCrowd(world.town, history, people, seed)

@@ -21,9 +21,12 @@ export interface ServedProcess {
 }
 
 /** Runs `keyway serve` as a person would: a process of its own, settings from the environment alone. */
-export async function serve(settings: Record<string, string> = {}): Promise<ServedProcess> {
+export async function serve(
+  settings: Record<string, string> = {},
+  program = launcher,
+): Promise<ServedProcess> {
   const started = performance.now()
-  const child = spawn(process.execPath, [launcher, 'serve'], { env: environment(settings) })
+  const child = spawn(process.execPath, [program, 'serve'], { env: environment(settings) })
   const exited = new Promise<number | string>(resolve =>
     child.once('exit', (code, by) => resolve(code ?? by!)),
   )

@@ -1,0 +1,78 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { connectHub, createKey, exchange, type HubSocket, revokeKey } from '../support/nodes.ts'
+import type { Person } from './message-probe.ts'
+import type { World } from './world.ts'
+
+/** Nodes of every version poll the database for revoked keys this often, whatever events they miss. */
+const SWEEP_MS = 1000
+/** What a machine with two cores under this load adds to it. */
+const SLACK_MS = 1500
+const REVOKED = 4410
+
+export interface RevocationProbe {
+  /** Closes since the last call, and the longest from the answer to a revocation to a close of it. */
+  sinceLast(): { count: number; longestMs: number }
+  /** Resolves after the revocation under way. */
+  stop(): Promise<void>
+}
+
+/** Revokes one key after the other, each with a connection on every node that accepts one. */
+export function watchRevocations(world: World, person: Person): RevocationProbe {
+  let isOver = false
+  let took: number[] = []
+  const watching = (async () => {
+    while (!isOver) await watchOne(world, person, ms => took.push(ms))
+  })()
+  return {
+    sinceLast() {
+      const since = took
+      took = []
+      return { count: since.length, longestMs: Math.max(0, ...since) }
+    },
+    async stop() {
+      isOver = true
+      await watching
+    },
+  }
+}
+
+async function watchOne(world: World, { token }: Person, record: (ms: number) => void): Promise<void> {
+  const made = await atAnyNode(world, origin => createKey(origin, token))
+  const agentToken = (await atAnyNode(world, origin => exchange(origin, made.body.key))).body.token
+  const connecting = world.origins.map(origin => connectHub(origin, agentToken))
+  const connections = (await Promise.allSettled(connecting)).flatMap(each =>
+    each.status === 'fulfilled' ? [each.value] : [],
+  )
+  const node = world.random.below(world.origins.length)
+  await atAnyNode(world, origin => revokeKey(origin, token, made.body.id), node)
+  const answeredAt = performance.now()
+  await Promise.all(connections.map(each => watchClose(world, each, answeredAt, record)))
+}
+
+async function watchClose(
+  world: World,
+  { closed, socket }: HubSocket,
+  answeredAt: number,
+  record: (ms: number) => void,
+): Promise<void> {
+  const end = await Promise.race([closed, wait(SWEEP_MS + SLACK_MS).then(() => null)])
+  if (end === null) {
+    world.history.violations.push(
+      `a connection of a revoked key was open ${SWEEP_MS + SLACK_MS} ms after the answer`,
+    )
+    socket.terminate()
+  } else if (end.code === REVOKED) record(Math.max(0, end.at - answeredAt))
+}
+
+/** Asks one node after the other until one answers, as a balancer would. */
+async function atAnyNode<Answer extends { status: number }>(
+  world: World,
+  ask: (origin: string) => Promise<Answer>,
+  first = 0,
+): Promise<Answer> {
+  for (let attempt = first; ; attempt++) {
+    const answer = await ask(world.origins[attempt % world.origins.length]!).catch(() => null)
+    if (answer && answer.status < 500) return answer
+    await wait(50)
+  }
+}

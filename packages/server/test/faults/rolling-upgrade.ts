@@ -1,0 +1,96 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { call, verifyLink } from '../support/nodes.ts'
+import { unpackPreviousVersion } from '../support/previous-version.ts'
+import { startRedis } from '../support/redis.ts'
+import { checkMessages, type Person } from './message-probe.ts'
+import { type RevocationProbe, watchRevocations } from './revocation-probe.ts'
+import { type ScenarioResult, type World, withWorld } from './world.ts'
+
+/** How long each pair of versions serves, at scale 1. */
+const PHASE_MS = 6000
+
+/**
+ * Two nodes of the previous version, replaced one after the other by this one under load. Whatever versions run:
+ * nothing acknowledged is lost, every revocation closes its connections on both nodes in time, messages arrive
+ * between nodes of one version, and no sender is told of a delivery that did not happen.
+ */
+export async function rollingUpgrade(
+  carrier: 'postgres' | 'redis',
+  seed: number,
+  scale: number,
+): Promise<ScenarioResult> {
+  const previous = unpackPreviousVersion()
+  const redis = carrier === 'redis' ? await startRedis() : null
+  const upgraded = new Set<number>()
+  try {
+    return await withWorld(
+      seed,
+      {
+        engine: 'postgres',
+        version: node => (upgraded.has(node) ? undefined : previous),
+        settings: (): Record<string, string> => (redis ? { KEYWAY_EVENTS_URL: redis.url } : {}),
+      },
+      world => world.live(() => upgradeUnderLoad(world, upgraded, PHASE_MS * scale)),
+    )
+  } finally {
+    await redis?.kill()
+    previous.remove()
+  }
+}
+
+async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: number): Promise<void> {
+  // Two people: `all` names the connections of one.
+  const person = await signInAt(world, 'messages@example.com')
+  const revocations = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
+  const serve = async (phase: string, isMixed: boolean) => {
+    await sendMessages(world, person, phase, isMixed)
+    await wait(phaseMs)
+    await expectAlive(world, phase)
+    noteRevocations(world, phase, revocations)
+  }
+  try {
+    await serve('before the upgrade', false)
+    await upgradeNode(world, 0, upgraded)
+    await serve('one node upgraded', true)
+    await upgradeNode(world, 1, upgraded)
+    await serve('after the upgrade', false)
+  } finally {
+    await revocations.stop()
+  }
+}
+
+async function sendMessages(world: World, person: Person, phase: string, isMixed: boolean): Promise<void> {
+  const { count, violations } = await checkMessages(world.origins, person, isMixed)
+  world.notes.push(`${phase}: ${count} messages`)
+  world.history.violations.push(...violations.map(each => `${phase}: ${each}`))
+}
+
+async function expectAlive({ origins, history }: World, phase: string): Promise<void> {
+  for (const origin of origins) {
+    const answer = await call(origin, 'GET', '/livez').catch(() => null)
+    if (answer?.status !== 200) history.violations.push(`${phase}: a node has ended`)
+  }
+}
+
+function noteRevocations({ notes, history }: World, phase: string, revocations: RevocationProbe): void {
+  const { count, longestMs } = revocations.sinceLast()
+  notes.push(
+    `${phase}: ${count} connections of revoked keys closed, at most ${Math.round(longestMs)} ms later`,
+  )
+  if (count === 0) history.violations.push(`${phase}: no revocation was watched`)
+}
+
+async function upgradeNode(world: World, node: number, upgraded: Set<number>): Promise<void> {
+  const status = await world.stopNode(node)
+  if (status !== 0) world.history.violations.push(`a node ended with ${status} instead of 0`)
+  upgraded.add(node)
+  world.faults++
+  await world.startNode(node)
+}
+
+async function signInAt(world: World, email: string): Promise<Person> {
+  const origin = world.origins[0]!
+  await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
+  const session = (await verifyLink(origin, email, (await world.town.mail(email, 20_000))!)).body
+  return { token: session.access_token }
+}

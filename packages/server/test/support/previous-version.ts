@@ -1,0 +1,46 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from './serve.ts'
+
+/** The last commit of this project whose nodes neither seal nor open events (decision 7). */
+export const PREVIOUS_COMMIT = '31a63c49bdf10cca00b86679dd500536bf80c6c3'
+
+const UNKNOWN_SETTINGS = ['KEYWAY_KEY_CREATION_LIMITS', 'KEYWAY_EXCHANGE_LIMITS']
+const ROOT = join(import.meta.dirname, '../../../..')
+
+export interface PreviousVersion {
+  /** Its `keyway` command. */
+  launcher: string
+  /** Settings that came later, which it would refuse. */
+  unknownSettings: readonly string[]
+  remove(): void
+}
+
+/** Whether this clone has its own history: a shallow one or an archive has not. */
+export function hasPreviousVersion(): boolean {
+  return spawnSync('git', ['cat-file', '-e', `${PREVIOUS_COMMIT}^{commit}`], { cwd: ROOT }).status === 0
+}
+
+/** The program of the previous version in a folder of its own. Its lock file lists the same dependencies as today's. */
+export function unpackPreviousVersion(): PreviousVersion {
+  const { path, remove } = temporaryFolder()
+  const archive = spawnSync('git', ['archive', PREVIOUS_COMMIT, 'package.json', 'packages'], {
+    cwd: ROOT,
+    maxBuffer: 256 * 1024 * 1024,
+  })
+  const unpacked = spawnSync('tar', ['-x', '-C', path], { input: archive.stdout })
+  if (archive.status !== 0 || unpacked.status !== 0)
+    throw new Error(`${PREVIOUS_COMMIT} could not be unpacked: ${archive.stderr}${unpacked.stderr}`)
+  linkDependencies(path)
+  return { launcher: join(path, 'packages/server/bin/keyway.js'), unknownSettings: UNKNOWN_SETTINGS, remove }
+}
+
+/** Today's dependencies, and its own packages in place of today's. */
+function linkDependencies(folder: string): void {
+  const from = join(ROOT, 'node_modules')
+  const to = join(folder, 'node_modules')
+  mkdirSync(join(to, '@keyway'), { recursive: true })
+  for (const name of readdirSync(from)) if (name !== '@keyway') symlinkSync(join(from, name), join(to, name))
+  for (const name of ['sdk', 'server']) symlinkSync(join(folder, 'packages', name), join(to, '@keyway', name))
+}
