@@ -1,6 +1,7 @@
 import type { Events, RelayEvent, RelayMessage, RelayOrder } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Presence } from './presence.ts'
+import { createRelayQueue } from './relay-queue.ts'
 
 /** How long an answer of another node is waited for. */
 export const RELAY_TIMEOUT_MS = 1000
@@ -10,8 +11,6 @@ const GREETING_TIMEOUT_MS = 300
 const MAX_OPEN_QUESTIONS = 10_000
 /** Of these, for one owner: more than any burst of a connection, so that few owners cannot fill them all. */
 const MAX_OPEN_QUESTIONS_PER_OWNER = 500
-/** Publications that fail come in numbers: one line for all of so long. */
-const WARN_EVERY_MS = 60_000
 
 interface Question {
   owner: string | null
@@ -43,15 +42,13 @@ export function createRelay(deps: {
   /** How many connections here an order reached. */
   carryOut(order: RelayOrder): number
 }): Relay {
-  const { events, presence, log, nodeId, carryOut } = deps
+  const { presence, nodeId, carryOut } = deps
+  const queue = createRelayQueue(deps)
   const open = new Map<number, Question>()
   const openOf = new Map<string, number>()
   /** Peers that left a question unanswered and have sent nothing since: dead, most likely, and not waited for. */
   const silent = new Set<string>()
   let lastQuestion = 0
-  let warnedAt = Number.NEGATIVE_INFINITY
-  /** One publication after the other: a carrier with several connections would reorder them. */
-  let publishing = Promise.resolve()
   let catchingUp = Promise.resolve()
   /** Not begun yet: all who ask meanwhile share it, so ten thousand agents that leave cost a few questions. */
   let nextCatchUp: Promise<void> | undefined
@@ -91,9 +88,12 @@ export function createRelay(deps: {
     if (peers.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
     if (owner && (openOf.get(owner) ?? 0) >= MAX_OPEN_QUESTIONS_PER_OWNER) return Promise.resolve(0)
     const question = ++lastQuestion
-    publish(peers, { kind: 'order', from: nodeId, question, order })
     const unanswered = new Set(peers.filter(peer => !silent.has(peer)))
-    if (unanswered.size === 0) return Promise.resolve(0)
+    const isAwaited = unanswered.size > 0
+    // Whoever stopped waiting was told that nothing was delivered: then nothing is.
+    const isWanted = () => !isAwaited || open.has(question)
+    if (!publish(peers, { kind: 'order', from: nodeId, question, order }, isWanted)) return Promise.resolve(0)
+    if (!isAwaited) return Promise.resolve(0)
     return new Promise(resolve => {
       const timer = setTimeout(() => giveUp(question), timeoutMs)
       timer.unref()
@@ -130,13 +130,8 @@ export function createRelay(deps: {
     asked.resolve(asked.count)
   }
 
-  function publish(to: readonly string[], message: RelayMessage): void {
-    publishing = publishing
-      .then(() => events.publish({ type: 'hub.relay', to, message }))
-      .catch(error => {
-        if (performance.now() - warnedAt < WARN_EVERY_MS) return
-        warnedAt = performance.now()
-        log.warn({ err: error }, 'messages to other nodes could not be published')
-      })
+  /** False when too much waits to be published already. */
+  function publish(to: readonly string[], message: RelayMessage, isWanted?: () => boolean): boolean {
+    return queue.add({ type: 'hub.relay', to, message }, isWanted)
   }
 }
