@@ -10,19 +10,19 @@ const DEFAULT_COMMAND = 'serve'
 
 /** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
 export async function main(argv: string[]): Promise<void> {
-  // Whoever lets Node write diagnostic reports would find the environment in them, and so every secret setting.
+  // Node's diagnostic reports would otherwise contain the environment, and so every secret setting.
   process.report.excludeEnv = true
   const ended = failUnlessEnded()
   process.exitCode = await run(argv, processTerminal)
   ended()
-  // What a library left open (an idle pool, a timer) must not keep a finished command alive.
+  // What a library leaves open (an idle pool, a timer) must not keep a finished command alive.
   await flushed(process.stdout)
   process.exit()
 }
 
 /**
- * The last resort against an exit that nobody asked for: Node ends a process with status 0 when nothing keeps its event
- * loop alive, also while a command still waits. Until the returned function is called such an exit is a failure.
+ * Turns an unexpected exit into a failure: Node ends a process with status 0 when nothing keeps its event loop alive,
+ * even while a command still waits. Applies until the returned function is called.
  */
 function failUnlessEnded(): () => void {
   const fail = (status: number) => {
@@ -51,7 +51,7 @@ export async function run(argv: string[], terminal: Terminal): Promise<number> {
   }
 }
 
-/** Whoever runs the command may know what callers are not told: which host did not answer, that the disk is full. */
+/** The cause that API callers are not told, such as the host that did not answer; an operator may know it. */
 function causeOf({ extras }: KeywayError): string {
   return extras.cause instanceof Error && extras.cause.message ? ` (${extras.cause.message})` : ''
 }

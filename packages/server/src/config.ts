@@ -31,7 +31,7 @@ export function loadConfigOfProcess(): Config {
   return loadConfig(process.env)
 }
 
-/** Settings that are allowed and yet questionable: printed at start and by `check-config` and `doctor`. */
+/** Warnings about allowed but risky settings: printed at start and by `check-config` and `doctor`. */
 export function configWarnings(config: Config): string[] {
   return [...urlWarnings(config), ...mailWarnings(config), ...databaseWarnings(config)]
 }
@@ -66,7 +66,7 @@ function assemble(values: Values): Config {
   }
 }
 
-/** Settings that are each well formed and cannot stand together. */
+/** Well-formed settings that contradict each other. */
 function contradictions(config: Config, values: Values): string[] {
   const mistakes = [
     ...urlMistakes(config, values),

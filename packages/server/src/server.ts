@@ -40,7 +40,7 @@ export interface RunningServer extends AsyncDisposable {
   readonly hub: Hub
   /** Resolves with the reason when the service cannot go on and must be started anew. */
   readonly failure: Promise<Error>
-  /** Drains: no new work, agents told, queued mail stays queued. */
+  /** Drains: accepts no new work, sends `draining` to agents, leaves queued mail queued. */
   close(): Promise<void>
 }
 
@@ -64,8 +64,8 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   if (config.database.engine === 'sqlite') stack.use(holdDataDir(config.dataDir))
   const services = await openServices(config, log)
   stack.defer(() => services.close())
-  // The holder of the data directory is the only node: all rows of nodes are of dead ones, also those that lie in the
-  // future because the system's clock was set back.
+  // The holder of the data directory is the only node, so every row belongs to a dead one, even a heartbeat in the
+  // future (the system's clock was set back).
   if (config.database.engine === 'sqlite')
     await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
   const nodeId = newId(services.clock.now())
@@ -145,7 +145,7 @@ export function composeHub(services: Services, nodeId: string, tickMs?: null): H
   })
 }
 
-/** What the HTTP edge is given. */
+/** The ports of the HTTP layer. */
 export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub) {
   const { config, storage } = services
   return {

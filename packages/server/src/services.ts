@@ -27,11 +27,11 @@ import type { Storage } from './store.ts'
 import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
 
-/** Every verb on one opened database: what the server, the commands and the tests are composed of. */
+/** All operations on one opened database, as the server, the commands and the tests use them. */
 export type Services = Awaited<ReturnType<typeof openServices>>
 
 /**
- * Opens the database and puts the nouns together. Listens to nothing and sends nothing.
+ * Opens the database and composes the nouns. Opens no port and sends no mail.
  *
  * @param readClock what sets the clock; a server's is the database's
  * @throws CannotStart where settings and database do not fit (too new, not migrated, sealed by another secret);
@@ -78,15 +78,15 @@ function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
 }
 
 export interface Ground {
-  /** As it was opened; the nouns get it with its log and its journal. */
+  /** As opened; the nouns get it wrapped with the security log and the journal. */
   storage: DatabaseStorage
   clock: Clock
   secrets: Secrets
-  /** Null: none is kept. */
+  /** Null: no journal is written. */
   journal: Journal | null
 }
 
-/** The nouns in the one direction in which they know each other, over a storage that logs and journals. */
+/** Composes the nouns, in the order of their dependencies, over a storage with security log and journal. */
 export function compose<Base extends Ground>(config: Config, log: Log, given: Base) {
   const { publicUrl } = config
   const ground = { ...given, storage: reporting(given, log) }
@@ -165,7 +165,7 @@ function reporting({ storage, clock, journal }: Ground, log: Log): ServiceStorag
   }
 }
 
-/** The way out for mail. `announce` is told of every sign-in link that stays on this machine. */
+/** Mailer and dispatcher. `announce` is called with every sign-in link that goes to the local inbox. */
 export async function createMail(services: Services, announce?: (line: string) => void, nodeId?: string) {
   const { config, log } = services
   const mailer = await createMailer(config.mail, {

@@ -11,7 +11,7 @@ import { VERSION } from '../version.ts'
 
 const PROGRESS_EVERY_MS = 2000
 
-/** Runs `work` with the verbs of backups on the configured database, and reports refusals as command failures. */
+/** Runs `work` with the backup operations on the configured database. @throws OperatorError */
 export async function withBackups<Outcome>(
   config: Config,
   file: string,
@@ -35,7 +35,7 @@ export async function withBackups<Outcome>(
   }
 }
 
-/** What the operator can mend: a name, a folder, a permission, a full disk. */
+/** Errors of the file system that the operator can mend: a name, a folder, a permission, a full disk. */
 const FILE_TROUBLES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
 
 function unopenedFile(error: unknown, file: string): OperatorError | null {
@@ -46,7 +46,7 @@ function unopenedFile(error: unknown, file: string): OperatorError | null {
   )
 }
 
-/** On standard error, so that the answer stays alone on standard output. */
+/** Reports progress on standard error, since standard output has the result alone. */
 export function tellNowAndThen(what = 'rows'): (rows: number) => void {
   let toldAt = performance.now()
   return rows => {

@@ -5,13 +5,13 @@ import { UsageError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What a command may ask for and where its answer goes. */
+/** A command's arguments, settings, services and output. */
 export interface CommandContext {
-  /** What stands after the command's own words, as many as `args` names. */
+  /** The positional arguments, as many as `args` names. */
   args: string[]
   options: Record<string, string | boolean | undefined>
   config(): Config
-  /** The settings alone: where none of them is a secret, `config` would make one. */
+  /** The settings alone; `config` also creates the secret where none is given. */
   settings(): Config
   /** The verbs on the opened database; closed when the command ends. */
   services(): Promise<Services>
@@ -24,17 +24,17 @@ export interface Command {
   name: string
   /** The positional arguments, each required: `['WHO', 'ROLE']`. */
   args: string[]
-  /** Besides `--json` and `--help`: name to what stands for its value in the help (none: a switch), and what it means. */
+  /** Besides `--json` and `--help`: name to the placeholder of its value in the help (none: a switch), and its meaning. */
   options?: Record<string, { value?: string; meaning: string; required?: boolean }>
   /** One line of the list of commands. */
   summary: string
-  /** What `--help` teaches beyond that: what happens, what does not, an example. */
+  /** The text of `--help`: effects, limits, an example. */
   help: string
   /** The exit status; nothing means 0. Refusals are thrown as KeywayError or OperatorError. */
   run(context: CommandContext): Promise<number | undefined>
 }
 
-/** Runs a command with the words that stand after its name. @throws UsageError */
+/** Runs a command with the arguments after its name. @throws UsageError */
 export async function runCommand(command: Command, rest: string[], terminal: Terminal): Promise<number> {
   const { positionals, values } = parse(command, rest)
   let opened: Services | undefined
@@ -86,7 +86,7 @@ function parse(command: Command, rest: string[]) {
   return { positionals, values }
 }
 
-/** Columns of equal width, as people read them. */
+/** Rows as columns of equal width. */
 export function table(header: string[], rows: string[][]): string {
   const all = [header, ...rows]
   const widths = header.map((_, column) => Math.max(...all.map(row => (row[column] ?? '').length)))

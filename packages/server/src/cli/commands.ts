@@ -1,6 +1,6 @@
 import type { Command } from './command.ts'
 
-/** The file of each command, loaded only when it is asked for: `keyway --help` and `serve` start at once. */
+/** The file of each command, loaded on demand, so that `keyway --help` and `serve` start fast. */
 const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   serve: () => import('./serve.ts'),
   migrate: () => import('./migrate.ts'),
@@ -29,7 +29,7 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
 
 export const commandNames = Object.keys(files)
 
-/** The command that a line begins with, and the words after it. */
+/** The command that an argument list begins with, and the arguments after it. */
 export function findCommand(words: string[]): { name: string; rest: string[] } | null {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(' ')

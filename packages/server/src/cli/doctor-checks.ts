@@ -10,11 +10,11 @@ const ANSWER_WITHIN_MS = 5000
 export interface Finding {
   check: string
   ok: boolean
-  /** What was found; where it is not ok, what to do. */
+  /** The result; where it is not ok, what to do. */
   detail: string
 }
 
-/** What throws is a finding: its message says what to do. */
+/** Turns an error of a check into a finding, whose message says what to do. */
 export async function findingOf(check: string, ask: () => Promise<string>): Promise<Finding> {
   try {
     return { check, ok: true, detail: await ask() }
@@ -23,7 +23,7 @@ export async function findingOf(check: string, ask: () => Promise<string>): Prom
   }
 }
 
-/** Only its owner may read the embedded state, with the secret and the locks beside it. */
+/** Only the owner may read the data directory with its database, secret and locks. */
 export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
   const { dataDir } = config
@@ -35,7 +35,7 @@ export async function checkDataDir(config: Config): Promise<Finding[]> {
   return [{ check: 'data directory', ok: open.length === 0, detail }]
 }
 
-/** Asks from outside, as a client would, whether what answers there is this very installation and what it says of itself. */
+/** Requests the public URL as a client does: whether this very installation answers there, and what it reports. */
 export async function checkPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
   let readiness: { checks: { name: string; ok: boolean; detail?: string }[] } | null = null
   const reached = await findingOf('public URL', async () => {
@@ -81,7 +81,7 @@ async function ask(url: string): Promise<unknown> {
   return body
 }
 
-/** What the settings alone show; what requests have shown comes from /readyz. */
+/** Problems that the settings show; /readyz reports those that requests have shown. */
 export function checkProxies(config: Config): Finding[] {
   const check = 'proxies'
   const { protocol, hostname } = new URL(config.publicUrl)

@@ -4,9 +4,9 @@ import { createMail, type Services } from '../services.ts'
 import type { Command, CommandContext } from './command.ts'
 import { checkDataDir, checkProxies, checkPublicUrl, type Finding, findingOf } from './doctor-checks.ts'
 
-/** More than this between two clocks, and people see wrong times in logs and mails. Milliseconds. */
+/** Clocks that differ by more show wrong times in logs and mails. Milliseconds. */
 const MAX_SKEW_MS = 1000
-/** A mail that waits longer than this does not leave. Milliseconds. */
+/** The queue is stuck when its oldest mail waits longer. Milliseconds. */
 const MAIL_LATE_MS = 60_000
 const NO_STANDBYS = { synchronous: 0, asynchronous: 0 }
 

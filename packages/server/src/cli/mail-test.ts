@@ -9,7 +9,7 @@ import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { Command } from './command.ts'
 
 const POLL_INTERVAL_MS = 100
-/** Mails to the address among which the test is looked for. */
+/** How many of the address's latest mails are searched for the test mail. */
 const RECENT = 20
 
 export const commands: Command[] = [
@@ -48,7 +48,7 @@ export const commands: Command[] = [
   },
 ]
 
-/** A server beside this command may have leased the mail first: then its attempt is the one to wait for. */
+/** A server that runs beside this command may lease the mail first; then this waits for the server's attempt. */
 async function untilAttempted(
   outbox: OutboxStore,
   recipient: EmailAddress,

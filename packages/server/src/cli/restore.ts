@@ -89,7 +89,7 @@ function explain(
   ].join('\n')
 }
 
-/** What no journal knows, and where this one may have been cut off. */
+/** Warnings: what no journal contains, and where this one may be truncated. */
 function reachSentences({ journal }: RestoreReport, from: string): string[] {
   if (!journal)
     return [
@@ -104,7 +104,7 @@ function reachSentences({ journal }: RestoreReport, from: string): string[] {
   ]
 }
 
-/** The tail of a file is only secured by what was written after it. */
+/** Truncation at the end of a file is detected only through later entries. */
 export function openEndSentences(ends: { file: string; at: Instant }[]): string[] {
   if (ends.length === 0) return []
   const named = ends

@@ -7,9 +7,9 @@ import { isLoopbackHost } from '../network.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Command } from './command.ts'
 
-/** The contract allows 10 s from the signal to the end; what hangs longer than this is left behind. */
+/** The contract allows 10 s from the signal to the exit; what takes longer than this is abandoned. */
 const SHUTDOWN_DEADLINE_MS = 9_000
-/** The longest that a timer of Node can be set to. */
+/** The longest delay of a Node timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 export const commands: Command[] = [
@@ -31,12 +31,12 @@ drains it: agents are told, queued mail stays queued, and it exits with 0 within
  * @throws OperatorError when it cannot go on
  */
 async function serve(config: Config): Promise<number> {
-  // A terminal or a log reader that went away is no reason to end.
+  // A closed terminal or log reader does not stop the service.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   warn(configWarnings(config))
   const stop = untilSignal()
-  // Until it listens, what a start waits for need not keep the process alive, and afterwards nothing may end it.
+  // What a start waits for may not keep the event loop alive by itself.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
@@ -59,13 +59,13 @@ function warn(warnings: string[]): void {
   for (const warning of warnings) console.warn(`Warning: ${warning}`)
 }
 
-/** The files in it are their owner's alone; who may write to the directory itself could still replace them. */
+/** The files are readable by their owner alone, but others who can write to the directory could replace them. */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []
   return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
 }
 
-/** Undoes what bin/light-start.js set for the start alone, and keeps compiled code also for those who are killed. */
+/** Undoes what bin/light-start.js set for the start alone, and writes the compile cache now, in case of a kill. */
 function endLightStart(): void {
   setFlagsFromString('--semi-space-growth-factor=2')
   flushCompileCache()
@@ -80,7 +80,7 @@ function markOwnGarbage(): void {
   if (availableParallelism() === 1) setFlagsFromString('--no-concurrent-marking')
 }
 
-/** A second signal changes nothing: a terminal and npm both send one. */
+/** Ignores a second signal: a terminal and npm both send one. */
 function untilSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve())
@@ -99,7 +99,7 @@ function whereToGoNext(url: string, config: Config): string {
     `  Hub         ${url.replace(/^http/, 'ws')}/hub`,
   ]
   if (config.mail.kind === 'inbox') {
-    // The page answers only where nobody else can listen.
+    // The page is served on loopback only.
     const inbox = isLoopbackHost(config.host) ? `${url}/inbox` : 'npx keyway inbox'
     lines.push(`  Inbox       ${inbox}   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
   }

@@ -1,12 +1,12 @@
 import { type Config, loadConfigOfProcess } from '../config.ts'
 
-/** What stands around a command line: the settings that it finds, and where its words go. */
+/** The environment of a command line: its settings and output streams. */
 export interface Terminal {
   /** @throws ConfigError */
   loadConfig(): Config
-  /** Standard output, for the answer alone. */
+  /** Standard output, for the result alone. */
   print(text: string): void
-  /** Standard error, for what went wrong. */
+  /** Standard error, for errors. */
   complain(text: string): void
 }
 

@@ -6,7 +6,7 @@ import type { OutboxMessage } from '../outbox/message.ts'
 import type { Session } from '../sessions/session.ts'
 import type { User } from '../users/user.ts'
 
-/** The HTTP API's object, so that scripts meet one vocabulary; of a deleted account, without an address, `email` is null. */
+/** The HTTP API's object; `email` is null for a deleted account, which has no address. */
 export function userJson(user: User) {
   return { ...userObject(user), email: user.email }
 }
@@ -33,7 +33,7 @@ export function sessionJson(session: Session) {
   }
 }
 
-/** What became of a mail; never what it said. */
+/** The state of a mail, without its content. */
 export function mailJson(mail: OutboxMessage) {
   return {
     id: mail.id,

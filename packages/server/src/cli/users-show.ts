@@ -26,7 +26,7 @@ that has no account yet is shown too when mail was asked for. No link, code or k
   },
 ]
 
-/** The account; or, for an address without one, null if there is anything else to tell of it. */
+/** The account; null for an address without one about which something else is known. */
 async function findKnown(services: Services, who: string): Promise<Known> {
   const email = parseEmailAddress(who)
   const isStranger = email !== null && (await services.storage.store.users.findByEmail(email)) === null
@@ -99,7 +99,7 @@ function rows(title: string, lines: string[][]): string {
   )
 }
 
-/** How full each window of an address is, and when a full one has room again. */
+/** How many sends each window of an address has used, and when a full one accepts another. */
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits

@@ -26,7 +26,7 @@ export interface Config {
       }
     | { kind: 'resend'; key: string }
     | { kind: 'postmark'; token: string }
-  /** Null: no reports of bounces are taken. */
+  /** Null: reports of bounces are refused. */
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
@@ -49,7 +49,7 @@ export interface Config {
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
   metricsPort: number | null
-  /** What a scraper sends as a Bearer token; null: none is asked for. */
+  /** The Bearer token of a scraper; null: none is required. */
   metricsToken: string | null
   journalDir: string | null
   autoMigrate: boolean

@@ -23,7 +23,7 @@ function postgresUrl(text: string, wanted: string): string {
   return text
 }
 
-/** Why database and events do not go together. */
+/** Contradictions between the database and the event carrier. */
 export function databaseMistakes(config: Config): string[] {
   const isRefused = config.database.engine === 'sqlite' && config.events.kind !== 'in-process'
   return isRefused
@@ -34,7 +34,7 @@ export function databaseMistakes(config: Config): string[] {
     : []
 }
 
-/** One warning for each way to another machine that is not encrypted. */
+/** One warning for each unencrypted connection to another machine. */
 export function databaseWarnings({ database, events }: Config): string[] {
   const warnings: string[] = []
   if (database.engine === 'postgres' && isReadable(database.url))
@@ -51,10 +51,10 @@ export function databaseWarnings({ database, events }: Config): string[] {
 
 const POSTGRES_ADVICE =
   'its password and all rows travel readable. Add ?sslmode=verify-full (and sslrootcert=FILE for an own authority).'
-/** Of libpq's modes those that are satisfied without TLS. */
+/** The modes of libpq that accept a connection without TLS. */
 const MODES_WITHOUT_TLS = ['disable', 'allow', 'prefer', null]
 
-/** Whether what is sent there can be read on the way: neither this machine nor TLS. */
+/** Whether traffic to the URL can be read on the network: another machine, without TLS. */
 function isReadable(url: string): boolean {
   const { protocol, hostname, searchParams } = new URL(url)
   if (protocol === 'rediss:') return false

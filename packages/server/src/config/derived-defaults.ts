@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Config } from './config-type.ts'
 import type { Values } from './settings.ts'
 
-/** What stands where nothing is set and the default follows from other settings, as `defaultMeaning` says in words. */
+/** Defaults that follow from other settings, as documented in `defaultMeaning`. */
 export function derivedDefaults(
   given: Values,
 ): Pick<Config, 'publicUrl' | 'database' | 'events' | 'supportEmail' | 'verifyUrl' | 'journalDir'> {

@@ -22,7 +22,7 @@ const secret: Parser<Buffer> = text => {
   return bytes
 }
 
-/** Why no secret can be found or made. */
+/** Refuses to go on without a secret where none can be generated. */
 export function secretMistakes(config: Config): string[] {
   const isRefused = config.database.engine === 'postgres' && config.secrets.length === 0
   return isRefused
@@ -39,8 +39,7 @@ const SECRET_BYTES = 32
  * The settings with their secret: as given, or the one of the data directory, which is made (mode 0700, the
  * file 0600) on the first start with SQLite.
  *
- * It is never made anew beside a database that is there: what the lost one sealed would be lost with it, and
- * nobody would know why.
+ * It is never generated beside an existing database, which the lost secret sealed.
  *
  * @throws ConfigError
  */
@@ -70,7 +69,7 @@ function makeDataDir(dir: string): void {
   }
 }
 
-/** Written whole under another name and then linked, so that of two first starts at once both read one secret. */
+/** Written to a draft file and linked atomically, so that two concurrent first starts read the same secret. */
 function createSecret(file: string): void {
   const draft = `${file}.${process.pid}`
   try {

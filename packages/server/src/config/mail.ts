@@ -78,7 +78,7 @@ export const sender: Parser<Config['mailFrom']> = text => {
   return { name: plain || 'Keyway', address: inner }
 }
 
-/** Why mail cannot go as it is set. */
+/** Mail settings that contradict others or are missing. */
 export function mailMistakes(config: Config, values: { KEYWAY_SUPPORT_EMAIL: string | undefined }): string[] {
   const mistakes: string[] = []
   if (config.mail.kind === 'inbox' && !isLoopbackHost(new URL(config.publicUrl).hostname))
@@ -102,11 +102,10 @@ export function mailWarnings({ mail, mailFrom }: Config): string[] {
 }
 
 /**
- * Whether mail may leave inside TLS only, which STARTTLS begins (RFC 3207): everywhere but to a relay on this machine,
- * or where the setting gives it up (`?tls=off`). A password that is sent before STARTTLS, or to whoever stripped it,
- * is given away.
+ * Whether STARTTLS is required (RFC 3207): always, except to a relay on this machine or with `?tls=off`. Without it a
+ * password could be read on the network, also by an attacker who strips STARTTLS from the greeting.
  *
- * @param url `smtp:` or `smtps:`; the latter is inside TLS from its first byte
+ * @param url `smtp:` or `smtps:`; the latter begins with TLS
  */
 function requiresStartTls(url: URL): boolean {
   return url.protocol === 'smtp:' && !isLoopbackHost(url.hostname) && url.searchParams.get('tls') !== 'off'

@@ -1,11 +1,11 @@
 import { CannotStart } from '../operator-error.ts'
 
-/** Why a text is no value of its setting: the rest of a sentence that begins with the setting's name. */
+/** Why a text is not a valid value: the rest of a sentence that begins with the setting's name. */
 export class Mistake extends Error {
   override readonly name = 'Mistake'
 }
 
-/** What stands between the settings and a start; each mistake is one sentence or two with what to do. */
+/** Mistakes in the settings; each is one or two sentences with what to do. */
 export class ConfigError extends CannotStart {
   override readonly name = 'ConfigError'
   readonly mistakes: string[]

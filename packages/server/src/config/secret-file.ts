@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { Mistake } from './mistakes.ts'
 
 /**
- * What stands in the file that `NAME_FILE` names, for settings that carry a secret; undefined where it names none.
+ * The content of the file that `NAME_FILE` names, for secret settings; undefined where `NAME_FILE` is not set.
  *
- * @param given what `NAME` itself says: never both
+ * @param given the value of `NAME` itself; setting both is a mistake
  * @throws Mistake
  */
 export function readSecretFile(

@@ -5,11 +5,11 @@ import { sendWindows, sendWindowsOrOff } from './send-windows.ts'
 import * as urls from './urls.ts'
 import * as values from './values.ts'
 
-/** One environment variable: all that its parser, its error message and its documentation need. */
+/** One environment variable with its parser, and the texts of its error message and documentation. */
 export interface Setting<T> {
-  /** The text that stands where nothing is set; null where the value follows from other settings or is absent. */
+  /** The text that is parsed where nothing is set; null where the value is derived from other settings or absent. */
   default: string | null
-  /** What the documentation shows as the default where `default` cannot say it; derived-defaults.ts makes it so. */
+  /** The documented default where `default` is null; derived-defaults.ts implements it. */
   defaultMeaning?: string
   meaning: string
   example: string
@@ -26,7 +26,7 @@ const optional = <T>(setting: Omit<Setting<T>, 'default'>) => ({ ...setting, def
 const DAY_SECONDS = 86_400
 const YEAR_SECONDS = 366 * DAY_SECONDS
 
-/** Every setting that there is, in the order of the documentation. docs/configuration.md is made from it. */
+/** Every setting, in the order of the documentation. docs/configuration.md is generated from it. */
 export const settings = {
   KEYWAY_PUBLIC_URL: optional({
     defaultMeaning: '`http://localhost:<port>`',
@@ -240,7 +240,7 @@ export const settings = {
 
 export type SettingName = keyof typeof settings
 
-/** What each setting parses to; undefined where nothing is set and nothing stands in for it. */
+/** The type of each parsed setting; undefined where it is not set and has no default. */
 export type Values = {
   [Name in SettingName]:
     | ReturnType<(typeof settings)[Name]['parse']>

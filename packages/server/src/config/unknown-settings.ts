@@ -1,7 +1,7 @@
 import { nearestName } from '../nearest-name.ts'
 import { type Setting, type SettingName, settings } from './settings.ts'
 
-/** A mistyped name would silently leave its default in force, limits and secrets included. */
+/** Mistakes for unknown names: a mistyped one would silently leave the default in force. */
 export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
   const known = new Set<string>()
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
@@ -16,7 +16,7 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
     })
 }
 
-/** What a client of the service reads, on a machine that runs both. */
+/** Variables of the SDK, on a machine that runs client and server. */
 const CLIENT_VARIABLES = ['KEYWAY_API_KEY', 'KEYWAY_URL']
 
 function isNotOurs(name: string): boolean {
@@ -29,7 +29,7 @@ function exampleFor(name: string | null): string {
   return `${name ?? 'KEYWAY_PUBLIC_URL'}=${setting.example}`
 }
 
-/** Kubernetes puts such variables beside a service called "keyway"; nobody typed them. */
+/** Service links, which Kubernetes sets for a service named "keyway". */
 export function isServiceLink(name: string, value: string): boolean {
   if (name === 'KEYWAY_PORT') return /^(tcp|udp|sctp):\/\//.test(value)
   return /^KEYWAY_(SERVICE_(HOST|PORT)|PORT_\d+_)/.test(name)

@@ -13,7 +13,7 @@ function isOriginOnly(url: URL): boolean {
   return url.pathname === '/' && !url.search && !url.hash && !url.username && !url.password
 }
 
-/** The path and query are the operator's own; ours are added to it. */
+/** Path and query are the operator's; token, email and app_id are added to the query. */
 export const verifyUrl: Parser<string> = text => {
   const url = httpUrl(text)
   if (url.hash) throw new Mistake('must have no fragment (#…): the token is added to the query')
@@ -35,7 +35,7 @@ export const corsOrigin: Parser<string> = text => {
   return origin(text)
 }
 
-/** Why these addresses cannot stand as they are: keys, tokens and links travel over them. */
+/** Mistakes in the addresses over which keys, tokens and links are sent. */
 export function urlMistakes(config: Config, values: { KEYWAY_INSECURE_HTTP: boolean }): string[] {
   const mistakes: string[] = []
   const insecure = values.KEYWAY_INSECURE_HTTP

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { parseCidr } from '../network.ts'
 import { Mistake } from './mistakes.ts'
 
-/** From a text to a value. @throws Mistake with the rest of the sentence "NAME …", never with a secret's text */
+/** Parses the text of a setting. @throws Mistake with the rest of the sentence "NAME …", never with a secret's text */
 export type Parser<T> = (text: string) => T
 
 export function oneOf<const T extends string>(...allowed: T[]): Parser<T> {
@@ -27,7 +27,7 @@ export function integer(least: number, most: number): Parser<number> {
   }
 }
 
-/** Port 0 is whichever is free. */
+/** Port 0 takes a free one. */
 export const port = integer(0, 65535)
 
 export const host: Parser<string> = text => {
@@ -38,7 +38,7 @@ export const host: Parser<string> = text => {
 
 const MIN_TOKEN_LENGTH = 16
 
-/** RFC 6750 section 2.1: what an Authorization header can carry. */
+/** The characters of a Bearer token (RFC 6750 section 2.1). */
 export const bearerToken: Parser<string> = text => {
   if (text.length >= MIN_TOKEN_LENGTH && /^[A-Za-z0-9\-._~+/]+=*$/.test(text)) return text
   throw new Mistake(`must be at least ${MIN_TOKEN_LENGTH} characters of A-Z a-z 0-9 - . _ ~ + /`)

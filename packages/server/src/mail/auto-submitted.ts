@@ -1,4 +1,4 @@
-/** RFC 3834, and what Exchange obeys instead: nobody's absence note shall answer. */
+/** Prevents automatic replies: RFC 3834, and the header that Exchange reads instead. */
 export const AUTOMATIC_HEADERS = {
   'Auto-Submitted': 'auto-generated',
   'X-Auto-Response-Suppress': 'All',

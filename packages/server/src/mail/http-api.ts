@@ -10,7 +10,7 @@ const LONGEST_ANSWER = 2000
 
 export interface HttpApiDeps {
   from: Sender
-  /** Another address of the provider: a region, a proxy, a test. */
+  /** Another base URL of the provider: a region, a proxy, a test. */
   baseUrl?: string
 }
 
@@ -34,7 +34,7 @@ export function createResendMailer(key: string, { from, baseUrl = RESEND }: Http
       )
     },
     async check() {
-      // A key that may only send is refused here by name, and that is an answer too.
+      // A key that may only send gets `restricted_api_key` here, which shows that it is valid.
       const answer = await get(`${baseUrl}/domains`, headers)
       if (answer.status !== 200 && !answer.text.includes('restricted_api_key')) throw answerError(answer)
     },
@@ -100,13 +100,13 @@ function get(url: string, headers: Record<string, string>): Promise<Answer> {
   return call(url, { headers, signal: AbortSignal.timeout(CHECK_TIMEOUT) })
 }
 
-/** A redirect would carry the provider's credential elsewhere, so there is none. */
+/** Redirects are not followed: they would send the provider's credential elsewhere. */
 async function call(url: string, init: RequestInit): Promise<Answer> {
   const response = await fetch(url, { ...init, redirect: 'error' })
   return { status: response.status, text: await readStart(response) }
 }
 
-/** The first characters of the answer; a provider gone mad shall not fill the memory. */
+/** The first characters of the response, bounded in memory. */
 async function readStart(response: Response): Promise<string> {
   let text = ''
   if (!response.body) return text
@@ -117,7 +117,7 @@ async function readStart(response: Response): Promise<string> {
   return text.slice(0, LONGEST_ANSWER)
 }
 
-/** These speak of our credential, our haste or a request still under way; the mail itself was not refused. */
+/** Refusals of the credential or the request rate, or a request still in progress; the mail itself is retryable. */
 const LATER = [401, 403, 408, 409, 425, 429]
 
 function answerError({ status, text }: Answer): Error {

@@ -17,7 +17,7 @@ export interface InboxDeps {
   clock: Clock
 }
 
-/** Told once of every link that came in; `serve` prints it. */
+/** Called once for each mail with a link; `serve` prints it. */
 export type Announce = (mail: LinkMail) => void
 
 interface LinkMail {
@@ -59,7 +59,7 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
   }
 }
 
-/** With the message itself, as it would have left: composed once, so that it stays the same. */
+/** With the MIME message as it would have been sent, composed once so that it does not change. */
 type KeptMail = Mail & { source: string }
 
 /** One mail as the inbox shows it. */
@@ -78,7 +78,7 @@ export interface InboxItem {
 export interface Inbox {
   /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
-  /** The whole message of one of them, headers and parts, as SMTP would have carried it; null: there is none. */
+  /** The complete MIME message of one mail, as SMTP would have sent it; null where there is none. */
   source(id: string): Promise<string | null>
 }
 
@@ -104,7 +104,7 @@ function toItem({ id, createdAt }: InboxMail, mail: KeptMail): InboxItem {
   return { id, to, subject, template, link, code, text, html, createdAt }
 }
 
-/** Null for a mail whose secret is gone: an inbox that lost one shows the others. */
+/** Null for a mail that no listed secret opens; the inbox shows the others. */
 function openMail(secrets: Secrets, { id, sealedMail }: InboxMail): KeptMail | null {
   try {
     return JSON.parse(secrets.open('inbox', sealedMail, id).toString())

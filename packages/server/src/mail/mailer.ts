@@ -6,11 +6,11 @@ import type { Sender } from './sender.ts'
 
 export interface MailerDeps extends InboxDeps {
   from: Sender
-  /** With `inbox:`, told of every link once. */
+  /** With `inbox:`, called once for each mail with a link. */
   announce?: Announce
 }
 
-/** The way out that `KEYWAY_MAIL_URL` names. SMTP's library is loaded only where it is that (decision 2). */
+/** The mailer that `KEYWAY_MAIL_URL` names. The SMTP library is loaded only for SMTP (decision 2). */
 export async function createMailer(settings: Config['mail'], deps: MailerDeps): Promise<Mailer> {
   switch (settings.kind) {
     case 'inbox':

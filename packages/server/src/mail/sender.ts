@@ -1,4 +1,4 @@
-/** Who mail comes from; the name is the product's. */
+/** The sender of all mail; the name is the product's. */
 export interface Sender {
   name: string
   address: string

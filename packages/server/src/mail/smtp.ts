@@ -12,16 +12,16 @@ export type SmtpSettings = Extract<Config['mail'], { kind: 'smtp' }>
 const CONNECTION_TIMEOUT = 10 * SECOND
 const GREETING_TIMEOUT = 10 * SECOND
 const SOCKET_TIMEOUT = 20 * SECOND
-/** No honest answer is longer; a hostile one costs no more memory than this. */
+/** Longer responses of the relay are cut off, which bounds memory. */
 const MAX_RESPONSE_BYTES = 64 * 1024
 
 export interface SmtpDeps {
   from: Sender
-  /** Certificates to trust besides the system's; a private relay, a test. */
+  /** CA certificates besides the system's, for a private relay or a test. */
   ca?: string
 }
 
-/** Hands mail to a relay by SMTP (RFC 5321, STARTTLS by RFC 3207). Certificates are verified. */
+/** Sends mail through a relay by SMTP (RFC 5321, STARTTLS by RFC 3207). Certificates are verified. */
 export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps): Mailer {
   const transport = createTransport({
     pool: true,
@@ -29,15 +29,15 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
     port: settings.port,
     secure: settings.secure,
     requireTLS: settings.requireTls && !settings.secure,
-    // Where TLS is not demanded (loopback, `?tls=off`), a relay's self-made certificate shall not fail the mail.
+    // Where TLS is optional (loopback, `?tls=off`), a relay's self-signed certificate is accepted.
     ignoreTLS: !settings.requireTls && !settings.secure,
     tls: { minVersion: 'TLSv1.2', rejectUnauthorized: true, ...(ca ? { ca } : {}) },
     ...(settings.user === null ? {} : { auth: { user: settings.user, pass: settings.password ?? '' } }),
-    // The greeting names the sender's domain, not this machine.
+    // EHLO names the sender's domain, not this machine.
     name: domainOf(from),
-    // A relay that hangs over one mail leaves the other deliveries a connection each.
+    // A connection for each delivery, so that a relay that hangs over one mail does not delay the others.
     maxConnections: CONCURRENT_DELIVERIES,
-    // The outbox repeats, with its own back-off; a repetition here would be a mail twice.
+    // The outbox retries with its own back-off; a retry here could send a mail twice.
     maxRequeues: 0,
     idleTimeout: 30 * SECOND,
     connectionTimeout: CONNECTION_TIMEOUT,
@@ -70,12 +70,12 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
   }
 }
 
-/** 530 and 535 speak of this service's credentials, 503 of the session: neither refuses the mail itself. */
+/** 530 and 535 refuse this service's credentials, 503 the command order: the mail itself is retryable. */
 const NOT_ABOUT_THE_MAIL = [503, 530, 534, 535, 538]
 
 /**
- * Only a 5xx to the sender, the recipient or the data is for good. A refused greeting, log-in or TLS handshake
- * is the operator's to mend, and the mail waits for it.
+ * Only a 5xx to MAIL, RCPT or DATA is not retryable. After a refused greeting, login or TLS handshake the mail stays
+ * queued until the operator has mended it.
  */
 function classify(error: unknown): unknown {
   const { code, responseCode, response } = error as {

@@ -6,8 +6,8 @@ import { isBearer } from '../secrets.ts'
 import type { Metrics } from './metrics.ts'
 
 /**
- * `/metrics` on a port of its own (`KEYWAY_METRICS_PORT`), which is kept from the world by not being published, or by
- * `KEYWAY_METRICS_TOKEN`. Everything else there is 404.
+ * `/metrics` on a port of its own (`KEYWAY_METRICS_PORT`), which is protected by the network or by
+ * `KEYWAY_METRICS_TOKEN`. Any other path is 404.
  *
  * @throws ConfigError when the port is taken
  */

@@ -1,18 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Log } from '../log.ts'
 
-/** One answer, as the HTTP edge tells of it. */
+/** One response, as the HTTP layer reports it. */
 export interface ObservedAnswer {
   method: string
   /** The declared path (`/v1/api-keys/{key_id}`), never the requested one: labels must stay few. */
   route: string
   status: number
   milliseconds: number
-  /** The code of a refusal. */
+  /** The error code of a refusal. */
   code: string | null
 }
 
-/** What is asked only when somebody looks. A question that fails leaves its figures out and says so. */
+/** Values that are read at each scrape. A source that fails is counted and logged. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
@@ -24,7 +24,7 @@ export interface MetricSources {
 
 export interface Metrics {
   observe(answer: ObservedAnswer): void
-  /** The exposition format of Prometheus. Whoever asks while it is being made gets the same. */
+  /** The exposition format of Prometheus. Concurrent scrapes share one rendering. */
   render(): Promise<{ type: string; body: string }>
 }
 
@@ -33,8 +33,8 @@ const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 const EXCHANGE = '/auth/agent-token'
 
 /**
- * Everything that a dashboard needs of one node. Labels are routes, methods, statuses and codes: all from our
- * own tables, so nobody outside can make them many, and none of them names a person, a key or a secret.
+ * The metrics of one node. Labels are routes, methods, statuses and codes, all from fixed tables: their cardinality is
+ * bounded, and none identifies a person, a key or a secret.
  */
 export function createMetrics(sources: MetricSources, log: Log, version: string): Metrics {
   const registry = new Registry()
@@ -156,7 +156,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
             log.debug({ source, error: String(error) }, 'a metric could not be read')
           }
         }
-        // A figure that was true an hour ago is worse than none.
+        // A stale value is worse than none.
         if (!sources.events().listening) lag.reset()
       },
     }

@@ -8,7 +8,7 @@ import {
 } from '../clock.ts'
 import type { Log } from '../log.ts'
 
-/** A reference that is stepped again and again is logged no more often. */
+/** Repeated steps of the reference are logged no more often. */
 const LOG_INTERVAL = MINUTE
 
 export interface ClockSync {

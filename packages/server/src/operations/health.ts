@@ -3,12 +3,12 @@ import type { Hub } from '../hub/hub.ts'
 import type { Services } from '../services.ts'
 import { clockProblem } from './clock-sync.ts'
 
-/** Mail that waits longer than this is named by /readyz. */
+/** /readyz reports mail that waits longer. */
 const MAIL_LATE_SECONDS = 60
 const STALE = 'has not reached the database for ten seconds, so it accepts no connections'
 const DEAF = 'this node does not hear the others; it looks at the database every second instead'
 
-/** What /readyz tells, each by name. Only what is required takes this node out of service. */
+/** The checks of /readyz, by name. Only a failing required one takes this node out of service. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
   const { databaseFresh } = hub.health()

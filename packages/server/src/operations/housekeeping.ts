@@ -5,7 +5,7 @@ import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
 import type { Store } from '../store.ts'
 
-/** How long what has ended is kept. The contract, section 10, promises these. */
+/** Retention of ended rows, as section 10 of the contract promises. */
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
@@ -29,7 +29,7 @@ const BATCH = 500
 const MAX_BATCHES_A_ROUND = 200
 
 export interface Housekeeping {
-  /** One round now. Returns how many rows went. */
+  /** Runs one round now. Returns how many rows were deleted. */
   run(): Promise<number>
 }
 

@@ -4,7 +4,7 @@ import { type Purpose, SealError, type Secrets } from '../secrets.ts'
 export type SealedPlace = 'signing_keys' | 'sessions' | 'messages' | 'inbox' | 'instance'
 
 export interface SealedValue {
-  /** The row's id, which is what the value was sealed for. */
+  /** The row's id, to which the sealed value is bound. */
   id: string
   sealed: string
 }

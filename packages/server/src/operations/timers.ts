@@ -6,9 +6,9 @@ import type { Storage } from '../store.ts'
 import { createClockSync } from './clock-sync.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
-/** Mail that a node held when it died goes on this soon after it counts as dead. */
+/** How soon after a node counts as dead its leased mail is released. */
 const RELEASE_MAIL_INTERVAL = 3 * SECOND
-/** Warnings of expiry are counted in days; this is how late one may be. */
+/** How late a warning of expiry, which is counted in days, may be. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const HOUSEKEEPING_INTERVAL = MINUTE
 /** The system's clock is compared by a read within this process; the database's costs three round trips. */
@@ -16,7 +16,7 @@ const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, databa
 
 interface Job {
   interval: number
-  /** What the log says when it fails. It runs again at the next interval. */
+  /** The log message when it fails. It runs again at the next interval. */
   failure: string
   run(): Promise<unknown>
 }
@@ -26,7 +26,7 @@ export interface Timers {
   stop(): void
 }
 
-/** What a serving node does at intervals, whoever calls it or not. */
+/** The periodic jobs of a serving node. */
 export function createTimers({
   storage,
   clock,
@@ -76,7 +76,7 @@ export function createTimers({
   }
 }
 
-/** Runs the job, but never twice at once, and logs its failures. */
+/** Runs the job, never concurrently with itself, and logs its failures. */
 function guarded({ failure, run }: Job, log: Log): () => Promise<void> {
   let isRunning = false
   return async () => {

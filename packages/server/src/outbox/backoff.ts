@@ -6,10 +6,10 @@ import { DAY, MINUTE, SECOND } from '../clock.ts'
  */
 export const MAX_BACKOFF = MINUTE
 export const MIN_BACKOFF = 2 * SECOND
-/** Mail without a validity of its own is given up after this. */
+/** Mail without an expiry of its own is not retried after this. */
 export const GIVE_UP_AFTER = 3 * DAY
 
-/** The wait before the next attempt after `failures` of them: doubling, and half of it drawn (`random` in [0, 1)). */
+/** The delay after `failures` failed attempts: exponential, with jitter of one half (`random` in [0, 1)). */
 export function backoff(failures: number, random: number): number {
   const longest = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))
   return Math.round(longest / 2 + (longest / 2) * random)

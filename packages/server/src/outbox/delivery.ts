@@ -10,14 +10,14 @@ import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 export const MIN_VALIDITY_LEFT = 60 * SECOND
 /** One attempt; well below LEASE, so that no other node takes the message meanwhile. */
 export const DELIVERY_DEADLINE = 30 * SECOND
-/** The pause between two tries to reach a store that is away. */
+/** The delay between two attempts to reach an unavailable database. */
 export const STORE_PAUSE = SECOND
 
-/** Calls `callback` once after `delay` milliseconds. Returns the way to call it off. */
+/** Calls `callback` once after `delay` milliseconds. Returns a function that cancels it. */
 export type Schedule = (callback: () => void, delay: number) => () => void
 
 export interface DeliveryDeps {
-  /** Whose leases these are; what a dead node held is freed for the others. */
+  /** The owner of the leases; those of dead nodes are released. */
   nodeId?: string
   storage: Storage
   clock: Clock
@@ -29,7 +29,7 @@ export interface DeliveryDeps {
   random?: () => number
 }
 
-/** One attempt at one leased message, with everything that can become of it. Rejects only when the store is away. */
+/** Attempts to send one leased message and settles it. Rejects only when the database is unavailable. */
 export async function deliver(
   deps: DeliveryDeps,
   message: OutboxMessage,
@@ -64,17 +64,17 @@ export async function deliver(
   } catch (error) {
     const reason = describeError(error)
     if (error instanceof MailRejected) {
-      log.warn({ ...named, reason }, 'A mail was refused for good.')
+      log.warn({ ...named, reason }, 'A mail was refused and is not retried.')
       return settle(deps, message, 'failed', reason)
     }
     return putOff(deps, message, { ...named, reason }, lastUseful)
   }
   onSent()
-  log.debug(named, 'A mail has left.')
+  log.debug(named, 'A mail was sent.')
   return settle(deps, message, 'sent', null)
 }
 
-/** When it stops being worth sending, or null: the validity of what a sign-in mail carries decides too. */
+/** When the message becomes too old to send, or null; a sign-in mail is also bounded by its link's expiry. */
 function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Instant | null {
   if (content.kind !== 'sign_in') return message.sendBefore
   return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)
@@ -108,7 +108,7 @@ async function attempt(
   }
 }
 
-/** The deadline holds even against a mailer that does not listen to its signal. */
+/** Rejects at the deadline even when the mailer ignores its abort signal. */
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason)
@@ -154,7 +154,7 @@ async function settle(
   )
 }
 
-/** Keeps trying for as long as the lease lasts: a mail that has left shall not leave again for a short outage. */
+/** Retries until the lease ends, so that a short outage does not make a sent mail go twice. */
 async function persist(
   { clock, schedule = scheduleTimer }: DeliveryDeps,
   message: OutboxMessage,
@@ -173,7 +173,7 @@ async function persist(
 
 const LONGEST_REASON = 200
 
-/** What went wrong, for logs and the outbox row: other people's words, so without addresses, URLs and line breaks. */
+/** The error text for logs and the outbox row. It comes from outside, so addresses, URLs and line breaks are removed. */
 export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text
@@ -184,7 +184,7 @@ export function describeError(error: unknown): string {
     .slice(0, LONGEST_REASON)
 }
 
-/** Of a word that holds a URL, what stands before it. Plain code, since a pattern for it would not be linear. */
+/** The part of a word before a URL in it. Plain code, since a pattern for it would not be linear. */
 function maskUrl(word: string): string {
   const colon = word.indexOf('://')
   if (colon < 1 || colon + 3 === word.length) return word
@@ -195,7 +195,7 @@ function maskUrl(word: string): string {
 
 export function scheduleTimer(callback: () => void, delay: number): () => void {
   const timer = setTimeout(callback, delay)
-  // Queued mail stays queued: it is no reason to keep a finished command alive.
+  // Queued mail does not keep a finished command alive.
   timer.unref()
   return () => clearTimeout(timer)
 }

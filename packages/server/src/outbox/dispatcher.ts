@@ -3,23 +3,23 @@ import { type DeliveryDeps, deliver, describeError, STORE_PAUSE, scheduleTimer }
 import type { OutboxMessage } from './message.ts'
 import type { Dispatcher } from './outbox.ts'
 
-/** Several at once, so that a recipient whose server hangs holds up nobody else; few, so that no provider is flooded. */
+/** Several at once, so that a server that hangs does not delay other recipients; few, so that no provider is flooded. */
 export const CONCURRENT_DELIVERIES = 8
 /** How long a node may take for one delivery before another node may try. */
 export const LEASE = 2 * MINUTE
-/** The timer never sleeps longer, should an event be lost. */
+/** The longest poll interval, in case an event is lost. */
 const LONGEST_SLEEP = 5 * SECOND
-/** For so long after the answer to a lease was lost, what it leased may still come to light. */
+/** How long after a failed lease its outcome stays unknown: the rows may be leased to this node. */
 const SUSPICION = 30 * SECOND
-/** How long deliveries that are under way may take when the process ends. */
+/** How long deliveries in progress may take when the process stops. */
 export const DRAIN_MAIL_MS = 3 * SECOND
-/** What `stop` keeps back for giving leases back. */
+/** The part of `stop`'s deadline that is reserved for releasing leases. */
 const HAND_BACK = 500
 
 /**
- * Takes queued mail out, at least once: a message is leased by a conditional update, sent outside any
- * transaction, and settled. Who dies between sending and settling leaves a lease that runs out, and the mail
- * goes once more under the same Message-ID.
+ * Sends queued mail at least once: a message is leased by a conditional update, sent outside any transaction, and
+ * settled. When a node dies between sending and settling, its lease expires and the mail is sent again under the same
+ * Message-ID.
  */
 export function createDispatcher(deps: DeliveryDeps): Dispatcher {
   const { storage, clock, log, schedule = scheduleTimer } = deps
@@ -40,7 +40,7 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
     askedAgain = true
     leasing ??= leaseAndStart().finally(() => {
       leasing = null
-      // Asked while the answer was on its way: that mail may have come after the look.
+      // Requested while a poll was under way, which may have run before the mail was queued.
       if (running && askedAgain && hasRoom()) void pump()
     })
     return leasing
@@ -72,7 +72,7 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
     }
   }
 
-  /** A lease whose answer was lost is held by nobody who knows of it; without this it would wait for its time. */
+  /** Releases orphaned leases: those of a statement whose answer was lost. Otherwise they would wait until they expire. */
   async function releaseUnknown(now: number): Promise<void> {
     if (now >= suspiciousUntil || !deps.nodeId) return
     await storage.store.outbox.releaseUnknown(deps.nodeId, [...heldIds])
@@ -96,7 +96,7 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
 
   async function sleepUntilNextDue(): Promise<void> {
     const due = await storage.store.outbox.nextDue()
-    // What is due now but was not leased is in other hands; looking again at once would be a busy loop.
+    // Due but not leased: another node holds it, and polling again at once would be a busy loop.
     if (due !== null) sleep(Math.max(due - clock.now(), STORE_PAUSE / 10))
     else sleep(LONGEST_SLEEP)
   }

@@ -1,4 +1,4 @@
-/** The providers whose reports of bounces and complaints are understood. */
+/** The providers whose reports of bounces and complaints are accepted. */
 export type HookProvider = 'resend' | 'postmark'
 
 /** A header by its lower-case name; undefined where it is absent or was sent twice. */
@@ -10,9 +10,9 @@ export interface HookCall {
   body: Buffer
 }
 
-/** What the HTTP layer asks of the mail provider's adapter; neither edge imports the other. */
+/** The port between the HTTP layer and the mail providers' adapters; neither edge imports the other. */
 export interface MailHooks {
-  /** Whether the headers alone leave it open that the provider sent this; asked before the body is read. */
+  /** Whether the provider may have sent this, judged by the headers before the body is read. */
   mayBeFrom(provider: HookProvider, header: HookHeader): boolean
   /** Records what the provider reports. A known provider's unknown events are accepted and ignored. */
   receive(provider: HookProvider, call: HookCall): Promise<'accepted' | 'forged' | 'unreadable'>

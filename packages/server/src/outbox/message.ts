@@ -2,9 +2,8 @@ import type { Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
- * What a mail says, before it is written. Kept sealed while queued and erased on delivery. Whether a sign-in
- * mail is the one for strangers or for customers is decided when it is written, so that the request that
- * queued it did the same work for both.
+ * The parameters of a mail's template. Sealed while queued and erased on delivery. The template of a sign-in mail is
+ * chosen when the mail is written, so that a request does the same work whether the account exists or not.
  */
 export type MessageContent =
   | { kind: 'sign_in'; link: string; code: string; expiresAt: Instant }
@@ -24,13 +23,13 @@ export interface OutboxMessage {
   kind: MessageKind
   recipient: EmailAddress
   userId: string | null
-  /** Sealed JSON of the content (purpose `mail`, context the id); null once it has left. */
+  /** Sealed JSON of the content (purpose `mail`, context the id); null once it is settled. */
   sealedContent: string | null
   state: MessageState
   attempts: number
   createdAt: Instant
   nextAttemptAt: Instant
-  /** After this it is not worth sending; null: any time. */
+  /** It is not sent later than this; null: no limit. */
   sendBefore: Instant | null
   leasedUntil: Instant | null
   settledAt: Instant | null

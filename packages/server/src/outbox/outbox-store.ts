@@ -7,12 +7,12 @@ export interface OutboxStore {
   insert(message: OutboxMessage): Promise<boolean>
   /**
    * Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same.
-   * Counts the attempt. `nodeId` is who holds them; without it they are given back by time alone.
+   * Counts the attempt. `nodeId` owns the leases; without it they are released by expiry alone.
    */
   lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
-  /** Frees what nodes hold that were not seen since: they died on the way. Returns how many messages. */
+  /** Releases the leases of nodes that were not seen since. Returns how many messages. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
-  /** Frees what this node holds in the books and does not know of: the answer to a lease was lost. */
+  /** Releases leases of this node that it does not know of, since the answer to a lease was lost. */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /** Settles what this lease held: state, time, error; the content is erased. Nothing when the lease was lost. */
   settle(
@@ -20,14 +20,14 @@ export interface OutboxStore {
     leasedUntil: Instant,
     outcome: { state: 'sent' | 'failed' | 'expired'; at: Instant; error: string | null },
   ): Promise<boolean>
-  /** Gives the lease back for a later attempt. */
+  /** Releases the lease for a later attempt. */
   retryLater(id: string, leasedUntil: Instant, nextAttemptAt: Instant, error: string): Promise<boolean>
   /** When the next message is due (leases included), or null. */
   nextDue(): Promise<Instant | null>
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
-  /** Queued messages, and since when the oldest waits that is due or was tried in vain: a later try makes it no younger. */
+  /** How many are queued, and the first due time of the oldest that is due or has failed; a retry does not change it. */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
-  /** Nothing more is sent to the address, and nothing tells what was. What is on its way just now may still arrive. */
+  /** Erases the address: nothing more is sent to it, and no row names it. Mail being sent just now may still arrive. */
   forgetRecipient(recipient: EmailAddress): Promise<void>
   prune(settledBefore: Instant, batch: number): Promise<number>
 }
@@ -41,7 +41,7 @@ export interface InboxMail {
 }
 
 export interface InboxStore {
-  /** Keeps the newest of so many; the same id again changes nothing. */
+  /** Keeps the newest so many; the same id again changes nothing. */
   insert(mail: InboxMail, kept: number): Promise<void>
   /** Newest first, all or one recipient's. */
   list(recipient: EmailAddress | null, limit: number): Promise<InboxMail[]>

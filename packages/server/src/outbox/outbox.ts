@@ -4,7 +4,7 @@ import type { Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { MessageContent } from './message.ts'
 
-/** A written mail, ready to leave. */
+/** A written mail, ready to be sent. */
 export interface Mail {
   /** From the outbox row's id: the same on every attempt. */
   messageId: string
@@ -19,21 +19,21 @@ export interface Mail {
   code: string | null
 }
 
-/** Whatever takes mail from here: SMTP, a provider's API, the local inbox. */
+/** Sends mail: by SMTP, a provider's API, or into the local inbox. */
 export interface Mailer {
-  /** Resolves once the other side has taken the mail. @throws MailRejected (never again) or anything else (again later) */
+  /** Resolves once the mail is accepted. @throws MailRejected (not retryable) or anything else (retryable) */
   deliver(mail: Mail, signal: AbortSignal): Promise<void>
-  /** Whether the other side answers, for `doctor` and `mail test`. */
+  /** Checks that the server or provider answers, for `doctor` and `mail test`. */
   check(): Promise<void>
   close(): void
 }
 
-/** The other side will never take this mail. */
+/** The mail was rejected permanently. */
 export class MailRejected extends Error {
   override readonly name = 'MailRejected'
 }
 
-/** Writes a mail. `hasAccount` decides between the mails for strangers and customers. */
+/** Writes a mail. `hasAccount` chooses the template of a sign-in mail. */
 export type MailWriter = (
   message: { id: string; recipient: EmailAddress; content: MessageContent },
   hasAccount: boolean,
@@ -41,7 +41,7 @@ export type MailWriter = (
 
 export interface Outbox {
   /**
-   * Queues a mail inside the caller's transaction and announces it. `id` is made before, so a retried
+   * Queues a mail inside the caller's transaction and publishes `mail.queued`. `id` is made before, so a retried
    * transaction queues it once.
    */
   enqueue(
@@ -60,9 +60,9 @@ export interface Outbox {
 export interface Dispatcher {
   /** Delivers what is due until stopped; wakes on `mail.queued` and on its own timer. */
   start(): void
-  /** Takes no new message, waits for the deliveries under way (at most `deadline` ms); the rest stays queued. */
+  /** Leases no new message and waits at most `deadline` ms for deliveries in progress; the rest stays queued. */
   stop(deadline: number): Promise<void>
-  /** Delivers everything that is due now; for tests and commands. Returns how many left. */
+  /** Delivers everything that is due now; for tests and commands. Returns how many were sent. */
   drain(): Promise<number>
 }
 

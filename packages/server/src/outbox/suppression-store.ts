@@ -3,11 +3,11 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { Suppression } from './suppression.ts'
 
 export interface SuppressionStore {
-  /** Anew, or longer; never shorter. */
+  /** Inserts or extends; never shortens. */
   record(suppression: Suppression): Promise<void>
   /** The one that is in force at `now`, or null. */
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
-  /** Whether there was one. */
+  /** Returns whether there was one. */
   lift(address: EmailAddress): Promise<boolean>
   prune(until: Instant, batch: number): Promise<number>
 }

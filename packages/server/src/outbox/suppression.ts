@@ -2,7 +2,7 @@ import { DAY, type Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { HookProvider } from './mail-hook.ts'
 
-/** How long nothing is sent to an address that bounced or complained. A mailbox that was full may be there again. */
+/** How long an address that bounced or complained is suppressed; a full mailbox may have room again afterwards. */
 export const SUPPRESSED_FOR = 7 * DAY
 
 export type SuppressionReason = 'bounce' | 'complaint'

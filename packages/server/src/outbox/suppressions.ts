@@ -6,13 +6,13 @@ import type { HookProvider } from './mail-hook.ts'
 import { SUPPRESSED_FOR, type Suppression, type SuppressionReason } from './suppression.ts'
 
 export interface Suppressions {
-  /** Nothing is sent to these addresses for SUPPRESSED_FOR. What is no address of ours is passed over. */
+  /** Nothing is sent to these addresses for SUPPRESSED_FOR. Invalid addresses are ignored. */
   record(
     report: { addresses: readonly string[]; reason: SuppressionReason },
     provider: HookProvider,
   ): Promise<void>
   find(address: EmailAddress): Promise<Suppression | null>
-  /** Whether there was one. */
+  /** Returns whether there was one. */
   lift(address: EmailAddress): Promise<boolean>
 }
 

@@ -2,7 +2,7 @@ import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
-/** Bounce types after which another mail would fail as well. A soft bounce, a delay or an auto-reply is none. */
+/** Permanent bounce types. A soft bounce, a delay or an auto-reply is not. */
 const LASTING = new Set([
   'HardBounce',
   'BadEmailAddress',
@@ -12,7 +12,7 @@ const LASTING = new Set([
 ])
 
 /**
- * A call of Postmark's. It signs nothing: its documentation asks for credentials in the webhook's address, which
+ * A webhook of Postmark. It is not signed: Postmark's documentation asks for credentials in the webhook's URL, which
  * arrive as HTTP Basic. The password is the secret, the user name is free.
  */
 export function readPostmark({ header, body }: HookCall, secret: string): HookReading {

@@ -3,21 +3,21 @@ import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals, hmac } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
-/** A recorded call is of no use to anyone later than this. */
+/** Older webhooks are refused, which bounds replays. */
 const TOLERANCE = 5 * MINUTE
 const SECRET_PREFIX = 'whsec_'
 
 /**
- * A call of Resend's, which signs as Svix does (docs.svix.com, "Verifying webhooks manually"): HMAC-SHA-256 over
- * id, time and body under the base64 after `whsec_`; several signatures may stand side by side while a secret
- * is changed.
+ * A webhook of Resend, which signs as Svix does (docs.svix.com, "Verifying webhooks manually"): HMAC-SHA-256 over
+ * id, time and body under the base64 after `whsec_`; during the rotation of a secret there are
+ * several signatures.
  */
 export function readResend({ header, body }: HookCall, secret: string, now: Instant): HookReading {
   if (!mayBeFromResend(header, now)) return 'forged'
   const id = header('svix-id')
   const time = header('svix-timestamp')
   const signatures = header('svix-signature')!
-  // Without the prefix it is no secret of Resend's, and what base64 makes of other texts may be an empty key.
+  // Other texts are no secrets of Resend, and could decode to an empty HMAC key.
   if (!secret.startsWith(SECRET_PREFIX)) return 'forged'
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
   const expected = `v1,${hmac(key, Buffer.concat([Buffer.from(`${id}.${time}.`), body])).toString('base64')}`
@@ -28,12 +28,12 @@ export function readResend({ header, body }: HookCall, secret: string, now: Inst
   const data = (event.data ?? {}) as { to?: unknown; bounce?: { type?: unknown } }
   const addresses = [data.to ?? []].flat().filter(address => typeof address === 'string')
   if (event.type === 'email.complained') return { addresses, reason: 'complaint' }
-  // A full mailbox or a greylisting server is no reason to fall silent.
+  // A transient bounce (a full mailbox, greylisting) does not suppress the address.
   const isLasting = data.bounce?.type !== 'Transient'
   return event.type === 'email.bounced' && isLasting ? { addresses, reason: 'bounce' } : 'irrelevant'
 }
 
-/** Whether it is signed, and of now. */
+/** Whether it has a signature and a recent timestamp. */
 export function mayBeFromResend(header: HookHeader, now: Instant): boolean {
   const time = header('svix-timestamp') ?? ''
   const isRecent = /^\d{1,12}$/.test(time) && Math.abs(Number(time) * SECOND - now) <= TOLERANCE

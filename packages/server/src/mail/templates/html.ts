@@ -1,5 +1,4 @@
-import type { Block, Letter } from './letters.ts'
-import { LOOK } from './look.ts'
+import type { Block, TemplatedMail } from './templates.ts'
 
 class Html {
   readonly text: string
@@ -29,13 +28,41 @@ function toHtml(part: Part): string {
   return String(part).replace(/[&<>"']/g, character => ESCAPES[character]!)
 }
 
-const { light, dark, font, mono, width } = LOOK
+/** Fonts, width and colours of all mails; the colours are those of the pages. Text has a contrast of 4.5:1 or more. */
+const THEME = {
+  font: "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
+  mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
+  /** Pixels; every mail program shows as many. */
+  width: 600,
+  light: {
+    page: '#f6f7f9',
+    card: '#ffffff',
+    border: '#e4e7ed',
+    text: '#181c25',
+    muted: '#596171',
+    accent: '#3a4fcb',
+    onAccent: '#ffffff',
+    panel: '#f3f4f8',
+  },
+  dark: {
+    page: '#0f1217',
+    card: '#171b22',
+    border: '#2a313c',
+    text: '#edf0f6',
+    muted: '#a4adbc',
+    accent: '#a6b6ff',
+    onAccent: '#10163a',
+    panel: '#212733',
+  },
+} as const
+
+const { light, dark, font, mono, width } = THEME
 
 /**
- * Tables and inline styles, because mail programs keep little else; the style sheet only turns colours for the
- * dark and margins for phones. Nothing is loaded from anywhere.
+ * Tables and inline styles, because mail programs drop most other markup; the style sheet only has the dark colours
+ * and the margins for phones. Nothing is loaded from the network.
  */
-export function renderHtml(letter: Letter, product: { name: string; supportEmail: string }): string {
+export function renderHtml(mail: TemplatedMail, product: { name: string; supportEmail: string }): string {
   return html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
@@ -44,22 +71,22 @@ export function renderHtml(letter: Letter, product: { name: string; supportEmail
 <meta name="color-scheme" content="light dark">
 <meta name="supported-color-schemes" content="light dark">
 <meta name="format-detection" content="telephone=no, date=no, address=no, email=no, url=no">
-<title>${letter.subject}</title>
+<title>${mail.subject}</title>
 <style>${new Html(STYLE_SHEET)}</style>
 </head>
 <body class="page" style="margin:0;padding:0;background-color:${light.page};-webkit-text-size-adjust:100%">
-<div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${letter.preheader}${PADDING}</div>
+<div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${mail.preheader}${PADDING}</div>
 <table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" border="0" style="background-color:${light.page}">
 <tr><td class="around" align="center" style="padding:32px 16px">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
 <tr><td style="padding:0 4px 20px">${mark(product.name)}</td></tr>
 <tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
-<h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${letter.heading}</h1>
-${letter.body.map(renderBlock)}
-${letter.notes.map(renderNote)}
+<h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${mail.heading}</h1>
+${mail.body.map(renderBlock)}
+${mail.notes.map(renderNote)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
-${letter.support} <a class="link" href="mailto:${product.supportEmail}" style="color:${light.accent}">${product.supportEmail}</a>
+${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="color:${light.accent}">${product.supportEmail}</a>
 </td></tr>
 </table>
 </td></tr>
@@ -69,7 +96,7 @@ ${letter.support} <a class="link" href="mailto:${product.supportEmail}" style="c
 `.text
 }
 
-/** The first letter in a square, and the name: the whole brand, without an image. */
+/** The initial in a square and the product's name, without an image. */
 function mark(name: string): Html {
   return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
 <td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${light.accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${light.onAccent}">${[...name][0]?.toUpperCase() ?? ''}</td>
@@ -99,7 +126,7 @@ function renderButton({ label, url, urlLabel }: Extract<Block, { kind: 'button' 
 <p class="muted" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
 }
 
-/** Two groups by padding, not by a space, so that what is copied is the code and nothing else. */
+/** Two groups separated by padding instead of a space, so that copying yields the code alone. */
 function renderCode({ label, code }: Extract<Block, { kind: 'code' }>): Html {
   const half = Math.ceil(code.length / 2)
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 28px"><tr>
@@ -124,7 +151,7 @@ function renderNote(text: string): Html {
 `
 }
 
-/** Keeps mail programs from drawing the body's first words into the preview. */
+/** Keeps the body's first words out of the preview. */
 const PADDING = new Html('&#847;&zwnj;&nbsp;'.repeat(60))
 
 const STYLE_SHEET = `

@@ -1,35 +1,35 @@
 import type { MessageContent } from '../../outbox/message.ts'
 import type { MailWriter } from '../../outbox/outbox.ts'
 import { renderHtml } from './html.ts'
-import { createEnglishWords, type Letter, type Words } from './letters.ts'
+import { createEnglishTemplates, type TemplatedMail, type Templates } from './templates.ts'
 import { renderText } from './text.ts'
 
 export interface MailWriterDeps {
   productName: string
   supportEmail: string
-  /** Where the pages are that mails lead to. */
+  /** The origin of the pages that mails link to. */
   publicUrl: string
 }
 
 /**
- * Writes mails as HTML and plain text. The same message is written the same on every attempt, and nothing that
- * a user chose stands in a mail to an address that nobody has confirmed.
+ * Writes mails as HTML and plain text. A message is the same on every attempt. A mail to an unconfirmed address
+ * contains nothing that a user chose.
  */
 export function createMailWriter({ productName, supportEmail, publicUrl }: MailWriterDeps): MailWriter {
-  const words = createEnglishWords(productName, {
+  const templates = createEnglishTemplates(productName, {
     keys: `${publicUrl}/keys`,
     sessions: `${publicUrl}/sessions`,
   })
   const product = { name: productName, supportEmail }
   return ({ id, recipient, content }, hasAccount) => {
-    const letter = chooseLetter(words, content, hasAccount)
-    const { template, subject, link, code } = letter
+    const mail = fill(templates, content, hasAccount)
+    const { template, subject, link, code } = mail
     return {
       messageId: id,
       to: recipient,
       subject,
-      text: renderText(letter, product),
-      html: renderHtml(letter, product),
+      text: renderText(mail, product),
+      html: renderHtml(mail, product),
       template,
       link,
       code,
@@ -37,21 +37,21 @@ export function createMailWriter({ productName, supportEmail, publicUrl }: MailW
   }
 }
 
-function chooseLetter(words: Words, content: MessageContent, hasAccount: boolean): Letter {
+function fill(templates: Templates, content: MessageContent, hasAccount: boolean): TemplatedMail {
   switch (content.kind) {
     case 'sign_in':
-      return words.signIn(content, hasAccount)
+      return templates.signIn(content, hasAccount)
     case 'welcome':
-      return words.welcome(content)
+      return templates.welcome(content)
     case 'refresh_token_reused':
-      return words.refreshTokenReused(content)
+      return templates.refreshTokenReused(content)
     case 'api_key_revoked_by_holder':
-      return words.apiKeyRevokedByHolder(content)
+      return templates.apiKeyRevokedByHolder(content)
     case 'api_key_expiring':
-      return words.apiKeyExpiring(content)
+      return templates.apiKeyExpiring(content)
     case 'api_key_used_again':
-      return words.apiKeyUsedAgain(content)
+      return templates.apiKeyUsedAgain(content)
     case 'test':
-      return words.test()
+      return templates.test()
   }
 }

@@ -1,15 +1,15 @@
-import type { Block, Letter } from './letters.ts'
+import type { Block, TemplatedMail } from './templates.ts'
 
 /** RFC 5322 section 2.1.1 recommends 78 at most; replies quote with two more. */
 const LINE_LENGTH = 72
 
-/** The same letter for programs and people without HTML. A URL has a line of its own and is never broken. */
-export function renderText(letter: Letter, product: { name: string; supportEmail: string }): string {
+/** The same mail as plain text (RFC 2046 section 5.1.4). A URL has a line of its own and is never broken. */
+export function renderText(mail: TemplatedMail, product: { name: string; supportEmail: string }): string {
   const parts = [
-    wrap(letter.heading),
-    ...letter.body.map(renderBlock),
-    ...letter.notes.map(wrap),
-    `-- \n${wrap(product.name)}\n${wrap(`${letter.support} ${product.supportEmail}`)}`,
+    wrap(mail.heading),
+    ...mail.body.map(renderBlock),
+    ...mail.notes.map(wrap),
+    `-- \n${wrap(product.name)}\n${wrap(`${mail.support} ${product.supportEmail}`)}`,
   ]
   return `${parts.join('\n\n')}\n`
 }

@@ -2,20 +2,21 @@ import { type Instant, MINUTE, toRfc3339 } from '../../clock.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 
-/** Everything that mails say, in one place: another language is another file like this one. */
-export interface Words {
-  /** Whether there is an account is known when the mail leaves; who asked for it never learns it. */
-  signIn(content: Content<'sign_in'>, hasAccount: boolean): Letter
-  welcome(content: Content<'welcome'>): Letter
-  refreshTokenReused(content: Content<'refresh_token_reused'>): Letter
-  apiKeyRevokedByHolder(content: Content<'api_key_revoked_by_holder'>): Letter
-  apiKeyExpiring(content: Content<'api_key_expiring'>): Letter
-  apiKeyUsedAgain(content: Content<'api_key_used_again'>): Letter
-  test(): Letter
+/** The templates of all mails, in one place: another language is another file like this one. */
+export interface Templates {
+  /** Whether the account exists is read when the mail is sent, so the requester never learns it. */
+  signIn(content: Content<'sign_in'>, hasAccount: boolean): TemplatedMail
+  welcome(content: Content<'welcome'>): TemplatedMail
+  refreshTokenReused(content: Content<'refresh_token_reused'>): TemplatedMail
+  apiKeyRevokedByHolder(content: Content<'api_key_revoked_by_holder'>): TemplatedMail
+  apiKeyExpiring(content: Content<'api_key_expiring'>): TemplatedMail
+  apiKeyUsedAgain(content: Content<'api_key_used_again'>): TemplatedMail
+  test(): TemplatedMail
 }
 
-/** What one mail says, free of how it looks: written once, shown as HTML and as plain text. */
-export interface Letter {
+/** The content of one mail without its layout, which is rendered as HTML and as plain text. */
+export interface TemplatedMail {
+  /** The template's name. */
   template: string
   subject: string
   /** What mail programs show beside the subject. */
@@ -41,11 +42,14 @@ type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { ki
 const MINUTES = MAGIC_LINK_LIFETIME / MINUTE
 const PASTE = 'If the button does not work, open this address in your browser:'
 
-export function createEnglishWords(product: string, pages: { keys: string; sessions: string }): Words {
+export function createEnglishTemplates(
+  product: string,
+  pages: { keys: string; sessions: string },
+): Templates {
   const plain = { support: 'Questions? Write to', link: null, code: null, notes: [] as string[] }
   const keysButton = { kind: 'button', label: 'Look at your keys', url: pages.keys, urlLabel: PASTE } as const
 
-  const signup = ({ link, code, expiresAt }: Content<'sign_in'>): Letter => ({
+  const signup = ({ link, code, expiresAt }: Content<'sign_in'>): TemplatedMail => ({
     template: 'signup',
     subject: `Create your ${product} account (${timeOfRequest(expiresAt)})`,
     preheader: `One click makes your account. The link and the code expire in ${MINUTES} minutes.`,
@@ -67,7 +71,7 @@ export function createEnglishWords(product: string, pages: { keys: string; sessi
     code,
   })
 
-  const login = ({ link, code, expiresAt }: Content<'sign_in'>): Letter => ({
+  const login = ({ link, code, expiresAt }: Content<'sign_in'>): TemplatedMail => ({
     template: 'login',
     subject: `Sign in to ${product} (${timeOfRequest(expiresAt)})`,
     preheader: `Your link to sign in. The link and the code expire in ${MINUTES} minutes.`,
@@ -164,9 +168,9 @@ export function createEnglishWords(product: string, pages: { keys: string; sessi
     apiKeyUsedAgain: ({ at, keyPrefix, keyName, network }) => ({
       ...plain,
       template: 'api_key_used_again',
-      subject: `${product} security: a resting API key is in use again (${dateAndTime(at)})`,
+      subject: `${product} security: a dormant API key is in use again (${dateAndTime(at)})`,
       preheader: 'It had not been used for a long time.',
-      heading: 'A resting API key is in use again',
+      heading: 'A dormant API key is in use again',
       body: [
         {
           kind: 'paragraph',
@@ -211,8 +215,8 @@ function inDays(days: number): string {
 }
 
 /**
- * When the link was asked for. It stands in the subject so that mail programs show a second request as a mail of
- * its own, and the newest link is easily found. To the millisecond: a retrying client asks twice in one second.
+ * When the link was requested. It is part of the subject so that mail programs do not group two requests into one
+ * conversation, and the newest link is easily found. To the millisecond, since a retrying client asks twice in a second.
  */
 function timeOfRequest(expiresAt: Instant): string {
   return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 23)} UTC`
@@ -225,7 +229,7 @@ function dateAndTime(instant: Instant): string {
 
 const LONGEST_CLIENT = 80
 
-/** A stranger chose this text: mail programs shall find nothing in it to make a link of. */
+/** Removes from a client's own text what mail programs would turn into a link. */
 function inert(text: string): string {
   return text
     .replace(/[^\x20-\x7e]+/g, ' ')
