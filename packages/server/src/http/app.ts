@@ -232,7 +232,7 @@ export function createApp(options: AppOptions): HttpApp {
     const params = readParams()
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
     const query = declared.query && validate(declared.query, rawQuery)
-    const body = declared.body && validate(declared.body, (await readJson(incoming, caller)) ?? {})
+    const body = declared.body && validate(declared.body, (await readJson(declared, incoming, caller)) ?? {})
     declared.raw?.admit({ params, incoming })
     const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
     const reauthenticate = () => authenticate(access, incoming, caller)
@@ -251,8 +251,12 @@ export function createApp(options: AppOptions): HttpApp {
     return working(declared, caller, () => declared.handle(input))
   }
 
-  async function readJson(incoming: IncomingMessage, { network }: Caller): Promise<unknown> {
-    return parseJson(await intake.read(incoming, network, JSON_BODY))
+  async function readJson(
+    { maxJsonValues }: Route,
+    incoming: IncomingMessage,
+    { network }: Caller,
+  ): Promise<unknown> {
+    return parseJson(await intake.read(incoming, network, JSON_BODY), maxJsonValues)
   }
 
   /** A busy node is alive: killing it for its load would pass the load on to the next, so probes always pass. */

@@ -68,6 +68,8 @@ interface Declaration<
   description: string
   access: A
   body?: Body
+  /** Values that the body may have; body.ts has the number for routes that say nothing. */
+  maxJsonValues?: number
   /** A body that the route understands by itself, for whoever checks a signature over it. */
   raw?: RawBody<Path>
   query?: Query

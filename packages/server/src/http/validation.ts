@@ -7,6 +7,8 @@ import { nearestName } from '../nearest-name.ts'
 const MAX_FIELD_ERRORS = 20
 /** Of an unknown field, as it is repeated in the answer. */
 const MAX_FIELD_NAME_LENGTH = 64
+/** Of an unknown field for which the nearest known one is looked for: the search grows with its length. */
+const MAX_HINTED_NAME_LENGTH = 24
 
 /**
  * The value as the schema understands it. Names that the schema does not have are ignored; a strict one refuses them:
@@ -42,7 +44,8 @@ function toFieldErrors(issue: z.core.$ZodIssue, known: readonly string[]): Field
 
 function unknownField(name: string, known: readonly string[]): FieldError {
   const field = name.slice(0, MAX_FIELD_NAME_LENGTH)
-  const nearest = name === field ? nearestName(name, known, Math.max(2, name.length / 3)) : null
+  const isHinted = name.length <= MAX_HINTED_NAME_LENGTH
+  const nearest = isHinted ? nearestName(name, known, Math.max(2, name.length / 3)) : null
   const hint = nearest ? `did you mean ${JSON.stringify(nearest)}?` : `these are: ${known.join(', ')}`
   return { field, message: `is not known here; ${hint}` }
 }

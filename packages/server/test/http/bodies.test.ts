@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
+import { MAX_JSON_VALUES } from '../../src/http/body.ts'
 import { openServer } from '../support/http.ts'
 
 const SEND = '/auth/send-magic-link'
@@ -100,11 +101,34 @@ test('nesting of any depth and arrays of any size are answered, not choked on', 
   const server = await openServer('sqlite', t)
   const deep = `${'['.repeat(8000)}${']'.repeat(8000)}`
   assert.equal((await server.post(SEND, deep)).status, 400)
-  assert.equal((await server.post(SEND, `{"email":"ada@example.com","x":${deep}}`)).status, 200)
+  assert.equal((await server.post(SEND, `{"email":"ada@example.com","x":${deep}}`)).status, 400)
   const { tokens } = await server.signIn('ada@example.com')
   const path = '/v1/agents/019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11/messages'
   const answer = await server.post(path, `{"data":${deep}}`, { token: tokens.accessToken })
   assert.equal(answer.body.code, 'invalid_request')
+})
+
+test('a body with more values or levels than any of ours has is refused before it is parsed', async t => {
+  const server = await openServer('sqlite', t)
+  const filler = 'x'.repeat(2000)
+  const withX = (x: string) => `{"email":"ada@example.com","filler":"${filler}\\"[[,,","x":${x}}`
+  const list = (length: number) => `[${Array(length).fill('1').join(',')}]`
+  // The body, the three members and the list are five: an empty list counts as one value more.
+  for (const [body, status] of [
+    [withX(list(MAX_JSON_VALUES - 5)), 200],
+    [withX(list(MAX_JSON_VALUES)), 400],
+    [withX(`${'['.repeat(64)}${']'.repeat(64)}`), 200],
+    [withX(`${'['.repeat(65)}${']'.repeat(65)}`), 400],
+  ] as const)
+    assert.equal((await server.post(SEND, body)).status, status, body.slice(2050, 2120))
+  const refused = await server.post(SEND, withX(list(MAX_JSON_VALUES)))
+  assert.deepEqual(refused.body.errors, [
+    { field: 'body', message: 'must have at most 64 levels and 256 values' },
+  ])
+  const { tokens } = await server.signIn('ada@example.com')
+  const path = '/v1/agents/019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11/messages'
+  const message = await server.post(path, `{"data":${list(8000)}}`, { token: tokens.accessToken })
+  assert.equal(message.body.code, 'not_found', 'a message may hold any number of values')
 })
 
 test('of two members with one name the last is validated and the last is used', async t => {

@@ -48,6 +48,7 @@ export function agentRoutes({ hub }: Pick<HttpPorts, 'hub'>): Route[] {
         'The id of a connection, or of a key: all of its connections. It arrives as `message` with `from` "api".',
       access: 'agents:send',
       body: z.object({ data: json }),
+      maxJsonValues: Number.POSITIVE_INFINITY,
       example: { data: { hello: 'world' } },
       answers: [
         {
