@@ -5,6 +5,7 @@ import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts
 import { instanceOf } from './backup/journal-entry.ts'
 import { createJournalWriter } from './backup/journal-writer.ts'
 import { createAccounts } from './billing/accounts.ts'
+import { createChangeLimits } from './change-limits.ts'
 import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Fact } from './endings/fact.ts'
@@ -90,7 +91,7 @@ export interface Ground {
 export function compose<Base extends Ground>(config: Config, log: Log, given: Base) {
   const { publicUrl } = config
   const ground = { ...given, storage: reporting(given, log) }
-  const common = { ...ground, log, publicUrl }
+  const common = { ...ground, log, publicUrl, changeLimits: createChangeLimits(ground) }
   const signingKeys = createSigningKeys({
     ...common,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),

@@ -1,3 +1,4 @@
+import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
@@ -28,7 +29,7 @@ export interface ApiKeys {
   get(userId: string, id: string): Promise<ApiKey>
   /**
    * @param by how the caller is authenticated: with a key, networks may only be narrowed
-   * @throws KeywayError `not_found`, `session_required` (a key that would allow more networks)
+   * @throws KeywayError `not_found`, `session_required` (a key that would allow more networks), `rate_limited`
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
   /**
@@ -72,6 +73,7 @@ export interface ApiKeyDeps extends KeyLimits {
   clock: Clock
   log: Log
   outbox: Outbox
+  changeLimits: ChangeLimits
 }
 
 type Refused = 'no_owner' | 'already_created' | LimitRefusal

@@ -14,17 +14,27 @@ type Outcome = { apiKey: ApiKey } | { refused: 'not_found' | 'widens' }
  * Changes a key. A person may do so freely; a caller that authenticates with a key may only narrow the networks of
  * its owner's keys, so that a key that leaked inside a network cannot be made usable outside of it.
  */
-export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'clock'>) {
+export function createChange({
+  storage,
+  clock,
+  changeLimits,
+}: Pick<ApiKeyDeps, 'storage' | 'clock' | 'changeLimits'>) {
   return async function update(
     userId: string,
     id: string,
     change: KeyChange,
     by: 'person' | 'key',
   ): Promise<ApiKey> {
+    const found = await storage.store.apiKeys.findOwned(userId, id)
+    if (!found) throw refusal('not_found')
+    // A leaked key has a limit of its own, so that it cannot use up its owner's.
+    if (changesNetworks(found, change)) changeLimits.take(`${by}:${userId}`)
     const outcome = await storage.transaction<Outcome>(async tx => {
-      const refused = await refusalOfNetworks(tx, userId, id, change, by)
-      if (refused) return { refused }
-      const apiKey = await tx.apiKeys.update(userId, id, change, clock.now())
+      const current = await lockedForNetworks(tx, found, change)
+      if (!current) return { refused: 'not_found' }
+      if (by === 'key' && widensNetworks(current, change)) return { refused: 'widens' }
+      const needed = changesNetworks(current, change) ? change : { name: change.name }
+      const apiKey = await tx.apiKeys.update(userId, id, needed, clock.now())
       return apiKey ? { apiKey } : { refused: 'not_found' }
     })
     if ('apiKey' in outcome) return outcome.apiKey
@@ -33,19 +43,23 @@ export function createChange({ storage, clock }: Pick<ApiKeyDeps, 'storage' | 'c
 }
 
 /** Locks the owner's row, so that of two concurrent changes the later is compared with the result of the earlier. */
-async function refusalOfNetworks(
+async function lockedForNetworks(
   tx: Transaction,
-  userId: string,
-  id: string,
+  found: ApiKey,
   { allowedNetworks }: KeyChange,
-  by: 'person' | 'key',
-): Promise<'not_found' | 'widens' | null> {
-  if (!allowedNetworks) return null
-  await tx.users.lock(userId)
-  if (by === 'person') return null
-  const current = await tx.apiKeys.findOwned(userId, id)
-  if (!current) return 'not_found'
-  return isNoWider(allowedNetworks, current.allowedNetworks) ? null : 'widens'
+): Promise<ApiKey | null> {
+  if (!allowedNetworks) return found
+  await tx.users.lock(found.userId)
+  return tx.apiKeys.findOwned(found.userId, found.id)
+}
+
+/** Where they stay as they are, nothing is recorded, and no hub need load the key's status again. */
+function changesNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boolean {
+  return allowedNetworks !== undefined && allowedNetworks.join() !== current.allowedNetworks.join()
+}
+
+function widensNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boolean {
+  return allowedNetworks !== undefined && !isNoWider(allowedNetworks, current.allowedNetworks)
 }
 
 function refusal(refused: 'not_found' | 'widens'): KeywayError {

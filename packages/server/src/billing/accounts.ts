@@ -1,3 +1,4 @@
+import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { PageRequest, Slice } from '../paging.ts'
@@ -22,8 +23,12 @@ export interface Accounts extends ChargeAuthorizations {
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
 }
 
-export function createAccounts({ storage, clock }: { storage: Storage; clock: Clock }): Accounts {
-  const { billing } = storage.store
+export function createAccounts(deps: {
+  storage: Storage
+  clock: Clock
+  changeLimits: ChangeLimits
+}): Accounts {
+  const { billing } = deps.storage.store
 
   return {
     async get(userId) {
@@ -40,6 +45,6 @@ export function createAccounts({ storage, clock }: { storage: Storage; clock: Cl
       return billing.ledger(userId, page)
     },
 
-    ...createChargeAuthorizations({ storage, clock }),
+    ...createChargeAuthorizations(deps),
   }
 }

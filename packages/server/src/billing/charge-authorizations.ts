@@ -1,3 +1,4 @@
+import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -15,7 +16,7 @@ export interface ChargeAuthorization {
 }
 
 export interface ChargeAuthorizations {
-  /** @throws KeywayError `not_found` when no such app is registered */
+  /** @throws KeywayError `not_found` when no such app is registered, `rate_limited` */
   authorize(userId: string, appId: string, caller: Caller): Promise<ChargeAuthorization>
   /** @throws KeywayError `not_found` when it was never granted */
   withdraw(userId: string, appId: string, caller: Caller): Promise<ChargeAuthorization>
@@ -24,12 +25,18 @@ export interface ChargeAuthorizations {
 export function createChargeAuthorizations({
   storage,
   clock,
+  changeLimits,
 }: {
   storage: Storage
   clock: Clock
+  changeLimits: ChangeLimits
 }): ChargeAuthorizations {
   return {
     async authorize(userId, appId, caller) {
+      const standing = (await storage.store.billing.authorizations(userId)).find(each => each.appId === appId)
+      if (standing?.revokedAt === null) return standing
+      // Each withdrawal follows a grant, so that counting these bounds both, and a withdrawal is never held up.
+      changeLimits.take(`person:${userId}`)
       const granted = await storage.transaction(async tx => {
         const now = clock.now()
         const authorization = await tx.billing.authorize(userId, appId, now)

@@ -73,8 +73,11 @@ export const FACTS: FactTable = {
     post: entry => (entry ? [{ type: 'ledger', entry }] : NOTHING),
     claimTrialCredit: (isFirst, addressHash, userId, at) =>
       isFirst ? [{ type: 'trial_credit', addressHash, userId, at }] : NOTHING,
-    authorize: authorization => (authorization ? [{ type: 'charge_authorization', authorization }] : NOTHING),
-    withdraw: authorization => (authorization ? [{ type: 'charge_authorization', authorization }] : NOTHING),
+    // What was in force already has an instant of its own, and was recorded then.
+    authorize: (authorization, _userId, _appId, at) =>
+      authorization?.grantedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
+    withdraw: (authorization, _userId, _appId, at) =>
+      authorization?.revokedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
   },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CHANGE_LIMITS } from '../../src/change-limits.ts'
+import { MINUTE } from '../../src/clock.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, refusedWith } from '../support/services.ts'
 
@@ -41,6 +43,24 @@ forEachEngine(engine => {
     const events = (await services.store.securityEvents.list(user.id, page)).rows.map(({ type }) => type)
     assert.deepEqual(events.slice(0, 2), ['charge_authorization_granted', 'charge_authorization_withdrawn'])
     assert.equal(events.filter(type => type.startsWith('charge_authorization')).length, 2)
+  })
+
+  test('granting and withdrawing in turn leaves no endless rows, and withdrawing is never held up', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('a@example.com')
+    const { accounts, clock } = services
+    const perMinute = CHANGE_LIMITS.find(({ window }) => window === 'minute')!.limit
+    for (let n = 0; n < perMinute; n++) {
+      clock.advance(1)
+      await accounts.withdraw(user.id, 'hub', caller())
+      clock.advance(1)
+      await accounts.authorize(user.id, 'hub', caller())
+    }
+    clock.advance(1)
+    assert.notEqual((await accounts.withdraw(user.id, 'hub', caller())).revokedAt, null)
+    assert.equal(await refusedWith(accounts.authorize(user.id, 'hub', caller())), 'rate_limited')
+    clock.advance(MINUTE)
+    assert.equal((await accounts.authorize(user.id, 'hub', caller())).revokedAt, null)
   })
 
   test('any registered app can be authorised, an unknown one not', async t => {

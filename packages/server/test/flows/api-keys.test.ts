@@ -5,6 +5,7 @@ import { refusalOf, statusOf, toScopes } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
 import { createKeyNotices } from '../../src/api-keys/key-notices.ts'
 import { createLastUsed, type LastUsedNotices } from '../../src/api-keys/last-used.ts'
+import { CHANGE_LIMITS } from '../../src/change-limits.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
@@ -45,6 +46,28 @@ async function eventsOf(services: Services, userId: string): Promise<string[]> {
 }
 
 forEachEngine(engine => {
+  test('changes of networks are counted, those that change nothing leave nothing, and a key cannot use up a person’s', async t => {
+    const services = await openServices(engine, t)
+    const { apiKeys, store, clock } = services
+    const { userId, make } = await withOwner(services)
+    const { apiKey } = await make({ allowedNetworks: ['10.0.0.0/8'] })
+    const change = (allowedNetworks: string[], by: 'person' | 'key' = 'person') =>
+      apiKeys.update(userId, apiKey.id, { allowedNetworks }, by)
+    const endings = async () => (await store.endings.since(0, null, 1000)).length
+    const before = await endings()
+    for (let n = 0; n < 200; n++) await change(['10.0.0.0/8'])
+    assert.equal(await endings(), before)
+    const perMinute = CHANGE_LIMITS.find(({ window }) => window === 'minute')!.limit
+    for (let n = 0; n < perMinute; n++) await change([`10.0.0.${n}/32`])
+    assert.equal(await endings(), before + perMinute)
+    assert.equal(await refusedWith(change(['10.1.0.0/16'])), 'rate_limited')
+    assert.equal((await apiKeys.update(userId, apiKey.id, { name: 'Laptop' }, 'person')).name, 'Laptop')
+    assert.equal(await refusedWith(change(['10.1.0.0/16'], 'key')), 'session_required')
+    clock.advance(MINUTE)
+    for (let n = 0; n <= perMinute; n++) await change(['10.1.0.0/16'], 'key').catch(() => {})
+    assert.deepEqual((await change(['10.1.0.0/16'])).allowedNetworks, ['10.1.0.0/16'])
+  })
+
   test('a key is svc_ and 32 characters; only its hash and first 12 characters are kept', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)

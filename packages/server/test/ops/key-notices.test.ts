@@ -34,6 +34,8 @@ async function open(engine: EngineName, t: TestContext) {
   }
 }
 
+const limits = { maxActiveKeys: 100, creationLimits: [], changeLimits: { take() {} } }
+
 forEachEngine(engine => {
   test('the owner is told 14, 7 and 1 days before a key expires, each once and not a millisecond early', async t => {
     const { clock, apiKeys, make, warnings, mailsTo } = await open(engine, t)
@@ -69,7 +71,7 @@ forEachEngine(engine => {
     const nodes = [apiKeys]
     for (let restart = 0; restart < 3; restart++) {
       const storage = await opened.reopen()
-      nodes.push(createApiKeys({ storage, clock, log, outbox, maxActiveKeys: 100, creationLimits: [] }))
+      nodes.push(createApiKeys({ ...limits, storage, clock, log, outbox }))
     }
     const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
     assert.equal(
@@ -123,14 +125,7 @@ forEachEngine(engine => {
     await apiKeys.flushUses()
     const usedAt = clock.now()
     clock.set(usedAt + DORMANT_AFTER - 1)
-    const other = createApiKeys({
-      storage: await opened.reopen(),
-      clock,
-      log,
-      outbox,
-      maxActiveKeys: 100,
-      creationLimits: [],
-    })
+    const other = createApiKeys({ ...limits, storage: await opened.reopen(), clock, log, outbox })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)
     for (const node of [apiKeys, other, apiKeys]) await node.authenticate(key, caller('203.0.113.7'))

@@ -6,11 +6,13 @@ import { sourceFiles, src } from './source.ts'
 /** Top-level files that know nothing of the nouns, and that every file may import. */
 const KERNEL = [
   'cache-control',
+  'change-limits',
   'errors',
   'folders',
   'events',
   'clock',
   'ids',
+  'keyed-windows',
   'secrets',
   'log',
   'nearest-name',

@@ -95,7 +95,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       description: 'Any registered app. Repeating it changes nothing.',
       access: 'owner',
       answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
-      errors: [],
+      errors: ['rate_limited'],
       async handle({ principal, params, caller }) {
         return ok(
           chargeAuthorizationObject(await accounts.authorize(principal.userId, params.app_id, caller)),

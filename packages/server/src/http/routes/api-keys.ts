@@ -164,7 +164,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       body: keyChange,
       example: { name: 'Old laptop' },
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
-      errors: [],
+      errors: ['rate_limited'],
       async handle({ principal, params, body }) {
         const change = { name: nameOrNone(body.name), allowedNetworks: body.allowed_networks }
         const by = principal.session ? 'person' : 'key'
