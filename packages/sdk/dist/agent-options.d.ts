@@ -8,8 +8,8 @@ export interface AgentOptions {
     /** `svc_…`. Default: the environment variable `KEYWAY_API_KEY`. Keep keys out of browsers: use `getToken` there. */
     apiKey?: string;
     /**
-     * Instead of `apiKey`: asks your own backend for a token. Return the exchange's answer as it is. Throw a
-     * `KeywayError` of a refusal to stop the agent; any other error is tried again.
+     * Instead of `apiKey`: asks your own backend for a token. Return the exchange's response unchanged. Throw the
+     * `KeywayError` of a refusal to stop the agent; after any other error it retries.
      */
     getToken?: (signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken;
     /** Where the platform has none (Node 20): `import { WebSocket } from 'ws'`. */
@@ -18,7 +18,7 @@ export interface AgentOptions {
     signal?: AbortSignal;
     fetch?: typeof fetch;
 }
-/** The hub took the connection. */
+/** The hub accepted the connection. */
 export interface AgentReady {
     connectionId: string;
     agentId: string;
@@ -36,9 +36,9 @@ export interface AgentMessage {
     fromKeyId: string | null;
     data: Json;
 }
-/** A connection ended, or an attempt to make one failed. */
+/** A connection ended, or an attempt to connect failed. */
 export interface AgentDisconnected {
-    /** WebSocket close code; 1006 when the line broke or there was none. */
+    /** WebSocket close code; 1006 when the connection was lost or never established. */
     code: number;
     reason: string;
     willReconnect: boolean;
@@ -53,7 +53,7 @@ export interface AgentEvents {
     renewed: {
         expiresIn: number;
     };
-    /** The last event. Without `error` it was `close()` or the signal; with it, the message says what to do. */
+    /** The last event. Without `error` the cause was `close()` or the signal; otherwise the message says what to do. */
     stopped: {
         error?: KeywayError;
     };

@@ -1,5 +1,5 @@
 import type { SdkClock } from './clock.js';
-/** What `getToken` may return: the exchange's answer as it is, or the bare token. */
+/** What `getToken` may return: the exchange's response unchanged, or the bare token. */
 export type ProvidedToken = string | {
     token: string;
     expires_in?: number;
@@ -12,18 +12,18 @@ export interface AgentTokenSourceOptions {
     clock: SdkClock;
 }
 /**
- * Where agent tokens come from: the exchange of an API key, or the caller's `getToken`. Callers that ask at the same
- * time share one exchange; a token is reused for 80 % of its lifetime, by the monotonic clock.
+ * Provides agent tokens, by the exchange of an API key or the caller's `getToken`. Concurrent calls share one
+ * exchange; a token is reused for 80 % of its lifetime, by the monotonic clock.
  */
 export declare class AgentTokenSource {
     #private;
     constructor(options: AgentTokenSourceOptions);
-    /** A token that is good for a new connection. */
+    /** A token for a new connection. */
     get(): Promise<string>;
-    /** A token made now, or by the exchange that is under way. */
+    /** A new token, or that of the exchange in progress. */
     fresh(): Promise<string>;
-    /** The held token was refused: the next one is made anew. */
+    /** Discards the cached token, which was refused. */
     forget(): void;
 }
-/** Seconds that a token lives, whatever the answer claims. */
+/** Lifetime of a token in seconds, validated. */
 export declare function lifetimeSeconds(expiresIn: unknown): number;

@@ -1,16 +1,16 @@
 import { KeywayError } from './errors.js';
 import { requestJson } from './http.js';
 import { API_KEY_PATTERN } from './protocol.js';
-/** Share of a lifetime after which a token is no longer used for a new connection. */
+/** Fraction of the lifetime after which a token is no longer used for a new connection. */
 const USABLE_SHARE = 0.8;
-/** An exchange that hangs longer is given up; less than a whole attempt may take, so that the next one starts anew. */
+/** Timeout of an exchange; shorter than that of a whole attempt, so that the next attempt starts a new one. */
 const EXCHANGE_TIMEOUT_MS = 8_000;
-/** A lifetime that makes no sense (missing, negative, no number) is taken as this; the hub's own notices correct it. */
+/** Used if the lifetime is invalid (missing, negative, not a number); the hub's notices correct it. */
 const FALLBACK_LIFETIME_SECONDS = 60;
 const LONGEST_LIFETIME_SECONDS = 86_400;
 /**
- * Where agent tokens come from: the exchange of an API key, or the caller's `getToken`. Callers that ask at the same
- * time share one exchange; a token is reused for 80 % of its lifetime, by the monotonic clock.
+ * Provides agent tokens, by the exchange of an API key or the caller's `getToken`. Concurrent calls share one
+ * exchange; a token is reused for 80 % of its lifetime, by the monotonic clock.
  */
 export class AgentTokenSource {
     #options;
@@ -28,20 +28,20 @@ export class AgentTokenSource {
             throw new KeywayError('invalid_api_key', message);
         }
     }
-    /** A token that is good for a new connection. */
+    /** A token for a new connection. */
     async get() {
         if (this.#held && this.#options.clock.now() < this.#held.usableUntil)
             return this.#held.token;
         return this.fresh();
     }
-    /** A token made now, or by the exchange that is under way. */
+    /** A new token, or that of the exchange in progress. */
     fresh() {
         this.#flight ??= this.#obtain().finally(() => {
             this.#flight = undefined;
         });
         return this.#flight;
     }
-    /** The held token was refused: the next one is made anew. */
+    /** Discards the cached token, which was refused. */
     forget() {
         this.#held = undefined;
     }
@@ -52,7 +52,7 @@ export class AgentTokenSource {
         if (typeof token !== 'string' || token === '') {
             throw new KeywayError('bad_response', 'The token source returned no token.', { retryable: true });
         }
-        // Counted from the question, not the answer: the token was made somewhere in between.
+        // Measured from the request, not the response: the token was issued at some point in between.
         this.#held = { token, usableUntil: asked + USABLE_SHARE * lifetimeSeconds(expires_in) * 1000 };
         return token;
     }
@@ -70,14 +70,17 @@ export class AgentTokenSource {
         });
     }
 }
-/** Seconds that a token lives, whatever the answer claims. */
+/** Lifetime of a token in seconds, validated. */
 export function lifetimeSeconds(expiresIn) {
     if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) {
         return FALLBACK_LIFETIME_SECONDS;
     }
     return Math.min(expiresIn, LONGEST_LIFETIME_SECONDS);
 }
-/** Ends even if the asked one ignores its signal: a hung exchange must not hold up every later attempt. */
+/**
+ * Rejects after the timeout even if `getToken` ignores its signal, so that a hanging call does not block later
+ * attempts.
+ */
 async function withDeadline(clock, ask) {
     const controller = new AbortController();
     return new Promise((resolve, reject) => {

@@ -3,8 +3,8 @@ import { Emitter } from './emitter.js';
 import { type Delivery } from './pending-sends.js';
 import type { Json } from './protocol.js';
 /**
- * An agent that stays connected exactly as long as its key may: it exchanges the key for a short token, connects,
- * renews in place, comes back after every fault, and stops for good when it is told to.
+ * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
+ * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
  *
  *     const agent = new Agent({ url: 'https://keyway.example.com', apiKey: process.env.KEYWAY_API_KEY })
  *     agent.on('message', ({ from, data }) => agent.send(from, data))
@@ -12,23 +12,23 @@ import type { Json } from './protocol.js';
  */
 export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMessage> {
     #private;
-    /** Starts at once; listeners that are added in the same tick hear everything. */
+    /** Starts at once; listeners added in the same tick receive all events. */
     constructor(options?: AgentOptions);
-    /** Whether the hub can be reached through this agent now. */
+    /** Whether the agent is connected now. */
     get connected(): boolean;
-    /** What the hub said at `ready`; undefined while not connected. */
+    /** The content of the `ready` frame; undefined while not connected. */
     get connection(): AgentReady | undefined;
     /**
      * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-     * the hub has written it to `delivered` open connections (0 when there is none). Waits through disconnections, up
-     * to 256 messages or 1 MiB; what was not acknowledged when a line broke is sent again, so a receiver may see a
-     * message twice (at least once).
+     * the hub has written it to `delivered` open connections (0 when there is none). Messages are queued while
+     * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
+     * receiver may get a message twice (at-least-once delivery).
      */
     send(to: string, data: Json, { signal }?: {
         signal?: AbortSignal;
     }): Promise<Delivery>;
-    /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
+    /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
     close(): void;
-    /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
+    /** All messages from now on; ends with `close`, throws when the service stops the agent. */
     [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage>;
 }

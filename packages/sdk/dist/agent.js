@@ -11,11 +11,11 @@ import { PendingSends } from './pending-sends.js';
 import { Renewal } from './renewal.js';
 import { RESTART_JITTER_MS, Retries } from './retries.js';
 import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.js';
-/** How long past its announced end a drained connection is still listened to. */
+/** How long after the announced end a drained connection is kept open. */
 const DRAIN_MARGIN_MS = 5_000;
 /**
- * An agent that stays connected exactly as long as its key may: it exchanges the key for a short token, connects,
- * renews in place, comes back after every fault, and stops for good when it is told to.
+ * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
+ * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
  *
  *     const agent = new Agent({ url: 'https://keyway.example.com', apiKey: process.env.KEYWAY_API_KEY })
  *     agent.on('message', ({ from, data }) => agent.send(from, data))
@@ -38,7 +38,7 @@ export class Agent extends Emitter {
     #dialing;
     #cancelWait;
     #stopped;
-    /** Starts at once; listeners that are added in the same tick hear everything. */
+    /** Starts at once; listeners added in the same tick receive all events. */
     constructor(options = {}) {
         super();
         const origin = serviceOrigin(options.url);
@@ -57,30 +57,30 @@ export class Agent extends Emitter {
         this.#obey(options.signal);
         queueMicrotask(() => this.#dial());
     }
-    /** Whether the hub can be reached through this agent now. */
+    /** Whether the agent is connected now. */
     get connected() {
         return this.#current !== undefined;
     }
-    /** What the hub said at `ready`; undefined while not connected. */
+    /** The content of the `ready` frame; undefined while not connected. */
     get connection() {
         return this.#current?.ready;
     }
     /**
      * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-     * the hub has written it to `delivered` open connections (0 when there is none). Waits through disconnections, up
-     * to 256 messages or 1 MiB; what was not acknowledged when a line broke is sent again, so a receiver may see a
-     * message twice (at least once).
+     * the hub has written it to `delivered` open connections (0 when there is none). Messages are queued while
+     * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
+     * receiver may get a message twice (at-least-once delivery).
      */
     send(to, data, { signal } = {}) {
         if (this.#stopped)
             return Promise.reject(this.#stopped.error ?? closedError());
         return this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal);
     }
-    /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
+    /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
     close() {
         this.#stop(undefined);
     }
-    /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
+    /** All messages from now on; ends with `close`, throws when the service stops the agent. */
     [Symbol.asyncIterator]() {
         const stream = this.#inbox.open();
         if (this.#stopped)
@@ -177,7 +177,7 @@ export class Agent extends Emitter {
             this.#current.renewal.refused();
         }
     }
-    /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
+    /** Make before break: the old connection stays in use until its successor is ready. */
     #drain(connection, closeInSeconds) {
         if (this.#current?.connection !== connection || this.#drained.has(connection))
             return;
@@ -210,7 +210,7 @@ export class Agent extends Emitter {
         this.#current = undefined;
         this.#comeBack(closed);
     }
-    /** Decides whether there is a next attempt, says so, and plans it. */
+    /** Schedules the next attempt, or stops the agent, and emits the event. */
     #comeBack(why) {
         if (this.#stopIfFinal(why))
             return;
@@ -224,7 +224,7 @@ export class Agent extends Emitter {
         if (reconnect === 'exchange')
             this.#tokens.forget();
         const wait = this.#retries.next(reconnect, why, this.#clock.random());
-        // An attempt that is under way (the successor of a drained connection) goes on.
+        // An attempt in progress (the successor of a drained connection) continues.
         this.#dialAfter(wait);
         this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) });
     }
@@ -255,7 +255,7 @@ export class Agent extends Emitter {
         this.#endConnections();
         this.#sends.refuseAll(error ?? closedError());
         const iterated = this.#inbox.end(error);
-        // An agent that ends without anybody hearing why would look like a bug of the program around it.
+        // Without a listener the reason would be lost, and the stop would look like a bug of the program.
         const unheard = this.listening('stopped') === 0 && !iterated;
         if (error && unheard)
             console.error(`@keyway/sdk: the agent stopped. ${error.message}`);

@@ -1,5 +1,5 @@
 import type { Json } from './hub-protocol.js';
-/** An API key as every call shows it; the whole key is never part of it. */
+/** An API key as returned by all calls, without the secret itself. */
 export interface ApiKeyObject {
     id: string;
     user_id: string;
@@ -16,7 +16,7 @@ export interface ApiKeyObject {
     revoked_at: string | null;
     replaced_by: string | null;
 }
-/** The one answer that holds the whole key. */
+/** The only response that contains the key itself. */
 export interface CreatedApiKey extends ApiKeyObject {
     key: string;
 }
@@ -111,13 +111,13 @@ export interface AgentConnectionObject {
     address: string;
     client: string | null;
 }
-/** Every list, newest first. */
+/** A page of a list, newest first. */
 export interface Page<Item> {
     data: Item[];
     has_more: boolean;
     next_cursor: string | null;
 }
-/** One entry of `GET /v1/revocations`: what ended before its time. */
+/** One entry of `GET /v1/revocations`: a key, session or account that ended early. */
 export interface RevocationObject {
     id: string;
     kind: 'api_key' | 'session' | 'user';

@@ -1,9 +1,9 @@
-/** First and longest upper edge of a wait. */
+/** First and largest upper bound of a wait. */
 export const BACKOFF_BASE_MS = 500;
 export const BACKOFF_CAP_MS = 20_000;
 /**
- * Full jitter: uniform between 0 and an edge that doubles from 0.5 s to 20 s, so that ten thousand agents which
- * lost one server do not come back in step.
+ * Full jitter: uniform between 0 and a bound that doubles from 0.5 s to 20 s, so that ten thousand agents that lost
+ * one server do not reconnect at the same time.
  *
  * @param attempt 0 for the first wait
  * @param random uniform in [0, 1)

@@ -9,8 +9,8 @@ import { SessionTokens } from './session-tokens.js';
 import { memoryTokenStore } from './token-store.js';
 import { Transport } from './transport.js';
 /**
- * The whole HTTP API. Errors are `KeywayError`; calls without a second effect are repeated, honouring `Retry-After`;
- * an expired access token is renewed by itself.
+ * Client of the whole HTTP API. Errors are `KeywayError`; idempotent calls are retried, honouring `Retry-After`; an
+ * expired access token is refreshed automatically.
  *
  *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
  *     const { login_id } = await keyway.sendMagicLink({ email })
@@ -53,14 +53,14 @@ export class Keyway {
     sendMagicLink(body) {
         return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'nobody' });
     }
-    /** Signs in and keeps the tokens. Not repeated by itself: a link works once. */
+    /** Signs in and stores the tokens. Not retried: a link works once. */
     async verifyMagicLink(body) {
         const path = '/auth/verify-magic-link';
         const answer = await this.#transport.call('POST', path, { body, as: 'nobody' });
         await this.#tokens.keep(answer);
         return answer;
     }
-    /** Renews the session's tokens now; calls do it by themselves when needed. Returns whose session it is. */
+    /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
     async refresh() {
         return (await this.#tokens.refresh())?.user;
     }
@@ -73,7 +73,7 @@ export class Keyway {
         await this.#transport.call('POST', '/auth/logout', { body, as: 'nobody', repeatable: true });
         await this.#tokens.forget();
     }
-    /** Ends an API key or a session by the secret itself (RFC 7009): for whoever found one. */
+    /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
     revoke(token) {
         const body = { token };
         return this.#transport.call('POST', '/auth/revoke', { body, as: 'nobody', repeatable: true });

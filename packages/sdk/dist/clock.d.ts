@@ -1,11 +1,11 @@
 /**
- * Time as the SDK sees it: monotonic, so that a board that boots in 1970, a stepped clock or a wrong time zone
- * changes no lifetime. Tests hand in a clock of their own; everyone else uses `systemClock`.
+ * The SDK's clock: monotonic, so that a wrong date, a stepped clock or a wrong time zone affects no lifetime. Tests
+ * pass a clock of their own; the default is `systemClock`.
  */
 export interface SdkClock {
-    /** Milliseconds since some fixed moment; never goes back. */
+    /** Monotonic milliseconds. */
     now(): number;
-    /** Calls back once after `ms` milliseconds; the answer cancels it. */
+    /** Calls back once after `ms` milliseconds. Returns a function that cancels it. */
     after(ms: number, callback: () => void): () => void;
     /** Uniform in [0, 1). */
     random(): number;

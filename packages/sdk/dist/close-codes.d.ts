@@ -1,4 +1,4 @@
-/** How the hub closes a connection; `reconnect` is what a client shall do then. */
+/** The hub's close codes; `reconnect` is what a client should do. */
 export declare const CLOSE_CODES: {
     readonly 1001: {
         readonly reasons: readonly ['going_away'];

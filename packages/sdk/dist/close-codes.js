@@ -1,4 +1,4 @@
-/** How the hub closes a connection; `reconnect` is what a client shall do then. */
+/** The hub's close codes; `reconnect` is what a client should do. */
 export const CLOSE_CODES = {
     1001: { reasons: ['going_away'], reconnect: 'now' },
     1009: { reasons: ['too_big'], reconnect: 'never' },

@@ -5,15 +5,15 @@ export interface DialOptions {
     tokens: Pick<AgentTokenSource, 'get'>;
     clock: SdkClock;
     open(token: string): HubConnection;
-    /** At most once: why there is no connection. Not called after `succeeded` or `giveUp`. */
+    /** The attempt failed; called at most once, and not after `succeeded` or `giveUp`. */
     onFailed(why: unknown): void;
 }
-/** One attempt to be connected: a token, a handshake, and `ready` within 10 s. */
+/** One connection attempt: token, handshake, and `ready` within 10 s. */
 export declare class Dial {
     #private;
     constructor(options: DialOptions);
     owns(connection: HubConnection): boolean;
-    /** Its connection is ready, and no longer its matter. */
+    /** The connection is ready; the attempt no longer owns it. */
     succeeded(): void;
     giveUp(): void;
     fail(why: unknown): void;

@@ -1,6 +1,6 @@
 /** A listener of one event. */
 export type Listener<Event> = (event: Event) => void;
-/** The smallest typed emitter: no wildcard, no ordering promises beyond "in the order of registration". */
+/** A minimal typed event emitter. Listeners are called in the order of registration. */
 export declare class Emitter<Events extends object> {
     #private;
     on<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): this;

@@ -1,4 +1,4 @@
-/** The smallest typed emitter: no wildcard, no ordering promises beyond "in the order of registration". */
+/** A minimal typed event emitter. Listeners are called in the order of registration. */
 export class Emitter {
     #listeners = new Map();
     on(name, listener) {
@@ -17,11 +17,11 @@ export class Emitter {
         };
         return this.on(name, first);
     }
-    /** @internal How many listen. */
+    /** @internal Number of listeners. */
     listening(name) {
         return this.#listeners.get(name)?.size ?? 0;
     }
-    /** @internal A listener that throws neither stops the others nor the agent; its error surfaces as uncaught. */
+    /** @internal A listener that throws stops neither the others nor the agent; its error is reported as uncaught. */
     emit(name, event) {
         for (const listener of [...(this.#listeners.get(name) ?? [])]) {
             try {

@@ -1,9 +1,9 @@
 import type { WebSocketConstructor } from './hub-connection.js';
-/** An environment variable where the platform has such a thing. */
+/** An environment variable, on platforms that have them. */
 export declare function environment(name: string): string | undefined;
-/** The service's origin, or an error that shows the right form. */
+/** The service's origin. Throws an error with an example if the URL is invalid. */
 export declare function serviceOrigin(url: string | undefined): string;
-/** The platform's WebSocket, or an error that says where to get one. */
+/** The platform's WebSocket. Throws an error that says where to get one. */
 export declare function platformWebSocket(): WebSocketConstructor;
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export declare function randomId(): string;

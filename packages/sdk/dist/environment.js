@@ -1,5 +1,5 @@
 import { KeywayError } from './errors.js';
-/** An environment variable where the platform has such a thing. */
+/** An environment variable, on platforms that have them. */
 export function environment(name) {
     const { process } = globalThis;
     try {
@@ -9,7 +9,7 @@ export function environment(name) {
         return undefined; // Deno without --allow-env
     }
 }
-/** The service's origin, or an error that shows the right form. */
+/** The service's origin. Throws an error with an example if the URL is invalid. */
 export function serviceOrigin(url) {
     const given = url ?? environment('KEYWAY_URL');
     const example = 'for example https://keyway.example.com';
@@ -25,7 +25,7 @@ export function serviceOrigin(url) {
     }
     return origin;
 }
-/** The platform's WebSocket, or an error that says where to get one. */
+/** The platform's WebSocket. Throws an error that says where to get one. */
 export function platformWebSocket() {
     const { WebSocket } = globalThis;
     if (WebSocket)

@@ -1,8 +1,8 @@
 import type { ErrorCode, FieldError } from './protocol.js';
-/** Codes that no server sends: what went wrong on this side of the line. */
+/** Codes for errors on the client's side, which no server sends. */
 export type ClientErrorCode = 'network_error' | 'timeout' | 'bad_response' | 'invalid_configuration' | 'too_large' | 'queue_full' | 'refused' | 'revoked' | 'closed';
 export interface KeywayErrorDetails {
-    /** HTTP status; 0 when there was no answer. */
+    /** HTTP status; 0 without a response. */
     status?: number;
     retryable?: boolean;
     requestId?: string;
@@ -11,15 +11,15 @@ export interface KeywayErrorDetails {
     errors?: FieldError[];
     cause?: unknown;
 }
-/** Every error that this package throws. `code` is stable; `message` says what to do. */
+/** All errors that this package throws. `code` is stable; `message` says what to do. */
 export declare class KeywayError extends Error {
     readonly name = "KeywayError";
     readonly code: ErrorCode | ClientErrorCode;
-    /** HTTP status; 0 when no answer came or none was asked for. */
+    /** HTTP status; 0 without a response. */
     readonly status: number;
-    /** Whether the same call may succeed later without a change. */
+    /** Whether the error is retryable: the same call may succeed later. */
     readonly retryable: boolean;
-    /** The server's `X-Request-Id`, for its operator. */
+    /** The response's `X-Request-Id`, for support. */
     readonly requestId: string | undefined;
     /** Seconds to wait before trying again. */
     readonly retryAfter: number | undefined;
@@ -27,7 +27,7 @@ export declare class KeywayError extends Error {
     readonly errors: FieldError[];
     constructor(code: ErrorCode | ClientErrorCode, message: string, details?: KeywayErrorDetails);
 }
-/** The error that an HTTP answer stands for; an answer that is no problem document becomes `bad_response`. */
+/** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
 export declare function errorFromResponse(response: Response): Promise<KeywayError>;
-/** What `fetch` throws, in our words. */
+/** Converts what `fetch` throws. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;

@@ -1,12 +1,12 @@
-/** Every error that this package throws. `code` is stable; `message` says what to do. */
+/** All errors that this package throws. `code` is stable; `message` says what to do. */
 export class KeywayError extends Error {
     name = 'KeywayError';
     code;
-    /** HTTP status; 0 when no answer came or none was asked for. */
+    /** HTTP status; 0 without a response. */
     status;
-    /** Whether the same call may succeed later without a change. */
+    /** Whether the error is retryable: the same call may succeed later. */
     retryable;
-    /** The server's `X-Request-Id`, for its operator. */
+    /** The response's `X-Request-Id`, for support. */
     requestId;
     /** Seconds to wait before trying again. */
     retryAfter;
@@ -22,7 +22,7 @@ export class KeywayError extends Error {
         this.errors = details.errors ?? [];
     }
 }
-/** The error that an HTTP answer stands for; an answer that is no problem document becomes `bad_response`. */
+/** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
 export async function errorFromResponse(response) {
     const problem = await readProblem(response);
     const { status } = response;
@@ -35,7 +35,7 @@ export async function errorFromResponse(response) {
     const message = `The server answered ${status} without a problem document. Check that the url is Keyway's.`;
     return new KeywayError('bad_response', message, details);
 }
-/** What `fetch` throws, in our words. */
+/** Converts what `fetch` throws. */
 export function errorFromFetch(cause, url) {
     if (cause instanceof KeywayError)
         return cause;
@@ -51,7 +51,7 @@ async function readProblem(response) {
         return undefined;
     }
 }
-/** `Retry-After` as delta-seconds; the date form would need a wall clock that may be wrong here. */
+/** `Retry-After` in seconds; the date form is ignored, since the local clock may be wrong. */
 function secondsIn(header) {
     return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }

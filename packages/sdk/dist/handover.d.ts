@@ -5,17 +5,17 @@ export type MessageFrame = Extract<ServerFrame, {
     type: 'message';
 }>;
 /**
- * Keeps messages in their order while an agent moves from one connection to the next. What the old one has taken may
- * still be on its way when the new one brings what came after it; so the old one is asked for a pong, and what the new
- * one brings waits until it is there.
+ * Preserves message order while an agent moves to a new connection. Messages on the old connection may arrive after
+ * later ones on the new connection; so the old one is pinged, and messages of the new one are buffered until its
+ * pong.
  */
 export declare class Handover {
     #private;
     constructor(clock: SdkClock, deliver: (connection: HubConnection, frame: MessageFrame) => void);
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
-    /** That connection has brought all that it had taken: it answered the ping, or it is over. */
+    /** All messages of that connection have arrived: it answered the ping, or it is closed. */
     caughtUp(connection: HubConnection): void;
-    /** What waits is given out. */
+    /** Delivers the buffered messages. */
     end(): void;
 }

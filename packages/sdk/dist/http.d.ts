@@ -5,19 +5,16 @@ export interface JsonRequest {
     headers?: Record<string, string>;
     signal?: AbortSignal;
 }
-/** One request without retries. An answer without a body is `undefined`. */
+/** One request without retries. A response without a body is `undefined`. */
 export declare function requestJson<Answer>(fetch: typeof globalThis.fetch, url: string, { method, body, headers, signal }: JsonRequest): Promise<Answer>;
 export interface RetryOptions {
-    /** How often a call is repeated at most. */
+    /** Maximum number of retries. */
     maxRetries: number;
-    /** A longer `Retry-After` is not waited for but thrown. Seconds. */
+    /** Longest `Retry-After` to wait for, in seconds; beyond it the error is thrown. */
     longestWaitSeconds: number;
-    /** Each try's. Milliseconds. */
+    /** Timeout of each attempt, in milliseconds. */
     timeoutMs: number;
     clock?: SdkClock;
 }
-/**
- * Tries until it works, with full jitter and never sooner than `Retry-After` says. Only for calls that may be
- * repeated without a second effect.
- */
+/** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
 export declare function withRetries<Answer>(attempt: (signal: AbortSignal) => Promise<Answer>, { maxRetries, longestWaitSeconds, timeoutMs, clock }: RetryOptions, signal?: AbortSignal): Promise<Answer>;

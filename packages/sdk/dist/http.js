@@ -1,14 +1,14 @@
 import { fullJitter } from './backoff.js';
 import { pause, systemClock } from './clock.js';
 import { errorFromFetch, errorFromResponse, KeywayError } from './errors.js';
-/** One request without retries. An answer without a body is `undefined`. */
+/** One request without retries. A response without a body is `undefined`. */
 export async function requestJson(fetch, url, { method = 'GET', body, headers, signal }) {
     const init = {
         method,
         headers: { accept: 'application/json', ...(body && { 'content-type': 'application/json' }), ...headers },
         body: body && JSON.stringify(body),
         signal,
-        // A redirect would carry a credential to an address that nobody asked for.
+        // A redirect would send the credential to another address.
         redirect: 'error',
         credentials: 'omit',
         cache: 'no-store',
@@ -26,10 +26,7 @@ export async function requestJson(fetch, url, { method = 'GET', body, headers, s
         throw new KeywayError('bad_response', 'The answer was cut off or is no JSON.', { retryable: true, cause });
     }));
 }
-/**
- * Tries until it works, with full jitter and never sooner than `Retry-After` says. Only for calls that may be
- * repeated without a second effect.
- */
+/** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
 export async function withRetries(attempt, { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }, signal) {
     for (let tried = 0;; tried++) {
         try {

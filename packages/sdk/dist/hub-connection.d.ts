@@ -1,6 +1,6 @@
 import type { SdkClock } from './clock.js';
 import { type AgentFrame, type ServerFrame } from './protocol.js';
-/** The part of the standard WebSocket that is used; `ws` and every platform's own one fit. */
+/** The part of the standard WebSocket interface that is used; `ws` and native ones implement it. */
 export interface WebSocketLike {
     readonly readyState: number;
     onopen: ((event: never) => void) | null;
@@ -11,7 +11,7 @@ export interface WebSocketLike {
     close(code?: number, reason?: string): void;
 }
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike;
-/** Why a connection is over: the close frame, or `1006` for a line that broke without one. */
+/** How a connection ended: its close frame, or `1006` if there was none. */
 export interface HubClosed {
     code: number;
     reason: string;
@@ -29,14 +29,16 @@ export interface HubConnectionOptions {
     /** Exactly once, unless `close` was called. */
     onClosed(connection: HubConnection, closed: HubClosed): void;
 }
-/** One WebSocket to the hub: frames in, frames out, and a watch on silence. Never comes back; the agent dials anew. */
+/** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export declare class HubConnection {
     #private;
     constructor(options: HubConnectionOptions);
-    /** Whether the handshake was answered and the socket is still open. */
+    /** Whether the socket is open. */
     get isOpen(): boolean;
-    /** Hands a frame to the socket; false when it can take none. */
+    /** Sends a frame; false if the socket is not open. */
     send(frame: AgentFrame): boolean;
-    /** Lets go at once: a dead line may take minutes to finish a closing handshake. Nothing is reported any more. */
+    /**
+     * Abandons the socket at once, since a dead connection may take minutes to close. No further events are reported.
+     */
     close(): void;
 }

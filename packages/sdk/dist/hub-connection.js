@@ -1,11 +1,11 @@
 import { HUB_BEARER_PREFIX, HUB_PROTOCOL } from './protocol.js';
-/** After this much silence the agent asks whether the other side still lives. */
+/** After this much silence the agent sends a ping. */
 const SILENCE_BEFORE_PING_MS = 25_000;
-/** A ping that stays without any frame for this long means that the line is dead, whatever TCP believes. */
+/** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
 const PONG_DEADLINE_MS = 10_000;
 const OPEN = 1;
 const ABNORMAL = 1006;
-/** One WebSocket to the hub: frames in, frames out, and a watch on silence. Never comes back; the agent dials anew. */
+/** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {
     #socket;
     #options;
@@ -15,17 +15,17 @@ export class HubConnection {
     constructor(options) {
         this.#options = options;
         this.#heardAt = options.clock.now();
-        // As a subprotocol on every platform: only some let a client set headers, and all let it offer protocols.
+        // Sent as a subprotocol, since only some platforms let clients set headers.
         this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token]);
         this.#socket.onmessage = (event) => this.#heard(event.data);
         this.#socket.onerror = () => { }; // a close event follows and says all there is to know
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
     }
-    /** Whether the handshake was answered and the socket is still open. */
+    /** Whether the socket is open. */
     get isOpen() {
         return this.#socket.readyState === OPEN;
     }
-    /** Hands a frame to the socket; false when it can take none. */
+    /** Sends a frame; false if the socket is not open. */
     send(frame) {
         if (this.#over || this.#socket.readyState !== OPEN)
             return false;
@@ -37,7 +37,9 @@ export class HubConnection {
             return false; // it closed this very moment; `onclose` tells
         }
     }
-    /** Lets go at once: a dead line may take minutes to finish a closing handshake. Nothing is reported any more. */
+    /**
+     * Abandons the socket at once, since a dead connection may take minutes to close. No further events are reported.
+     */
     close() {
         this.#over = true;
         this.#cancelWatch();
@@ -47,7 +49,7 @@ export class HubConnection {
             this.#socket.close(1000);
         }
         catch {
-            // not yet connected on a platform that minds
+            // some platforms throw while not yet connected
         }
     }
     #heard(data) {
@@ -93,7 +95,7 @@ export class HubConnection {
         this.#options.onClosed(this, closed);
     }
 }
-/** Frames that a later server may add are skipped, and so is anything that is no frame. */
+/** Unknown frame types, which a later version may add, and invalid frames are ignored. */
 function parseFrame(data) {
     if (typeof data !== 'string')
         return undefined;

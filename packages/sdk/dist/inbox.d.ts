@@ -3,12 +3,12 @@ import type { KeywayError } from './errors.js';
 import type { MessageFrame } from './handover.js';
 import type { HubConnection } from './hub-connection.js';
 import { MessageStream } from './message-stream.js';
-/** What arrives, each message once, for all iterations over it. */
+/** Received messages, without duplicates, for all iterators. */
 export declare class Inbox {
     #private;
-    /** The message of a frame; undefined when the other of two connections that overlap has brought it before. */
+    /** The message of a frame; undefined if it arrived already over the other of two overlapping connections. */
     take(connection: HubConnection, { id, from, from_key_id, data }: MessageFrame): AgentMessage | undefined;
     open(): MessageStream<AgentMessage>;
-    /** Ends all iterations, with the error if there is one; whether there was any. */
+    /** Ends all iterators, with the error if there is one. Returns whether there were any. */
     end(error: KeywayError | undefined): boolean;
 }

@@ -1,10 +1,10 @@
 import { MessageStream } from './message-stream.js';
 import { RecentIds } from './recent-ids.js';
-/** What arrives, each message once, for all iterations over it. */
+/** Received messages, without duplicates, for all iterators. */
 export class Inbox {
     #seen = new RecentIds();
     #streams = new Set();
-    /** The message of a frame; undefined when the other of two connections that overlap has brought it before. */
+    /** The message of a frame; undefined if it arrived already over the other of two overlapping connections. */
     take(connection, { id, from, from_key_id, data }) {
         if (!this.#seen.add(`${from} ${id}`, connection))
             return undefined;
@@ -18,7 +18,7 @@ export class Inbox {
         this.#streams.add(stream);
         return stream;
     }
-    /** Ends all iterations, with the error if there is one; whether there was any. */
+    /** Ends all iterators, with the error if there is one. Returns whether there were any. */
     end(error) {
         const streams = [...this.#streams];
         this.#streams.clear();

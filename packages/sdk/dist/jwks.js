@@ -2,14 +2,14 @@ import { decodeBase64url } from './base64url.js';
 import { systemClock } from './clock.js';
 import { KeywayError } from './errors.js';
 import { requestJson, withRetries } from './http.js';
-/** A key set this old is fetched anew before it is used. */
+/** Maximum age of a cached key set before it is fetched again. */
 const FRESH_FOR_MS = 5 * 60_000;
-/** When the issuer cannot be reached, known keys are trusted for so long. */
+/** How long cached keys are used while the issuer is unreachable. */
 const STALE_FOR_MS = 60 * 60_000;
-/** Tokens with invented key ids make at most one request in this time. */
+/** Unknown key ids cause at most one request in this time. */
 const UNKNOWN_KEY_PAUSE_MS = 10_000;
 const TIMEOUT_MS = 5_000;
-/** An issuer's public keys: cached, fetched anew when they are old or a key id is unknown, one request at a time. */
+/** Cache of an issuer's public keys; fetched again when stale or a key id is unknown, one request at a time. */
 export class Jwks {
     #url;
     #fetch;
@@ -20,7 +20,9 @@ export class Jwks {
         this.#url = url;
         this.#fetch = fetch;
     }
-    /** The key with this id; undefined when the issuer has none. Rejects with `unavailable` when that cannot be known. */
+    /**
+     * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
+     */
     async key(id) {
         const known = this.#set?.keys.get(id);
         if (known && this.#age() < FRESH_FOR_MS)
@@ -49,7 +51,7 @@ export class Jwks {
         this.#set = { keys, fetchedAt: systemClock.now() };
     }
 }
-/** Ed25519 keys for signatures only; anything else in the set is not for us. */
+/** Keeps only Ed25519 signature keys. */
 async function importKeys(documents) {
     const keys = new Map();
     for (const document of documents) {

@@ -4,7 +4,7 @@ export declare class MessageStream<Message> implements AsyncIterableIterator<Mes
     #private;
     constructor(onReturn: (stream: MessageStream<Message>) => void);
     push(message: Message): void;
-    /** What is buffered is still read; then the iteration ends, or throws the error. */
+    /** Buffered messages are still delivered; then the iteration ends, or throws the error. */
     end(error?: KeywayError): void;
     next(): Promise<IteratorResult<Message, undefined>>;
     return(): Promise<IteratorResult<Message, undefined>>;

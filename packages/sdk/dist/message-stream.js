@@ -1,5 +1,5 @@
 import { KeywayError } from './errors.js';
-/** What an iteration that is slower than its sender may pile up. */
+/** Maximum number of buffered messages of a slow iterator. */
 const MAX_BUFFERED = 10_000;
 /** An async iterator that is fed from outside. One consumer. */
 export class MessageStream {
@@ -24,7 +24,7 @@ export class MessageStream {
         const advice = `More than ${MAX_BUFFERED} messages waited to be read. Read faster, or listen to "message".`;
         this.end(new KeywayError('queue_full', advice));
     }
-    /** What is buffered is still read; then the iteration ends, or throws the error. */
+    /** Buffered messages are still delivered; then the iteration ends, or throws the error. */
     end(error) {
         if (this.#ended)
             return;

@@ -2,24 +2,24 @@ import type { SdkClock } from './clock.js';
 import { KeywayError } from './errors.js';
 import type { HubConnection } from './hub-connection.js';
 import { type Json } from './protocol.js';
-/** What waits for a connection or an acknowledgement at most; more is refused at once. */
+/** Maximum number of unacknowledged sends; more are refused at once. */
 export declare const PENDING_MAX_MESSAGES = 256;
 export declare const PENDING_MAX_BYTES: number;
-/** The hub's acknowledgement: written to so many open connections. */
+/** The hub's acknowledgement: number of open connections to which it was written. */
 export interface Delivery {
     delivered: number;
 }
-/** Sends that are not acknowledged yet, in their order, on their way over the connection in use. */
+/** Queue of unacknowledged sends, in order. */
 export declare class PendingSends {
     #private;
     constructor(clock: SdkClock);
-    /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
+    /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
     add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery>;
-    /** From now on over this connection. */
+    /** Sends over this connection from now on. */
     use(connection: HubConnection): void;
-    /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
+    /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
     lost(connection: HubConnection): void;
-    /** The hub asked for patience with this one: it is sent again, and nothing before it, a second later. */
+    /** The hub rate-limited this one: it is sent again after the pause, and nothing else before it. */
     postpone(id: string): void;
     acknowledge(id: string, delivered: number): void;
     refuse(id: string, error: unknown): void;

@@ -1,7 +1,4 @@
-/**
- * What goes over the wire: the server and every client read the same lists. Nothing here runs; it is names, numbers
- * and types.
- */
+/** Definitions of the wire protocol, shared by server and clients: names, numbers and types without logic. */
 export * from './api-key-pattern.js';
 export * from './api-objects.js';
 export * from './close-codes.js';

@@ -1,9 +1,9 @@
 /**
- * Remembers which message came over which connection, so that one that was written to two connections of an agent
- * is given out once. Over one connection ids are the sender's affair: who numbers carelessly loses nothing.
+ * Deduplicates messages that were written to two overlapping connections of an agent. Repeated ids on the same
+ * connection are not dropped, so a sender that reuses ids loses nothing.
  */
 export declare class RecentIds {
     #private;
-    /** True unless the id came over another connection before. */
+    /** False if the id arrived over another connection before. */
     add(id: string, connection: object): boolean;
 }

@@ -3,22 +3,22 @@ import type { SdkClock } from './clock.js';
 export interface RenewalOptions {
     tokens: AgentTokenSource;
     clock: SdkClock;
-    /** Puts the new token on the wire. */
+    /** Sends the new token to the hub. */
     present(token: string): void;
-    /** Whether an error ends the agent for good; if so it has been dealt with. */
+    /** Whether an error stops the agent; if so, it was handled. */
     isFinal(error: unknown): boolean;
 }
 /** Renews one connection's token in place, before it ends. */
 export declare class Renewal {
     #private;
     constructor(options: RenewalOptions);
-    /** The hub said how long the token in use still lives. */
+    /** The hub reported the remaining lifetime of the current token. */
     schedule(expiresIn: unknown): void;
     /** The hub accepted the new token. */
     accepted(expiresIn: unknown): void;
-    /** The hub refused a frame; if that was the new token, the old one stays for as long as it lives. */
+    /** The hub refused a frame; if that was the renewal, the old token stays in use until it expires. */
     refused(): void;
-    /** The hub warned: sooner than planned, then. */
+    /** The hub sent `token_expiring`: renew now. */
     expiring(): void;
     stop(): void;
 }

@@ -1,11 +1,14 @@
 import { lifetimeSeconds } from './agent-token-source.js';
 import { fullJitter } from './backoff.js';
-/** A token is renewed when so much of its lifetime is over, less a random part so that agents do not renew in step. */
+/**
+ * Fraction of the lifetime after which a token is renewed, minus a random part so that agents do not renew
+ * simultaneously.
+ */
 const RENEW_AT_SHARE = 0.8;
 const JITTER_SHARE = 0.1;
-/** A key about to end gives tokens that end with it: renewing without pause would not help. */
+/** Minimum interval: a key that is about to expire yields ever shorter tokens. */
 const SHORTEST_PAUSE_MS = 5_000;
-/** The hub answers a presented token within this time, or it is presented anew. */
+/** If the hub does not answer a renewal within this time, it is sent again. */
 const ANSWER_DEADLINE_MS = 10_000;
 /** Renews one connection's token in place, before it ends. */
 export class Renewal {
@@ -18,7 +21,7 @@ export class Renewal {
     constructor(options) {
         this.#options = options;
     }
-    /** The hub said how long the token in use still lives. */
+    /** The hub reported the remaining lifetime of the current token. */
     schedule(expiresIn) {
         const { clock } = this.#options;
         const share = RENEW_AT_SHARE - JITTER_SHARE * clock.random();
@@ -30,7 +33,7 @@ export class Renewal {
         this.#unanswered = false;
         this.schedule(expiresIn);
     }
-    /** The hub refused a frame; if that was the new token, the old one stays for as long as it lives. */
+    /** The hub refused a frame; if that was the renewal, the old token stays in use until it expires. */
     refused() {
         if (!this.#unanswered)
             return;
@@ -38,7 +41,7 @@ export class Renewal {
         this.#options.tokens.forget();
         this.#retry();
     }
-    /** The hub warned: sooner than planned, then. */
+    /** The hub sent `token_expiring`: renew now. */
     expiring() {
         this.#renewAfter(this.#pauseLeft());
     }

@@ -1,13 +1,13 @@
 import { fullJitter } from './backoff.js';
 import { KeywayError } from './errors.js';
-/** A restarted service is not met by all its agents in the same instant. */
+/** Jitter, so that not all agents reconnect to a restarted service at once. */
 export const RESTART_JITTER_MS = 1_000;
-/** A connection that lived this long starts the back-off from the beginning. */
+/** A connection that lasted this long resets the back-off. */
 const STABLE_AFTER_MS = 5_000;
 /** How long to wait before the next attempt: at once after a planned end, longer after every failure. */
 export class Retries {
     #failures = 0;
-    /** Milliseconds. `why` may be an error whose server asked for patience. */
+    /** Milliseconds. `why` may be an error with `retryAfter`. */
     next(reconnect, why, random) {
         const attempt = this.#failures++;
         if (attempt === 0 && reconnect !== 'backoff')
@@ -15,7 +15,7 @@ export class Retries {
         const asked = why instanceof KeywayError ? (why.retryAfter ?? 0) * 1000 : 0;
         return asked + fullJitter(attempt, random);
     }
-    /** A connection ended that had been ready for so long. */
+    /** A connection ended after it was ready for this long. */
     afterConnectionOf(ms) {
         if (ms >= STABLE_AFTER_MS)
             this.#failures = 0;

@@ -1,4 +1,4 @@
-/** What the scopes that Keyway knows allow, in plain words. Any other scope is the operator's own and grants nothing here. */
+/** Keyway's scopes with descriptions. Any other scope is for the operator's own services and grants nothing here. */
 export declare const SCOPES: {
     readonly 'agent:connect': 'exchange the key for an agent token and connect to the hub';
     readonly 'agents:send': 'send messages to other connections of the same owner';
@@ -10,10 +10,10 @@ export declare const SCOPES: {
     readonly 'events:read': 'read the security events of the account';
 };
 export type KnownScope = keyof typeof SCOPES;
-/** Names that start so are Keyway's: an unknown one is refused. */
+/** Reserved prefixes: unknown scopes with these are refused. */
 export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'account:', 'keys:', 'events:', 'admin:'];
-/** Of one key. */
+/** Per key. */
 export declare const MAX_SCOPES = 32;
 export declare const MAX_SCOPE_LENGTH = 64;
-/** What is wrong with one scope name, in words that go on after its field's name; null: nothing. */
+/** Error message for an invalid scope name, to follow its field's name; null if it is valid. */
 export declare function scopeProblem(scope: string): string | null;

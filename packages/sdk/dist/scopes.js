@@ -1,4 +1,4 @@
-/** What the scopes that Keyway knows allow, in plain words. Any other scope is the operator's own and grants nothing here. */
+/** Keyway's scopes with descriptions. Any other scope is for the operator's own services and grants nothing here. */
 export const SCOPES = {
     'agent:connect': 'exchange the key for an agent token and connect to the hub',
     'agents:send': 'send messages to other connections of the same owner',
@@ -9,7 +9,7 @@ export const SCOPES = {
     'keys:write': 'rename and revoke keys, and narrow the networks they may be used from',
     'events:read': 'read the security events of the account',
 };
-/** Names that start so are Keyway's: an unknown one is refused. */
+/** Reserved prefixes: unknown scopes with these are refused. */
 export const RESERVED_SCOPE_PREFIXES = [
     'agent:',
     'agents:',
@@ -18,12 +18,12 @@ export const RESERVED_SCOPE_PREFIXES = [
     'events:',
     'admin:',
 ];
-/** Of one key. */
+/** Per key. */
 export const MAX_SCOPES = 32;
 export const MAX_SCOPE_LENGTH = 64;
 /** RFC 6749 section 3.3: printable ASCII without space, quote and backslash. */
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
-/** What is wrong with one scope name, in words that go on after its field's name; null: nothing. */
+/** Error message for an invalid scope name, to follow its field's name; null if it is valid. */
 export function scopeProblem(scope) {
     if (scope.length > MAX_SCOPE_LENGTH || !SCOPE_TOKEN.test(scope)) {
         return `must be a scope token of at most ${MAX_SCOPE_LENGTH} characters without spaces, for example "agent:connect"`;

@@ -4,10 +4,10 @@ import type { TokenStore } from './token-store.js';
 export interface SessionTokensOptions {
     origin: string;
     store: TokenStore;
-    /** `POST /auth/refresh`, repeated with the same key until an answer arrives or patience ends. */
+    /** `POST /auth/refresh`, retried with the same Idempotency-Key. */
     refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>;
 }
-/** A session's tokens: handed out, renewed one at a time per process and, with Web Locks, across tabs. */
+/** A session's tokens, refreshed one at a time per process and, with Web Locks, across tabs. */
 export declare class SessionTokens {
     #private;
     constructor(options: SessionTokensOptions);
@@ -16,7 +16,7 @@ export declare class SessionTokens {
     forget(): Promise<void>;
     refreshToken(): Promise<string | undefined>;
     /**
-     * Renews the tokens unless somebody else already replaced `refused`, the access token that no longer works.
+     * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
      *
      * @returns the server's answer, or undefined when another tab had refreshed meanwhile
      */

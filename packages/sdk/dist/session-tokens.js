@@ -1,6 +1,6 @@
 import { randomId } from './environment.js';
 import { KeywayError } from './errors.js';
-/** A session's tokens: handed out, renewed one at a time per process and, with Web Locks, across tabs. */
+/** A session's tokens, refreshed one at a time per process and, with Web Locks, across tabs. */
 export class SessionTokens {
     #options;
     #flight;
@@ -20,7 +20,7 @@ export class SessionTokens {
         return (await this.#options.store.get())?.refresh;
     }
     /**
-     * Renews the tokens unless somebody else already replaced `refused`, the access token that no longer works.
+     * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
      *
      * @returns the server's answer, or undefined when another tab had refreshed meanwhile
      */
@@ -37,8 +37,8 @@ export class SessionTokens {
             throw notSignedIn();
         if (refused !== undefined && tokens.access !== refused)
             return undefined;
-        // Kept before it is used: if this process dies before the answer, the next one asks again with the same key
-        // and gets the same successor, instead of looking like a thief.
+        // Stored before it is used: if this process dies before the response, the next one retries with the same key and
+        // gets the same successor, instead of triggering reuse detection.
         const refreshKey = tokens.refreshKey ?? randomId();
         await store.set({ ...tokens, refreshKey });
         try {

@@ -1,10 +1,10 @@
 import { KeywayError } from './errors.js';
 import { CLOSE_CODES } from './protocol.js';
-/** A line that broke, and codes that nobody told us of, are tried again. */
+/** Lost connections and unknown codes are retried. */
 export function reconnectAfter(code) {
     return code in CLOSE_CODES ? CLOSE_CODES[code].reconnect : 'backoff';
 }
-/** Refusals of an exchange that no waiting heals. */
+/** Refusals of an exchange that are not retryable. */
 const FINAL_CODES = new Set([
     'invalid_api_key',
     'api_key_revoked',
@@ -16,11 +16,11 @@ const FINAL_CODES = new Set([
     'invalid_request',
     'invalid_configuration',
 ]);
-/** Whether an error of the token exchange ends the agent for good. */
+/** Whether an error of the token exchange stops the agent. */
 export function isFinalError(error) {
     return error instanceof KeywayError && FINAL_CODES.has(error.code);
 }
-/** What to do about each end, in one sentence. */
+/** What the user should do for each reason, in one sentence. */
 const ADVICE = {
     invalid_api_key: 'The API key is unknown here. Check that it is complete and belongs to this service.',
     api_key_revoked: 'The API key was revoked. Make a new key and start the agent with it.',
@@ -33,18 +33,18 @@ const ADVICE = {
     bad_message: 'The hub could not read a frame. Update @keyway/sdk, or report this.',
     too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 };
-/** The error of an agent that the service refused for good at the exchange. */
+/** The error of an agent whose exchange was refused permanently. */
 export function stopErrorFromExchange(error) {
     const { code, status, requestId, errors, message } = error;
     return new KeywayError(code, ADVICE[code] ?? message, { status, requestId, errors, cause: error });
 }
-/** The error of an agent whose connection was closed for good. */
+/** The error of an agent whose connection was closed permanently. */
 export function stopErrorFromClose({ code, reason }) {
     const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code];
     const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`;
     return new KeywayError(errorCode(name), advice);
 }
-/** Proxies may drop the reason; the code alone must do. */
+/** Proxies may drop the close reason, so the code alone decides. */
 const FALLBACK_REASONS = {
     1009: 'too_big',
     4400: 'bad_message',

@@ -1,4 +1,4 @@
-/** What a signed-in client keeps between calls. */
+/** What a signed-in client stores between calls. */
 export interface StoredTokens {
     access: string;
     refresh: string;
@@ -7,13 +7,13 @@ export interface StoredTokens {
     refreshKey?: string;
 }
 /**
- * Where a client keeps its tokens. Back it with whatever survives as long as the sign-in shall: a file with mode
- * 0600, the system's keychain, a browser's storage. Several clients (tabs) may share one.
+ * Where a client stores its tokens: for example a file with mode 0600, the system's keychain, or a browser's storage.
+ * Several clients (tabs) may share one.
  */
 export interface TokenStore {
     get(): Promise<StoredTokens | undefined> | StoredTokens | undefined;
     set(tokens: StoredTokens): Promise<void> | void;
     delete(): Promise<void> | void;
 }
-/** Forgets with the process; the default. */
+/** In memory; the default. */
 export declare function memoryTokenStore(tokens?: StoredTokens): TokenStore;

@@ -1,4 +1,4 @@
-/** Forgets with the process; the default. */
+/** In memory; the default. */
 export function memoryTokenStore(tokens) {
     let held = tokens;
     return {

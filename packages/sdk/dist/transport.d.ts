@@ -22,12 +22,12 @@ export interface CallOptions {
     repeatable?: boolean;
     signal?: AbortSignal;
 }
-/** Carries calls to the service: credentials, retries, and one renewal when the access token was refused. */
+/** Sends calls to the service, with credentials, retries, and one refresh if the access token is rejected. */
 export declare class Transport {
     #private;
     constructor(options: TransportOptions);
     call<Answer>(method: Method, path: string, options?: CallOptions): Promise<Answer>;
 }
-/** One part of a path; nothing in it can lead elsewhere. */
+/** Encodes one path segment, so that its value cannot change the path. */
 export declare function segment(id: string): string;
 export {};

@@ -1,7 +1,7 @@
 import { KeywayError } from './errors.js';
 import { requestJson, withRetries } from './http.js';
 import { notSignedIn } from './session-tokens.js';
-/** Carries calls to the service: credentials, retries, and one renewal when the access token was refused. */
+/** Sends calls to the service, with credentials, retries, and one refresh if the access token is rejected. */
 export class Transport {
     #options;
     constructor(options) {
@@ -26,7 +26,7 @@ export class Transport {
             return await this.#send(method, path, options, `Bearer ${access}`);
         }
         catch (error) {
-            // Refused before anything was done, so even a call that must not be repeated may go once more.
+            // Rejected before it had any effect, so even a non-idempotent call may be sent again.
             if (!(error instanceof KeywayError) || error.code !== 'invalid_token')
                 throw error;
             await tokens.refresh(access);
@@ -49,7 +49,7 @@ export class Transport {
         return `Basic ${btoa(`${app.id}:${app.secret}`)}`;
     }
 }
-/** One part of a path; nothing in it can lead elsewhere. */
+/** Encodes one path segment, so that its value cannot change the path. */
 export function segment(id) {
     return encodeURIComponent(id);
 }

@@ -38,14 +38,14 @@ export interface VerifyOptions {
     now?: () => number;
 }
 /**
- * Checks an agent token: signature, algorithm, type, issuer, audience, times. It does not ask whether the key was
- * revoked since; a service that must know follows `GET /v1/revocations` or asks `/auth/introspect`.
+ * Verifies an agent token: signature, algorithm, type, issuer, audience, times. It does not check whether the key was
+ * revoked since; services that need this use `GET /v1/revocations` or `/auth/introspect`.
  *
- * @throws KeywayError `invalid_token` when it is not good, `unavailable` when the issuer's keys cannot be had
+ * @throws KeywayError `invalid_token` if it is not valid, `unavailable` if the issuer's keys cannot be fetched
  */
 export declare function verifyAgentToken(token: string, options: VerifyOptions): Promise<AgentTokenClaims>;
 /**
- * Checks an access token as `verifyAgentToken` does an agent's.
+ * Verifies an access token, like `verifyAgentToken`.
  *
  * @param options `audience` defaults to the issuer
  * @throws KeywayError `invalid_token` or `unavailable`

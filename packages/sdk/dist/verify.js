@@ -6,10 +6,10 @@ const CLOCK_TOLERANCE_SECONDS = 5;
 const MAX_TOKEN_LENGTH = 8192;
 const SIGNATURE_BYTES = 64;
 /**
- * Checks an agent token: signature, algorithm, type, issuer, audience, times. It does not ask whether the key was
- * revoked since; a service that must know follows `GET /v1/revocations` or asks `/auth/introspect`.
+ * Verifies an agent token: signature, algorithm, type, issuer, audience, times. It does not check whether the key was
+ * revoked since; services that need this use `GET /v1/revocations` or `/auth/introspect`.
  *
- * @throws KeywayError `invalid_token` when it is not good, `unavailable` when the issuer's keys cannot be had
+ * @throws KeywayError `invalid_token` if it is not valid, `unavailable` if the issuer's keys cannot be fetched
  */
 export async function verifyAgentToken(token, options) {
     const claims = await verify(token, options, { typ: 'agent_ws', type: 'agent_ws' });
@@ -21,7 +21,7 @@ export async function verifyAgentToken(token, options) {
     return claims;
 }
 /**
- * Checks an access token as `verifyAgentToken` does an agent's.
+ * Verifies an access token, like `verifyAgentToken`.
  *
  * @param options `audience` defaults to the issuer
  * @throws KeywayError `invalid_token` or `unavailable`
@@ -44,7 +44,7 @@ async function verify(token, options, kind) {
     checkClaims(claims, options, kind.type);
     return claims;
 }
-/** @returns the key id. Keys named or embedded by the header itself (jku, x5u, jwk) are never looked at. */
+/** @returns the key id. Keys that the header names or embeds (jku, x5u, jwk) are never used. */
 function checkHeader(part, typ) {
     const header = parseObject(part);
     if (header.alg !== 'EdDSA')
@@ -108,7 +108,7 @@ function parseObject(part) {
             return value;
     }
     catch {
-        // told below
+        // reported below
     }
     throw invalid('it holds no JSON object');
 }

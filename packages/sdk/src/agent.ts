@@ -25,7 +25,7 @@ import { Renewal } from './renewal.ts'
 import { RESTART_JITTER_MS, Retries } from './retries.ts'
 import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.ts'
 
-/** How long past its announced end a drained connection is still listened to. */
+/** How long after the announced end a drained connection is kept open. */
 const DRAIN_MARGIN_MS = 5_000
 interface Live {
   connection: HubConnection
@@ -35,8 +35,8 @@ interface Live {
 }
 
 /**
- * An agent that stays connected exactly as long as its key may: it exchanges the key for a short token, connects,
- * renews in place, comes back after every fault, and stops for good when it is told to.
+ * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
+ * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
  *
  *     const agent = new Agent({ url: 'https://keyway.example.com', apiKey: process.env.KEYWAY_API_KEY })
  *     agent.on('message', ({ from, data }) => agent.send(from, data))
@@ -61,7 +61,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #cancelWait: (() => void) | undefined
   #stopped: { error?: KeywayError } | undefined
 
-  /** Starts at once; listeners that are added in the same tick hear everything. */
+  /** Starts at once; listeners added in the same tick receive all events. */
   constructor(options: AgentOptions = {}) {
     super()
     const origin = serviceOrigin(options.url)
@@ -81,33 +81,33 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     queueMicrotask(() => this.#dial())
   }
 
-  /** Whether the hub can be reached through this agent now. */
+  /** Whether the agent is connected now. */
   get connected(): boolean {
     return this.#current !== undefined
   }
 
-  /** What the hub said at `ready`; undefined while not connected. */
+  /** The content of the `ready` frame; undefined while not connected. */
   get connection(): AgentReady | undefined {
     return this.#current?.ready
   }
 
   /**
    * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-   * the hub has written it to `delivered` open connections (0 when there is none). Waits through disconnections, up
-   * to 256 messages or 1 MiB; what was not acknowledged when a line broke is sent again, so a receiver may see a
-   * message twice (at least once).
+   * the hub has written it to `delivered` open connections (0 when there is none). Messages are queued while
+   * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
+   * receiver may get a message twice (at-least-once delivery).
    */
   send(to: string, data: Json, { signal }: { signal?: AbortSignal } = {}): Promise<Delivery> {
     if (this.#stopped) return Promise.reject(this.#stopped.error ?? closedError())
     return this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal)
   }
 
-  /** Ends the agent. What is not acknowledged by now is rejected with `closed`. */
+  /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
   close(): void {
     this.#stop(undefined)
   }
 
-  /** Every message from now on; ends with `close`, throws when the agent is stopped for good. */
+  /** All messages from now on; ends with `close`, throws when the service stops the agent. */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage> {
     const stream = this.#inbox.open()
     if (this.#stopped) this.#inbox.end(this.#stopped.error)
@@ -197,7 +197,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     }
   }
 
-  /** Make before break: the old connection keeps working until its successor is ready and the hub closes it. */
+  /** Make before break: the old connection stays in use until its successor is ready. */
   #drain(connection: HubConnection, closeInSeconds: number): void {
     if (this.#current?.connection !== connection || this.#drained.has(connection)) return
     const endsIn = Math.max(0, Math.min(closeInSeconds, 60)) * 1000
@@ -228,7 +228,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#comeBack(closed)
   }
 
-  /** Decides whether there is a next attempt, says so, and plans it. */
+  /** Schedules the next attempt, or stops the agent, and emits the event. */
   #comeBack(why: unknown): void {
     if (this.#stopIfFinal(why)) return
     const closed = isClosed(why) ? why : undefined
@@ -240,7 +240,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     }
     if (reconnect === 'exchange') this.#tokens.forget()
     const wait = this.#retries.next(reconnect, why, this.#clock.random())
-    // An attempt that is under way (the successor of a drained connection) goes on.
+    // An attempt in progress (the successor of a drained connection) continues.
     this.#dialAfter(wait)
     this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) })
   }
@@ -272,7 +272,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#endConnections()
     this.#sends.refuseAll(error ?? closedError())
     const iterated = this.#inbox.end(error)
-    // An agent that ends without anybody hearing why would look like a bug of the program around it.
+    // Without a listener the reason would be lost, and the stop would look like a bug of the program.
     const unheard = this.listening('stopped') === 0 && !iterated
     if (error && unheard) console.error(`@keyway/sdk: the agent stopped. ${error.message}`)
     this.emit('stopped', { error })

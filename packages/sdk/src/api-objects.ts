@@ -1,6 +1,6 @@
 import type { Json } from './hub-protocol.ts'
 
-/** An API key as every call shows it; the whole key is never part of it. */
+/** An API key as returned by all calls, without the secret itself. */
 export interface ApiKeyObject {
   id: string
   user_id: string
@@ -18,7 +18,7 @@ export interface ApiKeyObject {
   replaced_by: string | null
 }
 
-/** The one answer that holds the whole key. */
+/** The only response that contains the key itself. */
 export interface CreatedApiKey extends ApiKeyObject {
   key: string
 }
@@ -122,14 +122,14 @@ export interface AgentConnectionObject {
   client: string | null
 }
 
-/** Every list, newest first. */
+/** A page of a list, newest first. */
 export interface Page<Item> {
   data: Item[]
   has_more: boolean
   next_cursor: string | null
 }
 
-/** One entry of `GET /v1/revocations`: what ended before its time. */
+/** One entry of `GET /v1/revocations`: a key, session or account that ended early. */
 export interface RevocationObject {
   id: string
   kind: 'api_key' | 'session' | 'user'

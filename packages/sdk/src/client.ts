@@ -26,11 +26,11 @@ export interface KeywayOptions {
   tokens?: TokenStore
   /** For the calls that apps make (`apps`): id and secret. */
   app?: { id: string; secret: string }
-  /** How often a call that may safely be repeated is repeated. Default 4. */
+  /** Maximum retries of calls that are safe to retry. Default 4. */
   maxRetries?: number
-  /** A longer `Retry-After` is thrown instead of waited for. Seconds, default 30. */
+  /** Longest `Retry-After` to wait for, in seconds; beyond it the error is thrown. Default 30. */
   longestWaitSeconds?: number
-  /** For each try. Milliseconds, default 15000. */
+  /** Timeout of each attempt in milliseconds. Default 15000. */
   timeoutMs?: number
   fetch?: typeof fetch
   /** @internal For tests. */
@@ -43,8 +43,8 @@ export type VerifyMagicLink =
   | { login_id: string; code: string; email: string; app_id?: string }
 
 /**
- * The whole HTTP API. Errors are `KeywayError`; calls without a second effect are repeated, honouring `Retry-After`;
- * an expired access token is renewed by itself.
+ * Client of the whole HTTP API. Errors are `KeywayError`; idempotent calls are retried, honouring `Retry-After`; an
+ * expired access token is refreshed automatically.
  *
  *     const keyway = new Keyway({ url: 'https://keyway.example.com' })
  *     const { login_id } = await keyway.sendMagicLink({ email })
@@ -90,7 +90,7 @@ export class Keyway {
     return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'nobody' })
   }
 
-  /** Signs in and keeps the tokens. Not repeated by itself: a link works once. */
+  /** Signs in and stores the tokens. Not retried: a link works once. */
   async verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer> {
     const path = '/auth/verify-magic-link'
     const answer = await this.#transport.call<SignInAnswer>('POST', path, { body, as: 'nobody' })
@@ -98,7 +98,7 @@ export class Keyway {
     return answer
   }
 
-  /** Renews the session's tokens now; calls do it by themselves when needed. Returns whose session it is. */
+  /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
   async refresh(): Promise<UserObject | undefined> {
     return (await this.#tokens.refresh())?.user
   }
@@ -112,7 +112,7 @@ export class Keyway {
     await this.#tokens.forget()
   }
 
-  /** Ends an API key or a session by the secret itself (RFC 7009): for whoever found one. */
+  /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
   revoke(token: string): Promise<void> {
     const body = { token }
     return this.#transport.call('POST', '/auth/revoke', { body, as: 'nobody', repeatable: true })

@@ -2,11 +2,11 @@ import type { AgentTokenSource } from './agent-token-source.ts'
 import type { SdkClock } from './clock.ts'
 import type { HubConnection } from './hub-connection.ts'
 
-/** Exchange, handshake and `ready` together may take this long; then the attempt counts as failed. */
+/** Timeout of an attempt: exchange, handshake and `ready` together. */
 const DIAL_TIMEOUT_MS = 10_000
 /**
- * A handshake that nobody has answered by then is begun anew. Node opens WebSockets over connections that it kept
- * from earlier requests, so after a silence of the line the first handshake may go to nobody.
+ * A handshake without a response after this time is started again. Node opens WebSockets over pooled connections, so
+ * after a network interruption the first handshake may use a dead one.
  */
 const SECOND_LINE_AFTER_MS = 3_000
 
@@ -14,11 +14,11 @@ export interface DialOptions {
   tokens: Pick<AgentTokenSource, 'get'>
   clock: SdkClock
   open(token: string): HubConnection
-  /** At most once: why there is no connection. Not called after `succeeded` or `giveUp`. */
+  /** The attempt failed; called at most once, and not after `succeeded` or `giveUp`. */
   onFailed(why: unknown): void
 }
 
-/** One attempt to be connected: a token, a handshake, and `ready` within 10 s. */
+/** One connection attempt: token, handshake, and `ready` within 10 s. */
 export class Dial {
   #options: DialOptions
   #connection: HubConnection | undefined
@@ -38,7 +38,7 @@ export class Dial {
     return this.#connection === connection
   }
 
-  /** Its connection is ready, and no longer its matter. */
+  /** The connection is ready; the attempt no longer owns it. */
   succeeded(): void {
     this.#over = true
     for (const cancel of this.#cancelTimers) cancel()

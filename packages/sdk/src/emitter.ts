@@ -1,7 +1,7 @@
 /** A listener of one event. */
 export type Listener<Event> = (event: Event) => void
 
-/** The smallest typed emitter: no wildcard, no ordering promises beyond "in the order of registration". */
+/** A minimal typed event emitter. Listeners are called in the order of registration. */
 export class Emitter<Events extends object> {
   #listeners = new Map<keyof Events, Set<Listener<never>>>()
 
@@ -24,12 +24,12 @@ export class Emitter<Events extends object> {
     return this.on(name, first)
   }
 
-  /** @internal How many listen. */
+  /** @internal Number of listeners. */
   protected listening(name: keyof Events): number {
     return this.#listeners.get(name)?.size ?? 0
   }
 
-  /** @internal A listener that throws neither stops the others nor the agent; its error surfaces as uncaught. */
+  /** @internal A listener that throws stops neither the others nor the agent; its error is reported as uncaught. */
   protected emit<Name extends keyof Events>(name: Name, event: Events[Name]): void {
     for (const listener of [...(this.#listeners.get(name) ?? [])]) {
       try {

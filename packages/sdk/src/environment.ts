@@ -1,7 +1,7 @@
 import { KeywayError } from './errors.ts'
 import type { WebSocketConstructor } from './hub-connection.ts'
 
-/** An environment variable where the platform has such a thing. */
+/** An environment variable, on platforms that have them. */
 export function environment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   try {
@@ -11,7 +11,7 @@ export function environment(name: string): string | undefined {
   }
 }
 
-/** The service's origin, or an error that shows the right form. */
+/** The service's origin. Throws an error with an example if the URL is invalid. */
 export function serviceOrigin(url: string | undefined): string {
   const given = url ?? environment('KEYWAY_URL')
   const example = 'for example https://keyway.example.com'
@@ -28,7 +28,7 @@ export function serviceOrigin(url: string | undefined): string {
   return origin
 }
 
-/** The platform's WebSocket, or an error that says where to get one. */
+/** The platform's WebSocket. Throws an error that says where to get one. */
 export function platformWebSocket(): WebSocketConstructor {
   const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
   if (WebSocket) return WebSocket

@@ -1,6 +1,6 @@
 import type { ErrorCode, FieldError, Problem } from './protocol.ts'
 
-/** Codes that no server sends: what went wrong on this side of the line. */
+/** Codes for errors on the client's side, which no server sends. */
 export type ClientErrorCode =
   | 'network_error'
   | 'timeout'
@@ -13,7 +13,7 @@ export type ClientErrorCode =
   | 'closed'
 
 export interface KeywayErrorDetails {
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 without a response. */
   status?: number
   retryable?: boolean
   requestId?: string
@@ -23,15 +23,15 @@ export interface KeywayErrorDetails {
   cause?: unknown
 }
 
-/** Every error that this package throws. `code` is stable; `message` says what to do. */
+/** All errors that this package throws. `code` is stable; `message` says what to do. */
 export class KeywayError extends Error {
   override readonly name = 'KeywayError'
   readonly code: ErrorCode | ClientErrorCode
-  /** HTTP status; 0 when no answer came or none was asked for. */
+  /** HTTP status; 0 without a response. */
   readonly status: number
-  /** Whether the same call may succeed later without a change. */
+  /** Whether the error is retryable: the same call may succeed later. */
   readonly retryable: boolean
-  /** The server's `X-Request-Id`, for its operator. */
+  /** The response's `X-Request-Id`, for support. */
   readonly requestId: string | undefined
   /** Seconds to wait before trying again. */
   readonly retryAfter: number | undefined
@@ -49,7 +49,7 @@ export class KeywayError extends Error {
   }
 }
 
-/** The error that an HTTP answer stands for; an answer that is no problem document becomes `bad_response`. */
+/** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
 export async function errorFromResponse(response: Response): Promise<KeywayError> {
   const problem = await readProblem(response)
   const { status } = response
@@ -62,7 +62,7 @@ export async function errorFromResponse(response: Response): Promise<KeywayError
   return new KeywayError('bad_response', message, details)
 }
 
-/** What `fetch` throws, in our words. */
+/** Converts what `fetch` throws. */
 export function errorFromFetch(cause: unknown, url: string): KeywayError {
   if (cause instanceof KeywayError) return cause
   const message = `Could not reach ${new URL(url).origin}. Check the url and the network.`
@@ -78,7 +78,7 @@ async function readProblem(response: Response): Promise<Problem | undefined> {
   }
 }
 
-/** `Retry-After` as delta-seconds; the date form would need a wall clock that may be wrong here. */
+/** `Retry-After` in seconds; the date form is ignored, since the local clock may be wrong. */
 function secondsIn(header: string | null): number | undefined {
   return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined
 }

@@ -2,15 +2,15 @@ import type { SdkClock } from './clock.ts'
 import type { HubConnection } from './hub-connection.ts'
 import type { ServerFrame } from './protocol.ts'
 
-/** Longer than the hub itself waits for its other nodes before it answers. */
+/** Longer than the hub itself waits for its other nodes. */
 const LONGEST_WAIT_MS = 2_500
 
 export type MessageFrame = Extract<ServerFrame, { type: 'message' }>
 
 /**
- * Keeps messages in their order while an agent moves from one connection to the next. What the old one has taken may
- * still be on its way when the new one brings what came after it; so the old one is asked for a pong, and what the new
- * one brings waits until it is there.
+ * Preserves message order while an agent moves to a new connection. Messages on the old connection may arrive after
+ * later ones on the new connection; so the old one is pinged, and messages of the new one are buffered until its
+ * pong.
  */
 export class Handover {
   #clock: SdkClock
@@ -34,12 +34,12 @@ export class Handover {
     else this.#deliver(connection, frame)
   }
 
-  /** That connection has brought all that it had taken: it answered the ping, or it is over. */
+  /** All messages of that connection have arrived: it answered the ping, or it is closed. */
   caughtUp(connection: HubConnection): void {
     if (this.#under?.from === connection || this.#under?.to === connection) this.end()
   }
 
-  /** What waits is given out. */
+  /** Delivers the buffered messages. */
   end(): void {
     const ended = this.#under
     this.#under = undefined

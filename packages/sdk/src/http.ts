@@ -9,7 +9,7 @@ export interface JsonRequest {
   signal?: AbortSignal
 }
 
-/** One request without retries. An answer without a body is `undefined`. */
+/** One request without retries. A response without a body is `undefined`. */
 export async function requestJson<Answer>(
   fetch: typeof globalThis.fetch,
   url: string,
@@ -20,7 +20,7 @@ export async function requestJson<Answer>(
     headers: { accept: 'application/json', ...(body && { 'content-type': 'application/json' }), ...headers },
     body: body && JSON.stringify(body),
     signal,
-    // A redirect would carry a credential to an address that nobody asked for.
+    // A redirect would send the credential to another address.
     redirect: 'error',
     credentials: 'omit',
     cache: 'no-store',
@@ -37,19 +37,16 @@ export async function requestJson<Answer>(
 }
 
 export interface RetryOptions {
-  /** How often a call is repeated at most. */
+  /** Maximum number of retries. */
   maxRetries: number
-  /** A longer `Retry-After` is not waited for but thrown. Seconds. */
+  /** Longest `Retry-After` to wait for, in seconds; beyond it the error is thrown. */
   longestWaitSeconds: number
-  /** Each try's. Milliseconds. */
+  /** Timeout of each attempt, in milliseconds. */
   timeoutMs: number
   clock?: SdkClock
 }
 
-/**
- * Tries until it works, with full jitter and never sooner than `Retry-After` says. Only for calls that may be
- * repeated without a second effect.
- */
+/** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
 export async function withRetries<Answer>(
   attempt: (signal: AbortSignal) => Promise<Answer>,
   { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }: RetryOptions,

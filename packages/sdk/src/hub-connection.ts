@@ -1,7 +1,7 @@
 import type { SdkClock } from './clock.ts'
 import { type AgentFrame, HUB_BEARER_PREFIX, HUB_PROTOCOL, type ServerFrame } from './protocol.ts'
 
-/** The part of the standard WebSocket that is used; `ws` and every platform's own one fit. */
+/** The part of the standard WebSocket interface that is used; `ws` and native ones implement it. */
 export interface WebSocketLike {
   readonly readyState: number
   onopen: ((event: never) => void) | null
@@ -14,7 +14,7 @@ export interface WebSocketLike {
 
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-/** Why a connection is over: the close frame, or `1006` for a line that broke without one. */
+/** How a connection ended: its close frame, or `1006` if there was none. */
 export interface HubClosed {
   code: number
   reason: string
@@ -33,14 +33,14 @@ export interface HubConnectionOptions {
   onClosed(connection: HubConnection, closed: HubClosed): void
 }
 
-/** After this much silence the agent asks whether the other side still lives. */
+/** After this much silence the agent sends a ping. */
 const SILENCE_BEFORE_PING_MS = 25_000
-/** A ping that stays without any frame for this long means that the line is dead, whatever TCP believes. */
+/** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
 const PONG_DEADLINE_MS = 10_000
 const OPEN = 1
 const ABNORMAL = 1006
 
-/** One WebSocket to the hub: frames in, frames out, and a watch on silence. Never comes back; the agent dials anew. */
+/** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {
   #socket: WebSocketLike
   #options: HubConnectionOptions
@@ -51,7 +51,7 @@ export class HubConnection {
   constructor(options: HubConnectionOptions) {
     this.#options = options
     this.#heardAt = options.clock.now()
-    // As a subprotocol on every platform: only some let a client set headers, and all let it offer protocols.
+    // Sent as a subprotocol, since only some platforms let clients set headers.
     this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token])
     this.#socket.onmessage = (event: { data: unknown }) => this.#heard(event.data)
     this.#socket.onerror = () => {} // a close event follows and says all there is to know
@@ -59,12 +59,12 @@ export class HubConnection {
       this.#end({ code: event.code, reason: event.reason })
   }
 
-  /** Whether the handshake was answered and the socket is still open. */
+  /** Whether the socket is open. */
   get isOpen(): boolean {
     return this.#socket.readyState === OPEN
   }
 
-  /** Hands a frame to the socket; false when it can take none. */
+  /** Sends a frame; false if the socket is not open. */
   send(frame: AgentFrame): boolean {
     if (this.#over || this.#socket.readyState !== OPEN) return false
     try {
@@ -75,7 +75,9 @@ export class HubConnection {
     }
   }
 
-  /** Lets go at once: a dead line may take minutes to finish a closing handshake. Nothing is reported any more. */
+  /**
+   * Abandons the socket at once, since a dead connection may take minutes to close. No further events are reported.
+   */
   close(): void {
     this.#over = true
     this.#cancelWatch()
@@ -84,7 +86,7 @@ export class HubConnection {
     try {
       this.#socket.close(1000)
     } catch {
-      // not yet connected on a platform that minds
+      // some platforms throw while not yet connected
     }
   }
 
@@ -129,7 +131,7 @@ export class HubConnection {
   }
 }
 
-/** Frames that a later server may add are skipped, and so is anything that is no frame. */
+/** Unknown frame types, which a later version may add, and invalid frames are ignored. */
 function parseFrame(data: unknown): ServerFrame | undefined {
   if (typeof data !== 'string') return undefined
   try {

@@ -5,12 +5,12 @@ import type { HubConnection } from './hub-connection.ts'
 import { MessageStream } from './message-stream.ts'
 import { RecentIds } from './recent-ids.ts'
 
-/** What arrives, each message once, for all iterations over it. */
+/** Received messages, without duplicates, for all iterators. */
 export class Inbox {
   #seen = new RecentIds()
   #streams = new Set<MessageStream<AgentMessage>>()
 
-  /** The message of a frame; undefined when the other of two connections that overlap has brought it before. */
+  /** The message of a frame; undefined if it arrived already over the other of two overlapping connections. */
   take(connection: HubConnection, { id, from, from_key_id, data }: MessageFrame): AgentMessage | undefined {
     if (!this.#seen.add(`${from} ${id}`, connection)) return undefined
     const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
@@ -24,7 +24,7 @@ export class Inbox {
     return stream
   }
 
-  /** Ends all iterations, with the error if there is one; whether there was any. */
+  /** Ends all iterators, with the error if there is one. Returns whether there were any. */
   end(error: KeywayError | undefined): boolean {
     const streams = [...this.#streams]
     this.#streams.clear()

@@ -36,7 +36,7 @@ function run(agent: Agent): void {
     })
     .on('message', ({ from, data }) => {
       say(`message from ${from}: ${JSON.stringify(data)}`)
-      // Messages over HTTP have no connection to answer to; and an echo of an echo would never end.
+      // Messages sent over HTTP have no connection to reply to, and echoing an echo would loop forever.
       if (from !== 'api' && !isEcho(data))
         agent.send(from, { echo: data }).catch(error => say(`not sent: ${error.message}`))
     })

@@ -1,6 +1,6 @@
 import { KeywayError } from './errors.ts'
 
-/** What an iteration that is slower than its sender may pile up. */
+/** Maximum number of buffered messages of a slow iterator. */
 const MAX_BUFFERED = 10_000
 
 /** An async iterator that is fed from outside. One consumer. */
@@ -25,7 +25,7 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
     this.end(new KeywayError('queue_full', advice))
   }
 
-  /** What is buffered is still read; then the iteration ends, or throws the error. */
+  /** Buffered messages are still delivered; then the iteration ends, or throws the error. */
   end(error?: KeywayError): void {
     if (this.#ended) return
     this.#ended = { error }

@@ -3,17 +3,17 @@ import { KeywayError } from './errors.ts'
 import type { HubConnection } from './hub-connection.ts'
 import { type AgentFrame, HUB_MAX_FRAME_BYTES, type Json } from './protocol.ts'
 
-/** What waits for a connection or an acknowledgement at most; more is refused at once. */
+/** Maximum number of unacknowledged sends; more are refused at once. */
 export const PENDING_MAX_MESSAGES = 256
 export const PENDING_MAX_BYTES = 1024 * 1024
 
-/** So many are under way at once: a full queue must not run into the hub's limit of frames at every reconnection. */
+/** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
 const WINDOW = 64
 
-/** How long nothing is sent after the hub said that it was too much. */
+/** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000
 
-/** The hub's acknowledgement: written to so many open connections. */
+/** The hub's acknowledgement: number of open connections to which it was written. */
 export interface Delivery {
   delivered: number
 }
@@ -27,7 +27,7 @@ interface Pending {
   reject(error: unknown): void
 }
 
-/** Sends that are not acknowledged yet, in their order, on their way over the connection in use. */
+/** Queue of unacknowledged sends, in order. */
 export class PendingSends {
   #clock: SdkClock
   #pending = new Map<string, Pending>()
@@ -39,7 +39,7 @@ export class PendingSends {
     this.#clock = clock
   }
 
-  /** Resolves when the hub acknowledged it; rejects when it is refused, given up or over the bound. */
+  /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
   add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery> {
     const frame = { type: 'send', id, to, data } as const
     const bytes = new TextEncoder().encode(JSON.stringify(frame)).length
@@ -62,13 +62,13 @@ export class PendingSends {
     })
   }
 
-  /** From now on over this connection. */
+  /** Sends over this connection from now on. */
   use(connection: HubConnection): void {
     this.#connection = connection
     this.#flush()
   }
 
-  /** That connection is gone: what it had not acknowledged may or may not have arrived, and is sent again. */
+  /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
   lost(connection: HubConnection): void {
     if (this.#connection === connection) this.#connection = undefined
     for (const pending of this.#pending.values()) {
@@ -77,7 +77,7 @@ export class PendingSends {
     this.#flush()
   }
 
-  /** The hub asked for patience with this one: it is sent again, and nothing before it, a second later. */
+  /** The hub rate-limited this one: it is sent again after the pause, and nothing else before it. */
   postpone(id: string): void {
     const pending = this.#pending.get(id)
     if (pending) pending.sentOn = undefined
@@ -104,8 +104,8 @@ export class PendingSends {
   }
 
   /**
-   * Sends what is not under way, as far as the window allows. What is under way over the connection before holds up
-   * what comes after it, until it is acknowledged there or lost: two nodes would not keep them in order.
+   * Sends queued messages as far as the window allows. Messages in flight on the previous connection block later ones
+   * until they are acknowledged or lost, since order is not preserved across two nodes.
    */
   #flush(): void {
     const connection = this.#connection

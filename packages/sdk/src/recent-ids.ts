@@ -1,14 +1,14 @@
-/** How many ids are remembered: more than any overlap of two connections brings. */
+/** Number of ids kept: more than arrive while two connections overlap. */
 const CAPACITY = 1024
 
 /**
- * Remembers which message came over which connection, so that one that was written to two connections of an agent
- * is given out once. Over one connection ids are the sender's affair: who numbers carelessly loses nothing.
+ * Deduplicates messages that were written to two overlapping connections of an agent. Repeated ids on the same
+ * connection are not dropped, so a sender that reuses ids loses nothing.
  */
 export class RecentIds {
   #first = new Map<string, object>()
 
-  /** True unless the id came over another connection before. */
+  /** False if the id arrived over another connection before. */
   add(id: string, connection: object): boolean {
     const first = this.#first.get(id)
     if (first) return first === connection

@@ -5,18 +5,21 @@ import type { SdkClock } from './clock.ts'
 export interface RenewalOptions {
   tokens: AgentTokenSource
   clock: SdkClock
-  /** Puts the new token on the wire. */
+  /** Sends the new token to the hub. */
   present(token: string): void
-  /** Whether an error ends the agent for good; if so it has been dealt with. */
+  /** Whether an error stops the agent; if so, it was handled. */
   isFinal(error: unknown): boolean
 }
 
-/** A token is renewed when so much of its lifetime is over, less a random part so that agents do not renew in step. */
+/**
+ * Fraction of the lifetime after which a token is renewed, minus a random part so that agents do not renew
+ * simultaneously.
+ */
 const RENEW_AT_SHARE = 0.8
 const JITTER_SHARE = 0.1
-/** A key about to end gives tokens that end with it: renewing without pause would not help. */
+/** Minimum interval: a key that is about to expire yields ever shorter tokens. */
 const SHORTEST_PAUSE_MS = 5_000
-/** The hub answers a presented token within this time, or it is presented anew. */
+/** If the hub does not answer a renewal within this time, it is sent again. */
 const ANSWER_DEADLINE_MS = 10_000
 
 /** Renews one connection's token in place, before it ends. */
@@ -32,7 +35,7 @@ export class Renewal {
     this.#options = options
   }
 
-  /** The hub said how long the token in use still lives. */
+  /** The hub reported the remaining lifetime of the current token. */
   schedule(expiresIn: unknown): void {
     const { clock } = this.#options
     const share = RENEW_AT_SHARE - JITTER_SHARE * clock.random()
@@ -46,7 +49,7 @@ export class Renewal {
     this.schedule(expiresIn)
   }
 
-  /** The hub refused a frame; if that was the new token, the old one stays for as long as it lives. */
+  /** The hub refused a frame; if that was the renewal, the old token stays in use until it expires. */
   refused(): void {
     if (!this.#unanswered) return
     this.#unanswered = false
@@ -54,7 +57,7 @@ export class Renewal {
     this.#retry()
   }
 
-  /** The hub warned: sooner than planned, then. */
+  /** The hub sent `token_expiring`: renew now. */
   expiring(): void {
     this.#renewAfter(this.#pauseLeft())
   }

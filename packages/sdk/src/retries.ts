@@ -2,16 +2,16 @@ import { fullJitter } from './backoff.ts'
 import { KeywayError } from './errors.ts'
 import type { Reconnect } from './stop-reasons.ts'
 
-/** A restarted service is not met by all its agents in the same instant. */
+/** Jitter, so that not all agents reconnect to a restarted service at once. */
 export const RESTART_JITTER_MS = 1_000
-/** A connection that lived this long starts the back-off from the beginning. */
+/** A connection that lasted this long resets the back-off. */
 const STABLE_AFTER_MS = 5_000
 
 /** How long to wait before the next attempt: at once after a planned end, longer after every failure. */
 export class Retries {
   #failures = 0
 
-  /** Milliseconds. `why` may be an error whose server asked for patience. */
+  /** Milliseconds. `why` may be an error with `retryAfter`. */
   next(reconnect: Reconnect, why: unknown, random: number): number {
     const attempt = this.#failures++
     if (attempt === 0 && reconnect !== 'backoff') return random * RESTART_JITTER_MS
@@ -19,7 +19,7 @@ export class Retries {
     return asked + fullJitter(attempt, random)
   }
 
-  /** A connection ended that had been ready for so long. */
+  /** A connection ended after it was ready for this long. */
   afterConnectionOf(ms: number): void {
     if (ms >= STABLE_AFTER_MS) this.#failures = 0
   }

@@ -6,7 +6,7 @@ import type { StoredTokens, TokenStore } from './token-store.ts'
 export interface SessionTokensOptions {
   origin: string
   store: TokenStore
-  /** `POST /auth/refresh`, repeated with the same key until an answer arrives or patience ends. */
+  /** `POST /auth/refresh`, retried with the same Idempotency-Key. */
   refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>
 }
 
@@ -14,7 +14,7 @@ interface WebLocks {
   request<Answer>(name: string, callback: () => Promise<Answer>): Promise<Answer>
 }
 
-/** A session's tokens: handed out, renewed one at a time per process and, with Web Locks, across tabs. */
+/** A session's tokens, refreshed one at a time per process and, with Web Locks, across tabs. */
 export class SessionTokens {
   #options: SessionTokensOptions
   #flight: Promise<SessionAnswer | undefined> | undefined
@@ -40,7 +40,7 @@ export class SessionTokens {
   }
 
   /**
-   * Renews the tokens unless somebody else already replaced `refused`, the access token that no longer works.
+   * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
    *
    * @returns the server's answer, or undefined when another tab had refreshed meanwhile
    */
@@ -56,8 +56,8 @@ export class SessionTokens {
     const tokens = await store.get()
     if (!tokens) throw notSignedIn()
     if (refused !== undefined && tokens.access !== refused) return undefined
-    // Kept before it is used: if this process dies before the answer, the next one asks again with the same key
-    // and gets the same successor, instead of looking like a thief.
+    // Stored before it is used: if this process dies before the response, the next one retries with the same key and
+    // gets the same successor, instead of triggering reuse detection.
     const refreshKey = tokens.refreshKey ?? randomId()
     await store.set({ ...tokens, refreshKey })
     try {

@@ -2,15 +2,15 @@ import { KeywayError } from './errors.ts'
 import type { HubClosed } from './hub-connection.ts'
 import { CLOSE_CODES, type CloseCode } from './protocol.ts'
 
-/** What a client shall do after a close code. */
+/** What a client should do after a close code. */
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect']
 
-/** A line that broke, and codes that nobody told us of, are tried again. */
+/** Lost connections and unknown codes are retried. */
 export function reconnectAfter(code: number): Reconnect {
   return code in CLOSE_CODES ? CLOSE_CODES[code as CloseCode].reconnect : 'backoff'
 }
 
-/** Refusals of an exchange that no waiting heals. */
+/** Refusals of an exchange that are not retryable. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
   'invalid_api_key',
   'api_key_revoked',
@@ -23,12 +23,12 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'invalid_configuration',
 ])
 
-/** Whether an error of the token exchange ends the agent for good. */
+/** Whether an error of the token exchange stops the agent. */
 export function isFinalError(error: unknown): error is KeywayError {
   return error instanceof KeywayError && FINAL_CODES.has(error.code)
 }
 
-/** What to do about each end, in one sentence. */
+/** What the user should do for each reason, in one sentence. */
 const ADVICE: Record<string, string> = {
   invalid_api_key: 'The API key is unknown here. Check that it is complete and belongs to this service.',
   api_key_revoked: 'The API key was revoked. Make a new key and start the agent with it.',
@@ -43,20 +43,20 @@ const ADVICE: Record<string, string> = {
   too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 }
 
-/** The error of an agent that the service refused for good at the exchange. */
+/** The error of an agent whose exchange was refused permanently. */
 export function stopErrorFromExchange(error: KeywayError): KeywayError {
   const { code, status, requestId, errors, message } = error
   return new KeywayError(code, ADVICE[code] ?? message, { status, requestId, errors, cause: error })
 }
 
-/** The error of an agent whose connection was closed for good. */
+/** The error of an agent whose connection was closed permanently. */
 export function stopErrorFromClose({ code, reason }: HubClosed): KeywayError {
   const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code]
   const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`
   return new KeywayError(errorCode(name), advice)
 }
 
-/** Proxies may drop the reason; the code alone must do. */
+/** Proxies may drop the close reason, so the code alone decides. */
 const FALLBACK_REASONS: Record<number, string> = {
   1009: 'too_big',
   4400: 'bad_message',

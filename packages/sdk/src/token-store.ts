@@ -1,4 +1,4 @@
-/** What a signed-in client keeps between calls. */
+/** What a signed-in client stores between calls. */
 export interface StoredTokens {
   access: string
   refresh: string
@@ -8,8 +8,8 @@ export interface StoredTokens {
 }
 
 /**
- * Where a client keeps its tokens. Back it with whatever survives as long as the sign-in shall: a file with mode
- * 0600, the system's keychain, a browser's storage. Several clients (tabs) may share one.
+ * Where a client stores its tokens: for example a file with mode 0600, the system's keychain, or a browser's storage.
+ * Several clients (tabs) may share one.
  */
 export interface TokenStore {
   get(): Promise<StoredTokens | undefined> | StoredTokens | undefined
@@ -17,7 +17,7 @@ export interface TokenStore {
   delete(): Promise<void> | void
 }
 
-/** Forgets with the process; the default. */
+/** In memory; the default. */
 export function memoryTokenStore(tokens?: StoredTokens): TokenStore {
   let held = tokens
   return {

@@ -24,7 +24,7 @@ export interface CallOptions {
   signal?: AbortSignal
 }
 
-/** Carries calls to the service: credentials, retries, and one renewal when the access token was refused. */
+/** Sends calls to the service, with credentials, retries, and one refresh if the access token is rejected. */
 export class Transport {
   #options: TransportOptions
 
@@ -47,7 +47,7 @@ export class Transport {
     try {
       return await this.#send<Answer>(method, path, options, `Bearer ${access}`)
     } catch (error) {
-      // Refused before anything was done, so even a call that must not be repeated may go once more.
+      // Rejected before it had any effect, so even a non-idempotent call may be sent again.
       if (!(error instanceof KeywayError) || error.code !== 'invalid_token') throw error
       await tokens.refresh(access)
       return this.#send(method, path, options, `Bearer ${await tokens.access()}`)
@@ -72,7 +72,7 @@ export class Transport {
   }
 }
 
-/** One part of a path; nothing in it can lead elsewhere. */
+/** Encodes one path segment, so that its value cannot change the path. */
 export function segment(id: string): string {
   return encodeURIComponent(id)
 }

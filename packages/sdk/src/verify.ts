@@ -50,10 +50,10 @@ const MAX_TOKEN_LENGTH = 8192
 const SIGNATURE_BYTES = 64
 
 /**
- * Checks an agent token: signature, algorithm, type, issuer, audience, times. It does not ask whether the key was
- * revoked since; a service that must know follows `GET /v1/revocations` or asks `/auth/introspect`.
+ * Verifies an agent token: signature, algorithm, type, issuer, audience, times. It does not check whether the key was
+ * revoked since; services that need this use `GET /v1/revocations` or `/auth/introspect`.
  *
- * @throws KeywayError `invalid_token` when it is not good, `unavailable` when the issuer's keys cannot be had
+ * @throws KeywayError `invalid_token` if it is not valid, `unavailable` if the issuer's keys cannot be fetched
  */
 export async function verifyAgentToken(token: string, options: VerifyOptions): Promise<AgentTokenClaims> {
   const claims = await verify(token, options, { typ: 'agent_ws', type: 'agent_ws' })
@@ -64,7 +64,7 @@ export async function verifyAgentToken(token: string, options: VerifyOptions): P
 }
 
 /**
- * Checks an access token as `verifyAgentToken` does an agent's.
+ * Verifies an access token, like `verifyAgentToken`.
  *
  * @param options `audience` defaults to the issuer
  * @throws KeywayError `invalid_token` or `unavailable`
@@ -96,7 +96,7 @@ async function verify(
   return claims
 }
 
-/** @returns the key id. Keys named or embedded by the header itself (jku, x5u, jwk) are never looked at. */
+/** @returns the key id. Keys that the header names or embeds (jku, x5u, jwk) are never used. */
 function checkHeader(part: string, typ: string): string {
   const header = parseObject(part)
   if (header.alg !== 'EdDSA') throw invalid('alg is not EdDSA')
@@ -164,7 +164,7 @@ function parseObject(part: string): Claims {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Claims
   } catch {
-    // told below
+    // reported below
   }
   throw invalid('it holds no JSON object')
 }

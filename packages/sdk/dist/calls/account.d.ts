@@ -1,7 +1,7 @@
 import type { AccountObject, ChargeAuthorizationObject, LedgerEntryObject, Page, SecurityEventObject } from '../protocol.js';
 import { type Transport } from '../transport.js';
 import type { PageOptions } from './paging.js';
-/** Profile, balance and what happened to the account. */
+/** Profile, balance, ledger and security events. */
 export declare class AccountCalls {
     #private;
     constructor(transport: Transport);

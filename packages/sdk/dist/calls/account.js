@@ -1,5 +1,5 @@
 import { segment } from '../transport.js';
-/** Profile, balance and what happened to the account. */
+/** Profile, balance, ledger and security events. */
 export class AccountCalls {
     #transport;
     constructor(transport) {

@@ -9,11 +9,11 @@ export declare class AgentCalls {
     list({ limit, cursor }?: PageOptions): Promise<Page<AgentConnectionObject>>;
     all({ limit }?: Omit<PageOptions, 'cursor'>): AsyncGenerator<AgentConnectionObject, void>;
     /**
-     * Sends to one connection, or to all of a key. Not repeated by itself: it would arrive twice.
+     * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
      *
      * @throws KeywayError `not_found` when it is not connected
      */
     send(connectionOrKeyId: string, data: Json): Promise<Delivery>;
-    /** Closes a connection; its agent may come back as long as its key stands. */
+    /** Closes a connection; its agent may reconnect while its key is active. */
     disconnect(connectionId: string): Promise<void>;
 }

@@ -13,7 +13,7 @@ export class AgentCalls {
         return everyItem(cursor => this.list({ limit, cursor }));
     }
     /**
-     * Sends to one connection, or to all of a key. Not repeated by itself: it would arrive twice.
+     * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
      *
      * @throws KeywayError `not_found` when it is not connected
      */
@@ -21,7 +21,7 @@ export class AgentCalls {
         const path = `/v1/agents/${segment(connectionOrKeyId)}/messages`;
         return this.#transport.call('POST', path, { body: { data } });
     }
-    /** Closes a connection; its agent may come back as long as its key stands. */
+    /** Closes a connection; its agent may reconnect while its key is active. */
     disconnect(connectionId) {
         return this.#transport.call('DELETE', `/v1/agents/${segment(connectionId)}`);
     }

@@ -18,10 +18,10 @@ export type ApiKeyList = PageOptions & {
 export declare class ApiKeyCalls {
     #private;
     constructor(transport: Transport);
-    /** The one answer that holds the whole key. Not repeated by itself: it would make two. */
+    /** The only response that contains the key itself. Not retried: it could create two keys. */
     create(body?: CreateApiKey): Promise<CreatedApiKey>;
     list({ limit, cursor, status }?: ApiKeyList): Promise<Page<ApiKeyObject>>;
-    /** All of them, newest first, over as many pages as there are. */
+    /** All keys, newest first, over all pages. */
     all(options?: Omit<ApiKeyList, 'cursor'>): AsyncGenerator<ApiKeyObject, void>;
     get(keyId: string): Promise<ApiKeyObject>;
     update(keyId: string, body: {
@@ -32,6 +32,6 @@ export declare class ApiKeyCalls {
     rotate(keyId: string, body?: {
         overlap_seconds?: number;
     }): Promise<CreatedApiKey>;
-    /** For good, at once and everywhere; repeating it changes nothing. */
+    /** Permanent, at once and on all nodes. Idempotent. */
     revoke(keyId: string): Promise<ApiKeyObject>;
 }

@@ -6,14 +6,14 @@ export class ApiKeyCalls {
     constructor(transport) {
         this.#transport = transport;
     }
-    /** The one answer that holds the whole key. Not repeated by itself: it would make two. */
+    /** The only response that contains the key itself. Not retried: it could create two keys. */
     create(body = {}) {
         return this.#transport.call('POST', '/v1/api-keys', { body });
     }
     list({ limit, cursor, status } = {}) {
         return this.#transport.call('GET', '/v1/api-keys', { query: { limit, cursor, status } });
     }
-    /** All of them, newest first, over as many pages as there are. */
+    /** All keys, newest first, over all pages. */
     all(options = {}) {
         return everyItem(cursor => this.list({ ...options, cursor }));
     }
@@ -27,7 +27,7 @@ export class ApiKeyCalls {
     rotate(keyId, body = {}) {
         return this.#transport.call('POST', `/v1/api-keys/${segment(keyId)}/rotate`, { body });
     }
-    /** For good, at once and everywhere; repeating it changes nothing. */
+    /** Permanent, at once and on all nodes. Idempotent. */
     revoke(keyId) {
         return this.#transport.call('DELETE', `/v1/api-keys/${segment(keyId)}`);
     }

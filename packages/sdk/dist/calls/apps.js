@@ -1,20 +1,20 @@
 import { pause, systemClock } from '../clock.js';
 import { randomId } from '../environment.js';
 import { KeywayError } from '../errors.js';
-/** How often `followRevocations` looks, when nothing else is said. */
+/** Default polling interval of `followRevocations`. */
 const LOOK_EVERY_MS = 1_000;
-/** What registered apps call, with their id and secret. */
+/** Calls of registered apps, with their id and secret. */
 export class AppCalls {
     #transport;
     constructor(transport) {
         this.#transport = transport;
     }
-    /** Takes money from a user who authorised it. Safe to repeat with the same `idempotencyKey`. */
+    /** Charges a user who authorised the app. Safe to retry with the same `idempotencyKey`. */
     charge({ idempotencyKey = randomId(), ...body }) {
         const headers = { 'idempotency-key': idempotencyKey };
         return this.#transport.call('POST', '/v1/charges', { body, headers, as: 'app', repeatable: true });
     }
-    /** What a key, access token or agent token is worth now (RFC 7662). */
+    /** Introspects a key, access token or agent token (RFC 7662). */
     introspect(token) {
         return this.#transport.call('POST', '/auth/introspect', { body: { token }, as: 'app', repeatable: true });
     }
@@ -22,7 +22,10 @@ export class AppCalls {
     revocations({ cursor, signal, } = {}) {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
     }
-    /** Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Goes on when the service cannot be reached for a while; ends by the signal. */
+    /**
+     * Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Continues after outages
+     * of the service; stops by the signal.
+     */
     async *followRevocations(options = {}) {
         const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options;
         let { cursor } = options;

@@ -1,9 +1,9 @@
 import type { Page } from '../protocol.js';
-/** Which part of a list. */
+/** Parameters of a list. */
 export interface PageOptions {
     /** 1 to 100, default 50. */
     limit?: number;
-    /** `next_cursor` of the page before. */
+    /** `next_cursor` of the previous page. */
     cursor?: string;
 }
 /** Every item of a list, page by page. */

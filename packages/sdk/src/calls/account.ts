@@ -8,7 +8,7 @@ import type {
 import { segment, type Transport } from '../transport.ts'
 import type { PageOptions } from './paging.ts'
 
-/** Profile, balance and what happened to the account. */
+/** Profile, balance, ledger and security events. */
 export class AccountCalls {
   #transport: Transport
 

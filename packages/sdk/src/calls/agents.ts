@@ -20,7 +20,7 @@ export class AgentCalls {
   }
 
   /**
-   * Sends to one connection, or to all of a key. Not repeated by itself: it would arrive twice.
+   * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
    *
    * @throws KeywayError `not_found` when it is not connected
    */
@@ -29,7 +29,7 @@ export class AgentCalls {
     return this.#transport.call('POST', path, { body: { data } })
   }
 
-  /** Closes a connection; its agent may come back as long as its key stands. */
+  /** Closes a connection; its agent may reconnect while its key is active. */
   disconnect(connectionId: string): Promise<void> {
     return this.#transport.call('DELETE', `/v1/agents/${segment(connectionId)}`)
   }

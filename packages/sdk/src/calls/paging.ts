@@ -1,10 +1,10 @@
 import type { Page } from '../protocol.ts'
 
-/** Which part of a list. */
+/** Parameters of a list. */
 export interface PageOptions {
   /** 1 to 100, default 50. */
   limit?: number
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: string
 }
 

@@ -18,7 +18,7 @@ export class SessionCalls {
     return this.#transport.call('DELETE', `/v1/sessions/${segment(sessionId)}`)
   }
 
-  /** All but the one that asks. */
+  /** All but the calling session. */
   revokeOthers(): Promise<void> {
     return this.#transport.call('DELETE', '/v1/sessions')
   }

@@ -102,7 +102,7 @@ forEachEngine(engine => {
         await refused(target, because, ...restore)
         writeFileSync(path, lines.join(''))
       }
-      const wrong = /is not what was written there/
+      const wrong = /has a wrong MAC/
       await withLines(`${lines.join('')}${JSON.stringify(promoted)}\n`, /Line 5 .* has no MAC/)
       await withLines([head, first.replace('"a"', '"x"'), second, closed].join(''), wrong)
       await withLines([head, second, closed].join(''), wrong)

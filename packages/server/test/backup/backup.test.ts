@@ -138,7 +138,7 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     await refused(shop.settings, /not overwritten/, 'backup', shop.file)
     await refused(shop.settings, /server runs/, 'restore', shop.file)
     await shop.node.close()
-    await refused(shop.settings, /accounts in this database/, 'restore', shop.file)
+    await refused(shop.settings, /has accounts already/, 'restore', shop.file)
     const target = await freshSettings('sqlite', t)
     await refused({ ...target, KEYWAY_SECRET: OTHER_SECRET }, /made under the secret/, 'restore', shop.file)
     await refused(target, /cannot be read/, 'restore', shop.file, '--journal', join(shop.file, 'nowhere'))
@@ -150,7 +150,7 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     truncateSync(cut, whole.length - 30)
     await refused(target, /truncated/, 'restore', cut)
     writeFileSync(cut, 'something else')
-    await refused(target, /no backup/, 'restore', cut)
+    await refused(target, /not a backup/, 'restore', cut)
     await done(keyway(target, 'restore', shop.file))
   })
 

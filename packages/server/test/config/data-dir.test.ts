@@ -90,7 +90,10 @@ test('a data directory that cannot be is one sentence at once, with the reason',
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
   assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file is in the place/)
-  assertSaid({ KEYWAY_DATA_DIR: join(file, 'below') }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file stands/)
+  assertSaid(
+    { KEYWAY_DATA_DIR: join(file, 'below') },
+    /^KEYWAY_DATA_DIR ".*" cannot be made: a file is in the place/,
+  )
   if (process.platform !== 'linux') return
   assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be made: .*ENOENT/)
 })
