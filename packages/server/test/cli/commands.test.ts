@@ -48,7 +48,7 @@ describe('the command line', () => {
     for (const name of commandNames) assert.match(out, new RegExp(`^  ${name}\\b`, 'm'))
   })
 
-  test('what is not understood is one sentence and status 64', async () => {
+  test('a command line that is not understood is one sentence and status 64', async () => {
     for (const args of [['nope'], ['users', 'show'], ['users', 'list', '--wrong'], ['apps', 'add', 'x']]) {
       const { status, out, err } = await keywayProcess(settings, ...args)
       assert.equal(status, 64, args.join(' '))
@@ -57,7 +57,7 @@ describe('the command line', () => {
     }
   })
 
-  test('what cannot be done is one sentence and status 1', async () => {
+  test('a command that fails is one sentence and status 1', async () => {
     const { status, err } = await keywayProcess(settings, 'users', 'show', 'nobody@example.com')
     assert.equal(status, 1)
     assert.equal(err.trim().split('\n').length, 1)

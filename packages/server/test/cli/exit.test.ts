@@ -25,7 +25,9 @@ test('a start whose clock lies behind the last heartbeat of a killed process ser
   assert.equal(await server.end('SIGTERM'), 0)
 })
 
-test('a writer thread that dies ends the process, which says why, with a failing status', async t => {
+test('a writer thread that dies ends the process, which says why, with a failing status', {
+  timeout: 30_000,
+}, async t => {
   const { settings } = place(t)
   const preload = `process.once('worker', worker => process.once('SIGUSR2', () => worker.terminate()))`
   const nodeOptions = `--import=data:text/javascript,${encodeURIComponent(preload)}`

@@ -62,7 +62,7 @@ describe('settings', () => {
     assertMistake({ KEYWAY_PORT_FILE: '/x' }, /KEYWAY_PORT_FILE is not a setting/)
   })
 
-  test('what Kubernetes puts beside a service called keyway is not taken for a setting', () => {
+  test('service links of Kubernetes are not taken for settings', () => {
     const links = {
       KEYWAY_PORT: 'tcp://10.0.0.1:8080',
       KEYWAY_PORT_8080_TCP_ADDR: '10.0.0.1',
@@ -71,7 +71,7 @@ describe('settings', () => {
     assert.equal(loadConfig(links).port, 8080)
   })
 
-  test('what a client reads on the same machine is not taken for a setting', () => {
+  test('variables of the SDK are not taken for settings', () => {
     assert.deepEqual(mistakesOf({ KEYWAY_API_KEY: 'svc_', KEYWAY_URL: 'http://localhost:8080' }), [])
   })
 

@@ -86,7 +86,7 @@ function openFilesOf(folder: string): string[] {
   return readdirSync(folder).filter(name => (statSync(join(folder, name)).mode & 0o077) !== 0)
 }
 
-test('a data directory that cannot be is one sentence at once, with the reason', t => {
+test('a data directory that cannot be created is one sentence at once, with the reason', t => {
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
   assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file is in the place/)

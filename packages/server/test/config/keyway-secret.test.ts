@@ -26,7 +26,7 @@ test('the next start has the same secret', t => {
   assert.deepEqual(loadOrCreateSecret(config).secrets, loadOrCreateSecret(config).secrets)
 })
 
-test('a lost secret beside a database is one sentence, and never made anew', t => {
+test('a lost secret beside a database is one sentence, and never generated again', t => {
   const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
   mkdirSync(config.dataDir)
   writeFileSync(join(config.dataDir, 'keyway.db'), '')

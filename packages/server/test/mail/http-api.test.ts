@@ -100,7 +100,7 @@ for (const [name, create] of [
   ['Postmark', createPostmarkMailer],
 ] as const) {
   describe(`${name}'s answers`, () => {
-    test('a refused mail is refused for good; haste, outages and credentials are for later', async t => {
+    test('a rejected mail is not retried; after rate limits, outages and refused credentials it is', async t => {
       let status = 0
       const { baseUrl } = await startProvider(t, () => ({ status, body: '{"message":"no"}' }))
       const mailer = create('secret-key', { from, baseUrl })
@@ -125,7 +125,7 @@ for (const [name, create] of [
       assert.equal(other.calls.length, 0)
     })
 
-    test('one that never comes is given up when the signal says so', async t => {
+    test('a response that never comes is abandoned when the signal aborts', async t => {
       const { baseUrl, hanging } = await startProvider(t, () => 'hang')
       const abort = new AbortController()
       const delivery = create('key', { from, baseUrl }).deliver(mail, abort.signal)
@@ -134,7 +134,7 @@ for (const [name, create] of [
       await assert.rejects(delivery)
     })
 
-    test('a huge one costs no memory', async t => {
+    test('a huge response costs no memory', async t => {
       const { baseUrl } = await startProvider(t, () => ({ status: 500, body: 'x'.repeat(5_000_000) }))
       await assert.rejects(create('key', { from, baseUrl }).deliver(mail, never), error => {
         assert.ok((error as Error).message.length < 3000)

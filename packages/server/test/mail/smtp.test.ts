@@ -80,7 +80,7 @@ describe('mail by SMTP', () => {
     assert.deepEqual(server.recipients, [])
   })
 
-  test('a 5xx to the recipient is for good, a 4xx is not', async t => {
+  test('a 5xx to the recipient is not retryable, a 4xx is', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     server.behave(() => 550)
@@ -94,7 +94,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('wrong credentials are the operator’s to mend: the mail is tried again', async t => {
+  test('wrong credentials are retryable, since the operator can mend them', async t => {
     const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
     const mailer = open(t, { port: server.port, user: 'keyway', password: 'wrong' })
     await assert.rejects(
@@ -104,7 +104,7 @@ describe('mail by SMTP', () => {
     await assert.rejects(mailer.check())
   })
 
-  test('with TLS demanded, the session is encrypted and the credentials go inside', async t => {
+  test('with TLS required, credentials are sent only inside the encrypted session', async t => {
     const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
     const settings = { port: server.port, host: 'localhost', requireTls: true }
     const mailer = open(t, { ...settings, user: 'keyway', password: 'right' }, server.certificate)
@@ -133,7 +133,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('credentials are never said in the clear when STARTTLS is stripped', async t => {
+  test('credentials are never sent in the clear when STARTTLS is stripped', async t => {
     let heard = ''
     const port = await startRawServer(t, socket => {
       socket.write('220 stripped\r\n')
@@ -171,7 +171,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('a hanging server lets go when the signal says so', async t => {
+  test('a delivery to a server that hangs ends when the signal aborts', async t => {
     const server = await startSmtpServer(t)
     server.behave(recipient => (recipient === 'slow@example.com' ? 'hang' : 'accept'))
     const mailer = open(t, { port: server.port })

@@ -40,7 +40,7 @@ for (const [name, hasAccount] of [
   describe(`the ${name} mail`, () => {
     const mail = written(signIn, hasAccount)
 
-    test('is the one for its reader', () => assert.equal(mail.template, name))
+    test('uses the template for its recipient', () => assert.equal(mail.template, name))
 
     test('has a button to the verification URL and no other way out but the support contact', () => {
       assert.deepEqual(hrefs(mail.html), [link, `mailto:${supportEmail}`])

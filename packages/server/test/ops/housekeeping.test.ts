@@ -33,7 +33,7 @@ async function countOf({ storage }: TestStorage, table: string): Promise<number>
 }
 
 forEachEngine(engine => {
-  test('what is over is kept for as long as promised, to the millisecond, and gone after it', async t => {
+  test('ended rows are kept for the promised retention, to the millisecond, and pruned after it', async t => {
     const opened = await open(engine, t)
     const { store, storage } = opened
     const user = await insertUser(store)
@@ -127,7 +127,7 @@ forEachEngine(engine => {
     assert.equal(await store.apiKeys.pruneOfDeletedOwners(NOW, 2), 1, 'the last account’s own')
   })
 
-  test('what is alive is never touched, however old: queued mail, sessions, keys, the ledger', async t => {
+  test('live rows are never pruned, however old: queued mail, sessions, keys, the ledger', async t => {
     const services = await openServices(engine, t)
     const { user, session } = await services.signIn('ada@example.com')
     const { apiKey } = await services.apiKeys.create(
@@ -214,7 +214,7 @@ forEachEngine(engine => {
     assert.equal(largest, 500)
   })
 
-  test('two nodes that tidy up at once do not hinder each other', async t => {
+  test('two nodes that prune at the same time do not hinder each other', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
     for (let row = 0; row < 50; row++) {

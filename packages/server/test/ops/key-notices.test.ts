@@ -86,7 +86,7 @@ forEachEngine(engine => {
     assert.equal(await apiKeys.warnOfExpiry(), 0)
   })
 
-  test('a service that was away sends the one warning that is true now', async t => {
+  test('after downtime only the warning that is due now is sent', async t => {
     const { clock, apiKeys, make, warnings } = await open(engine, t)
     await make(30 * DAY)
     clock.advance(25 * DAY)
@@ -117,7 +117,7 @@ forEachEngine(engine => {
     assert.equal(await apiKeys.warnOfExpiry(), 1)
   })
 
-  test('the first use after 90 days of rest is mailed with its network, once, also when two nodes see it', async t => {
+  test('the first use of a key dormant for 90 days is mailed with its network, once, also when two nodes see it', async t => {
     const services = await open(engine, t)
     const { opened, clock, outbox, log, make, wakings, apiKeys } = services
     const { key, apiKey } = await make(null)

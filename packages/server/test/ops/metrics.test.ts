@@ -68,7 +68,7 @@ test('with KEYWAY_METRICS_PORT they are on that port and nowhere else', async t 
   assert.equal((await fetch(`http://127.0.0.1:${port}/v1/me`)).status, 404)
 })
 
-test('a database that is away leaves its figures out and the rest in', async () => {
+test('an unavailable database removes only its own metrics', async () => {
   const metrics = createMetrics(
     {
       mail: () => Promise.reject(new Error('away')),
@@ -145,7 +145,7 @@ test('a KEYWAY_METRICS_TOKEN that can be guessed or not be sent is refused at st
     assert.throws(() => loadConfig({ KEYWAY_METRICS_TOKEN: text }), /KEYWAY_METRICS_TOKEN must be/)
 })
 
-test('figures are gathered once for all who ask at the same time', async () => {
+test('concurrent scrapes share one rendering', async () => {
   let asked = 0
   const sources = {
     async mail() {

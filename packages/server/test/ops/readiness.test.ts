@@ -10,7 +10,7 @@ async function mailCheck(url: string) {
   return { status: answer.status, ...checks.find(({ name }) => name === 'mail')! }
 }
 
-test('mail that was tried in vain is named as late, however far ahead the next try lies, and stays 200', async t => {
+test('mail that failed is reported as late, however far ahead its next attempt is, and readiness stays 200', async t => {
   const { url, services } = await startKeyway(t)
   const { storage, clock } = services
   const now = clock.now()

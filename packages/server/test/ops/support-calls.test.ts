@@ -64,7 +64,7 @@ test('clear-limits empties every window of an address', async t => {
   await journey.sendLink(ADA)
 })
 
-test('mail unsuppress lets mail out again, and says when there was nothing to lift', async t => {
+test('mail unsuppress lifts a suppression, and says when there was none', async t => {
   const { services } = await startKeyway(t)
   await services.suppressions.record({ addresses: [ADA], reason: 'complaint' }, 'resend')
   assert.deepEqual((await runCommand(services, 'mail unsuppress', ADA)).data, { email: ADA, lifted: true })
