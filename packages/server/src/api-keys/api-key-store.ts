@@ -12,8 +12,9 @@ export interface ApiKeyStore {
   /** Null for an unknown key and for another user's. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>
   /**
-   * Reads no more rows than it returns, however many keys the owner has, except that all active keys with an expiry
-   * are read; the limit of active keys bounds those.
+   * Reads a few pages of rows at most, however many the owner has, with two exceptions, which the limit of active keys
+   * bounds: for active keys all that expire are read where hundreds of newer ones have expired, and for expired keys
+   * the newer ones that expire later.
    */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** Number of active keys, at most `atMost`. Exact only under `users.lock`. */

@@ -58,8 +58,10 @@ function problemOf(kit: PageKit, error: unknown): string {
   return said ? said(kit) : (error as KeywayError).message
 }
 
-function statusOf(error: unknown): number {
-  return error instanceof KeywayError && error.code === 'rate_limited' ? 429 : 409
+function statusOf(c: PageContext, error: unknown): number {
+  if (!(error instanceof KeywayError) || error.code !== 'rate_limited') return 409
+  c.header('Retry-After', String(error.extras.retryAfter))
+  return 429
 }
 
 async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
@@ -85,7 +87,7 @@ async function change(
     return await work(user.id, id, form)
   } catch (error) {
     const problem = problemOf(kit, error)
-    return renderKey(kit, c, await kit.apiKeys.get(user.id, id), { problem }, statusOf(error))
+    return renderKey(kit, c, await kit.apiKeys.get(user.id, id), { problem }, statusOf(c, error))
   }
 }
 
@@ -101,7 +103,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect('/keys?done=made_before', 303)
-    return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(error))
+    return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(c, error))
   }
 }
 

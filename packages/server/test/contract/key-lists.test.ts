@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ApiKeyStatus } from '../../src/api-keys/api-key.ts'
+import type { ApiKey, ApiKeyStatus } from '../../src/api-keys/api-key.ts'
 import { DAY, type Instant } from '../../src/clock.ts'
-import type { Position } from '../../src/paging.ts'
+import type { Position, Slice } from '../../src/paging.ts'
 import type { Connection } from '../../src/storage/engine.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { aKey, insertUser, NOW } from './fixtures.ts'
@@ -19,8 +19,13 @@ interface Read {
 }
 
 forEachEngine(engine => {
-  for (const many of ['revoked', 'expired', 'active'] as const) {
-    test(`a page reads the rows that it shows, also beside 20,000 ${many} keys of the same owner`, async t => {
+  for (const [many, named] of [
+    ['revoked', 'revoked'],
+    ['expired', 'expired'],
+    ['active', 'active'],
+    ['expiring', 'active and expiring'],
+  ] as const) {
+    test(`a page reads the rows that it shows, also beside 20,000 ${named} keys of the same owner`, async t => {
       const { storage } = await openTestStorage(engine, t)
       const { store } = storage
       const user = await insertUser(store)
@@ -39,32 +44,78 @@ forEachEngine(engine => {
       const reads = watch(connection)
       const page = (status: ApiKeyStatus | null, after: Position | null) =>
         store.apiKeys.list(user.id, status, NOW, { limit: 50, after })
-      for (const status of ['active', 'expired', 'revoked', null] as const) {
+      // A page of expired keys walks over those that expire later, which the limit of active keys bounds.
+      const statuses = (['active', 'revoked', null, 'expired'] as const).slice(0, many === 'expiring' ? 3 : 4)
+      for (const status of statuses) {
         const first = await page(status, null)
-        assert.equal(
-          first.rows.length,
-          status === null || status === many ? 50 : status === 'active' ? 10 : 5,
-        )
+        const isMany = status === null || status === (many === 'expiring' ? 'active' : many)
+        assert.equal(first.rows.length, isMany ? 50 : status === 'active' ? 10 : 5)
         const last = await page(status, { at: NOW - 2 * DAY + 1, id: 'z' })
         assert.equal(last.rows.length, status === null ? 4 * FEW : status === 'active' ? 2 * FEW : FEW)
       }
-      assert.equal(await store.apiKeys.countActive(user.id, NOW, 100), many === 'active' ? 100 : 2 * FEW)
+      assert.equal(
+        await store.apiKeys.countActive(user.id, NOW, 100),
+        many === 'active' || many === 'expiring' ? 100 : 2 * FEW,
+      )
       assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
-      assert.equal(reads.length, 10)
+      // Where the newest with an expiry have all expired, the active ones are read by expiry.
+      assert.equal(reads.length, 2 * statuses.length + 2 + (many === 'expired' ? 1 : 0))
       for (const read of reads.splice(0)) await assertFlat(engine, connection, read)
     })
   }
 })
 
+forEachEngine(engine => {
+  test('pages of active keys have each key once, in order, whatever expires among them', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { store } = storage
+    const user = await insertUser(store)
+    const ends = [null, NOW + DAY, NOW, NOW + 1, NOW - 1, null, NOW - DAY]
+    await storage.transaction(async tx => {
+      for (let n = 0; n < 300; n++) {
+        // Runs of 1 to 40 of one kind, four keys a millisecond.
+        const kind = n < 100 ? n : n < 200 ? n >> 3 : n >> 5
+        const expiresAt = ends[kind % ends.length]!
+        const revokedAt = n % 11 === 0 ? NOW : null
+        await tx.apiKeys.insert(aKey(user.id, { createdAt: NOW - (n >> 2), expiresAt, revokedAt }))
+      }
+    })
+    const all = (await store.apiKeys.list(user.id, null, NOW, { limit: 1000, after: null })).rows
+    const active = all.filter(key => key.revokedAt === null && (key.expiresAt ?? NOW + 1) > NOW)
+    for (const limit of [1, 3, 7, 50, 299]) {
+      const read: string[] = []
+      let after: Position | null = null
+      do {
+        const { rows, next }: Slice<ApiKey> = await store.apiKeys.list(user.id, 'active', NOW, {
+          limit,
+          after,
+        })
+        read.push(...rows.map(({ id }) => id))
+        after = next
+      } while (after)
+      assert.deepEqual(
+        read,
+        active.map(({ id }) => id),
+        `${limit} a page`,
+      )
+    }
+  })
+})
+
 /** One key a millisecond, the newest at NOW - 1. */
-function insertMany(engine: EngineName, userId: string, status: ApiKeyStatus, from: number): string {
+function insertMany(
+  engine: EngineName,
+  userId: string,
+  status: ApiKeyStatus | 'expiring',
+  from: number,
+): string {
   const n =
     engine === 'sqlite'
       ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK}) `
       : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK})) `
   const columns =
     'id, user_id, app_id, key_hash, key_prefix, scopes, allowed_networks, created_at, expires_at, revoked_at'
-  const end: Instant | 'null' = status === 'expired' ? NOW - DAY : 'null'
+  const end: Instant | 'null' = status === 'expired' ? NOW - DAY : status === 'expiring' ? NOW + DAY : 'null'
   return `${n} insert into api_keys (${columns}) select 'key ' || i, '${userId}', 'service-sdk', 'hash ' || i, 'svc_', '[]', '[]',
     ${NOW} - i, ${end}, ${status === 'revoked' ? NOW - DAY : 'null'} from n`
 }

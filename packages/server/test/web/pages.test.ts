@@ -144,8 +144,28 @@ test('the source of a mail is the message as it would be sent, and stays the sam
   assert.equal((await client.get('/inbox/none?view=source')).status, 404)
 })
 
+test('keys made or rotated too often are said on the page, with the wait and what was typed', async t => {
+  const web = await startWeb(t, { KEYWAY_KEY_CREATION_LIMITS: '1/hour' })
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  assert.equal((await client.post('/keys', { form_token, name: 'One', access: 'all' })).status, 201)
+  const [, id] = /href="\/keys\/([0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())!
+  for (const refused of [
+    await client.post('/keys', { form_token, name: 'Typed name', access: 'all' }),
+    await client.post(`/keys/${id}/rotate`, { form_token, overlap: '0' }),
+  ]) {
+    assert.equal(refused.status, 429)
+    const seconds = Number(refused.headers.get('retry-after'))
+    assert.ok(seconds > 3500 && seconds <= 3600, `${seconds}`)
+    const text = await refused.text()
+    assert.match(text, /role="alert">Too many keys were made within this hour\. Try again in \d+ seconds\./)
+    assert.match(text, /Typed name|One/)
+    assert.doesNotMatch(text, /svc_\w{32}/)
+  }
+})
+
 test('a hundred keys are leafed through, newest first, each page under 60 KB in all', async t => {
-  const web = await startWeb(t)
+  const web = await startWeb(t, { KEYWAY_KEY_CREATION_LIMITS: '1000/hour' })
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
   for (let made = 1; made <= 100; made++) {
