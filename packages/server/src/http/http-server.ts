@@ -39,6 +39,8 @@ const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
 /** Requests of one connection that were sent before the answer to the first; hardly any client sends a second. */
 const MAX_PIPELINED = 64
+/** The same of all connections together; each is some kilobytes that were read and not begun. */
+const MAX_PIPELINED_TOGETHER = 4_000
 
 /**
  * The listening side: strict about what it parses and impatient with slow senders.
@@ -102,6 +104,7 @@ export function createHttpServer(
     else
       outgoing.once('socket', () => {
         pipeline.remove(incoming.socket)
+        bound.resume(incoming.socket)
         admit(incoming, outgoing)
       })
   }
@@ -182,18 +185,31 @@ export function createHttpServer(
 
 /** Counts the requests of each connection that wait for the answer before theirs. */
 function createPipeline() {
-  const waiting = new WeakMap<Socket, number>()
+  const waiting = new Map<Socket, number>()
+  let total = 0
   return {
-    /** False when the connection has too many: it is to be closed. */
+    /** False when the connection, or all together, have too many: the connection is to be closed. */
     add(socket: Socket): boolean {
       const count = waiting.get(socket) ?? 0
-      if (count >= MAX_PIPELINED) return false
+      if (count >= MAX_PIPELINED || total >= MAX_PIPELINED_TOGETHER) return false
+      if (count === 0) socket.once('close', forget)
       waiting.set(socket, count + 1)
+      total++
       return true
     },
     remove(socket: Socket): void {
-      waiting.set(socket, (waiting.get(socket) ?? 1) - 1)
+      const count = waiting.get(socket)
+      if (count === undefined) return
+      total--
+      waiting.set(socket, count - 1)
+      if (count === 1) forget.call(socket)
     },
+  }
+
+  function forget(this: Socket): void {
+    this.off('close', forget)
+    total -= waiting.get(this) ?? 0
+    waiting.delete(this)
   }
 }
 

@@ -5,56 +5,56 @@ import type { Socket } from 'node:net'
 export interface SocketLimits {
   /** Connections at once; some 10 KB each. */
   sockets: number
-  /** Requests at once, from their head to the last byte of their answer. */
-  requests: number
-  /** How long a finished answer may take to be read. */
-  answerMs: number
+  /** Bytes of answers that were written and not taken by the network, of all connections together. */
+  unreadBytes: number
+  /** How long a connection may have such bytes without a pause. */
+  unreadMs: number
 }
 
-export const SOCKET_LIMITS: SocketLimits = { sockets: 10_000, requests: 4_000, answerMs: 60_000 }
+export const SOCKET_LIMITS: SocketLimits = {
+  sockets: 10_000,
+  unreadBytes: 64 * 1024 * 1024,
+  unreadMs: 60_000,
+}
 
 export interface SocketBound {
+  /** The connection has a request under way again: one that was pipelined. */
+  resume(socket: Socket): void
   /** The connection is upgraded, and counts no longer. */
   release(socket: Socket): void
 }
 
-interface Exchange {
-  socket: Socket
-  outgoing: ServerResponse
-  startedAt: number
-}
-
 /**
  * Keeps the connections of a server within bounds, by closing those that cost most and do least: over the bound of
- * connections the one that has waited longest without a request, over that of requests the oldest whose answer is
- * finished and not read. So whoever comes is served, and whoever holds many connections loses them.
+ * connections the one that has waited longest without a request, over that of unread bytes the one with most of them.
+ * So new connections are served, and a client that holds many of them loses them.
+ *
+ * Every request passes here, so what it costs counts: idle connections are kept in order, and bytes are added up by a
+ * timer and not by request.
  *
  * @param checkMs how often answers that are not read are looked for
  */
 export function boundSockets(server: Server, limits: SocketLimits, checkMs: number): SocketBound {
-  /** Requests of each connection of this server that are not answered. What has no number here is not its own. */
-  const asked = new WeakMap<Socket, number>()
+  const open = new Set<Socket>()
   /** Without a request; in the order in which they began to wait. */
-  const waiting = new Set<Socket>()
-  /** In the order in which they began. */
-  const exchanges = new Set<Exchange>()
-  let open = 0
+  const idle = new Set<Socket>()
+  /** Since when a connection has had unread bytes, by `performance.now()`. */
+  let unreadSince = new Map<Socket, number>()
 
   server.on('connection', onConnection)
   server.on('request', onRequest)
   server.on('checkExpectation', onRequest)
-  server.on('upgrade', (_request, socket: Socket) => begin(socket))
+  server.on('upgrade', (_request, socket: Socket) => idle.delete(socket))
   const timer = setInterval(cutUnread, checkMs).unref()
   server.on('close', () => clearInterval(timer))
-  return { release: socket => forget.call(socket) }
+  return { resume: socket => idle.delete(socket), release: socket => forget.call(socket) }
 
   function onConnection(socket: Socket): void {
-    open++
-    asked.set(socket, 0)
-    waiting.add(socket)
+    open.add(socket)
+    idle.add(socket)
     socket.once('close', forget)
-    if (open <= limits.sockets) return
-    const [longest] = waiting
+    if (open.size <= limits.sockets) return
+    const [longest] = idle
     longest!.destroy()
     forget.call(longest!)
   }
@@ -62,46 +62,44 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
   /** When a connection closed, was cut, or became an agent's. */
   function forget(this: Socket): void {
     this.off('close', forget)
-    waiting.delete(this)
-    // Once: requests that came before an upgrade may be answered after it.
-    if (asked.delete(this)) open--
+    open.delete(this)
+    idle.delete(this)
   }
 
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
-    const exchange = { socket, outgoing, startedAt: performance.now() }
-    begin(socket)
-    exchanges.add(exchange)
-    outgoing.once('close', () => {
-      exchanges.delete(exchange)
-      end(socket)
-    })
-    if (exchanges.size > limits.requests) oldestUnread()?.socket.destroy()
+    idle.delete(socket)
+    // One function for all, and not a closure for each: a tenth of what a request costs would go into it.
+    outgoing.on('close', onAnswered)
   }
 
-  function begin(socket: Socket): void {
-    const count = asked.get(socket)
-    if (count === undefined) return
-    asked.set(socket, count + 1)
-    waiting.delete(socket)
-  }
-
-  function end(socket: Socket): void {
-    const count = asked.get(socket)
-    if (count === undefined) return
-    asked.set(socket, count - 1)
-    if (count === 1 && !socket.destroyed) waiting.add(socket)
-  }
-
-  function oldestUnread(): Exchange | undefined {
-    for (const exchange of exchanges) if (exchange.outgoing.writableEnded) return exchange
-    return undefined
+  function onAnswered(this: ServerResponse): void {
+    const { socket } = this.req
+    if (open.has(socket)) idle.add(socket)
   }
 
   function cutUnread(): void {
-    const latest = performance.now() - limits.answerMs
-    for (const { socket, outgoing, startedAt } of exchanges) {
-      if (startedAt > latest) return
-      if (outgoing.writableEnded) socket.destroy()
+    const now = performance.now()
+    const stillUnread = new Map<Socket, number>()
+    let bytes = 0
+    for (const socket of open) {
+      if (socket.writableLength === 0) continue
+      const since = unreadSince.get(socket) ?? now
+      if (now - since > limits.unreadMs) socket.destroy()
+      else {
+        stillUnread.set(socket, since)
+        bytes += socket.writableLength
+      }
+    }
+    unreadSince = stillUnread
+    if (bytes > limits.unreadBytes) cutLargest([...stillUnread.keys()], bytes - limits.unreadBytes)
+  }
+
+  function cutLargest(sockets: Socket[], excess: number): void {
+    let left = excess
+    for (const socket of sockets.sort((a, b) => b.writableLength - a.writableLength)) {
+      if (left <= 0) return
+      left -= socket.writableLength
+      socket.destroy()
     }
   }
 }

@@ -220,23 +220,22 @@ async function askWithoutReading(t: TestContext, { server, port }: Server): Prom
 }
 
 test('an answer that is not read is cut off in time', async t => {
-  const limits = { timeouts: { checkMs: 50 }, socketLimits: { answerMs: 200 } }
+  const limits = { timeouts: { checkMs: 50 }, socketLimits: { unreadMs: 200 } }
   await closed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
 })
 
-test('over the bound of requests the oldest answer that is not read makes room', async t => {
-  const server = await openServer('sqlite', t, { socketLimits: { requests: 3 }, pages })
-  const [first, ...others] = [
+test('over the bound of unread bytes the connection with most of them is closed', async t => {
+  const limits = { timeouts: { checkMs: 50 }, socketLimits: { unreadBytes: 70_000_000 } }
+  const sizes = [30_000_000, 40_000_000, 30_000_000]
+  const pages = { fetch: () => new Response('x'.repeat(sizes.shift()!)) }
+  const server = await openServer('sqlite', t, { ...limits, pages })
+  const [first, largest, last] = [
     await askWithoutReading(t, server),
     await askWithoutReading(t, server),
     await askWithoutReading(t, server),
   ]
-  assert.equal((await server.get('/livez')).status, 200)
-  await closed(first!)
-  assert.deepEqual(
-    others.map(({ destroyed }) => destroyed),
-    [false, false],
-  )
+  await closed(largest!)
+  assert.deepEqual([first!.destroyed, last!.destroyed], [false, false])
 })
 
 async function connected(t: TestContext, port: number): Promise<Socket> {
