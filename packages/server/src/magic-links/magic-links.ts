@@ -54,11 +54,11 @@ export interface MagicLinks {
    * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`; for a
    *   code `rate_limited`, where it was not checked
    */
-  verify(
+  verify<Kind extends SessionKind>(
     proof: MagicLinkProof,
-    kind: SessionKind,
+    kind: Kind,
     caller: Caller,
-  ): Promise<StartedSession & { isNewUser: boolean }>
+  ): Promise<StartedSession<Kind> & { isNewUser: boolean }>
   /**
    * The state of the link, without consuming it. `loginId` (null for `invalid`) lets a page recognise the browser
    * that requested the link.

@@ -30,11 +30,11 @@ export function createVerify(deps: MagicLinkDeps) {
   const onboarding = createOnboarding(deps)
   const linkOfCode = createCodeCheck(deps)
 
-  return async function verify(
+  return async function verify<Kind extends SessionKind>(
     proof: MagicLinkProof,
-    kind: SessionKind,
+    kind: Kind,
     caller: Caller,
-  ): Promise<StartedSession & { isNewUser: boolean }> {
+  ): Promise<StartedSession<Kind> & { isNewUser: boolean }> {
     const claimed = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
     const account = await onboarding.prepare(proof.email, clock.now())
     const prepared = sessions.prepare('', kind, caller)
@@ -48,7 +48,7 @@ export function createVerify(deps: MagicLinkDeps) {
       )
     })
     if ('refused' in outcome) throw refusedAs(outcome.refused)
-    return { ...sessions.credentials(outcome.user, outcome.session), isNewUser: outcome.isNewUser }
+    return { ...sessions.credentials(kind, outcome.user, outcome.session), isNewUser: outcome.isNewUser }
   }
 
   async function linkOfToken(proof: LinkToken): Promise<MagicLink> {

@@ -24,15 +24,13 @@ export interface SessionTokens {
   refreshExpiresIn: number
 }
 
-/** A session and its credential: tokens for an API session, a cookie for a page session. */
-export interface StartedSession {
-  user: User
-  session: Session
-  /** Null for a page session. */
-  tokens: SessionTokens | null
-  /** Null for an API session. */
-  cookie: string | null
+/** What the client presents from then on. */
+export interface CredentialsOf {
+  api: { tokens: SessionTokens }
+  page: { cookie: string }
 }
+
+export type StartedSession<Kind extends SessionKind> = { user: User; session: Session } & CredentialsOf[Kind]
 
 export interface SignedIn {
   user: User
@@ -44,18 +42,14 @@ export interface Sessions {
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
   /** Creates id and secret before the transaction, which may run twice. */
   prepare(appId: string, kind: SessionKind, caller: Caller): PreparedSession
-  credentials(user: User, session: Session): StartedSession
+  credentials<Kind extends SessionKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
   /**
    * Rotates a refresh token.
    *
    * @param retryKey the request's Idempotency-Key
    * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`
    */
-  refresh(
-    refreshToken: string,
-    retryKey: string | null,
-    caller: Caller,
-  ): Promise<StartedSession & { tokens: SessionTokens }>
+  refresh(refreshToken: string, retryKey: string | null, caller: Caller): Promise<StartedSession<'api'>>
   /** The user and session of an access token, read from the database now. @throws KeywayError `invalid_token` */
   authenticate(accessToken: string): Promise<SignedIn>
   /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
@@ -92,6 +86,10 @@ export function createSessions(deps: SessionDeps): Sessions {
   const { store } = storage
   const secretOf = (session: Session) => secrets.open('session-secret', session.sealedSecret, session.id)
   const refresh = createRefresh({ ...deps, secretOf })
+  const credentialsOf: { [Kind in SessionKind]: (user: User, session: Session) => CredentialsOf[Kind] } = {
+    api: (user, session) => ({ tokens: tokensOf(user, session) }),
+    page: (_user, session) => ({ cookie: pageCookie(session.id, secretOf(session)) }),
+  }
 
   return {
     ...createSessionEnd({ ...deps, secretOf }),
@@ -109,16 +107,13 @@ export function createSessions(deps: SessionDeps): Sessions {
       return session
     },
 
-    credentials(user, session) {
-      if (session.kind === 'page') {
-        return { user, session, tokens: null, cookie: pageCookie(session.id, secretOf(session)) }
-      }
-      return { user, session, tokens: tokensOf(user, session), cookie: null }
+    credentials(kind, user, session) {
+      return { user, session, ...credentialsOf[kind](user, session) }
     },
 
     async refresh(token, retryKey, caller) {
       const { user, session } = await refresh(token, retryKey, caller)
-      return { user, session, tokens: tokensOf(user, session), cookie: null }
+      return { user, session, tokens: tokensOf(user, session) }
     },
 
     list(userId, page) {

@@ -1,5 +1,5 @@
 import { type Clock, DAY, SECOND } from '../clock.ts'
-import { sign, verify } from './ed25519.ts'
+import { type SecretKey, sign, verify } from './ed25519.ts'
 import { KnownTokens } from './known-tokens.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
@@ -52,7 +52,11 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     },
   }
 
-  function verified(token: string, { payload, signed, signature }: Parts, secretKey: Buffer): Claims | null {
+  function verified(
+    token: string,
+    { payload, signed, signature }: Parts,
+    secretKey: SecretKey,
+  ): Claims | null {
     const bytes = decode(signature)
     if (!bytes || !verify(Buffer.from(signed), bytes, secretKey)) return null
     const claims = claimsOf(payload)

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import { keyPairOf, SEED_BYTES } from './ed25519.ts'
+import { keyPairOf, SEED_BYTES, type SecretKey } from './ed25519.ts'
 import type { SigningKey } from './signing-key.ts'
 
 export interface PublicJwk {
@@ -20,7 +20,7 @@ export interface PublicJwk {
 export interface OpenedSigningKey {
   kid: string
   /** libsodium's 64-byte secret key. */
-  secretKey: Buffer
+  secretKey: SecretKey
 }
 
 export interface SigningKeys {
@@ -154,7 +154,7 @@ export function createSigningKeys(deps: {
   async function reload(): Promise<void> {
     const stored = await signingKeys.list(clock.now())
     const before = new Map(keys.map(key => [key.id, key]))
-    // Keys that are open already keep their buffer: ed25519.ts caches key objects by it.
+    // Keys that are open already are not opened again.
     keys = stored.map(key => ({ ...(before.get(key.id) ?? openKey(key)), ...key }))
   }
 

@@ -103,9 +103,9 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
 export async function enter(
   kit: PageKit,
   c: PageContext,
-  started: { cookie: string | null; isNewUser: boolean; user: User },
+  started: { cookie: string; isNewUser: boolean; user: User },
 ): Promise<Response> {
-  kit.cookies.setSession(c, started.cookie!, kit.lifetimes.sessionSeconds)
+  kit.cookies.setSession(c, started.cookie, kit.lifetimes.sessionSeconds)
   const email = started.user.email && parseEmailAddress(started.user.email)
   if (email) kit.cookies.rememberSignIn(c, email)
   const before = c.get('signedIn')

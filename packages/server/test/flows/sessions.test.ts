@@ -16,8 +16,7 @@ function decode(token: string): { header: Record<string, unknown>; claims: Recor
 
 async function pageSession({ sendTo, magicLinks }: Services, email: string) {
   const { token } = await sendTo(email)
-  const started = await magicLinks.verify({ token, email: address(email) }, 'page', caller())
-  return { ...started, cookie: started.cookie! }
+  return magicLinks.verify({ token, email: address(email) }, 'page', caller())
 }
 
 /** The same credential with the last bit of its MAC turned over. */

@@ -97,7 +97,7 @@ export function magicLinkRoutes(
         const proof = toProof(body)
         if ('code' in proof) assertMayGuess(caller)
         const { user, session, tokens, isNewUser } = await magicLinks.verify(proof, 'api', caller)
-        return ok({ ...sessionAnswer(user, session, tokens!), is_new_user: isNewUser })
+        return ok({ ...sessionAnswer(user, session, tokens), is_new_user: isNewUser })
       },
     }),
   ]
