@@ -1,4 +1,5 @@
 import { bucketNamesOf } from '../magic-links/send-limits.ts'
+import { codeMailbox } from '../magic-links/typed-code.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
@@ -64,17 +65,19 @@ back or forgotten; the ledger stays. This cannot be undone.`,
   {
     name: 'users clear-limits',
     args: ['WHO'],
-    summary: 'Let an address ask for sign-in mail again at once.',
-    help: `Forgets how many sign-in mails the address was sent. ${WHO} An address need not have an account yet.`,
+    summary: 'Let an address ask for sign-in mail, and type codes, again at once.',
+    help: `Forgets how many sign-in mails the address was sent and how many wrong codes were typed for it. The limits of
+networks and of the whole service stay. ${WHO} An address need not have an account yet.`,
     async run(context) {
-      const { storage, users } = await context.services()
+      const { storage, users, secrets } = await context.services()
       const who = context.args[0]!
       const email = parseEmailAddress(who) ?? (await users.find(who)).email
       if (!email) throw new OperatorError('That account is deleted and has no address.')
       await storage.transaction(async tx => {
         for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
+        await tx.wrongCodes.clearMailbox(codeMailbox(secrets, email))
       })
-      context.print({ email, cleared: true }, `${email} may ask for sign-in mail again.`)
+      context.print({ email, cleared: true }, `${email} may ask for sign-in mail and type codes again.`)
       return 0
     },
   },

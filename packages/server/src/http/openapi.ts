@@ -16,8 +16,8 @@ export function createOpenApi(
   const schemas: Json = {}
   const paths: Record<string, Json> = {}
   for (const route of routes) {
-    paths[route.path] ??= {}
-    paths[route.path]![route.method.toLowerCase()] = operationOf(route, schemas)
+    const method = route.method.toLowerCase()
+    paths[route.path] = { ...paths[route.path], [method]: operationOf(route, schemas) }
   }
   // Named, so it puts itself among the components.
   toSchema(problem, 'output', schemas)

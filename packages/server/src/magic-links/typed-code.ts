@@ -1,8 +1,9 @@
 import { HOUR } from '../clock.ts'
 import { newId, parseId } from '../ids.ts'
 import type { Caller } from '../network.ts'
+import type { Secrets } from '../secrets.ts'
 import type { Store, Transaction } from '../store.ts'
-import { withoutTag } from '../users/email-address.ts'
+import { type EmailAddress, withoutTag } from '../users/email-address.ts'
 import {
   CODE_WINDOW,
   type CodeAttempt,
@@ -24,6 +25,11 @@ type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refus
 /** Serializes all code checks in this process; in the database their transactions lock one row. */
 const TURN = 'typed-codes'
 
+/** How a mailbox is named in wrong codes: without its tag, by a keyed hash. */
+export function codeMailbox(secrets: Pick<Secrets, 'mac'>, email: EmailAddress): string {
+  return secrets.mac('wrong-code', withoutTag(email))
+}
+
 /**
  * Checks a typed code within the bounds of code-limits.ts.
  *
@@ -38,7 +44,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     const link = id === null ? null : await storage.store.magicLinks.find(id)
     if (!link || !belongsTo(secrets, link, proof)) throw refusedAs('magic_link_invalid')
     const attempt: CodeAttempt = {
-      mailbox: secrets.mac('wrong-code', withoutTag(proof.email)),
+      mailbox: codeMailbox(secrets, proof.email),
       isReturning: proof.isReturning ?? false,
       networks: codeNetworks(caller.address),
     }

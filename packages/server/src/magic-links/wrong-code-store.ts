@@ -11,6 +11,11 @@ export interface WrongCodeStore {
   exists(id: string): Promise<boolean>
   /** Deletes the wrong codes of a link, after the person who typed them proved to read its mail. */
   forgive(linkId: string): Promise<void>
+  /**
+   * Gives the mailbox its full limits again: deletes its wrong codes from recognised browsers, and takes the mailbox off
+   * the others, which count on for the networks and the whole service.
+   */
+  clearMailbox(mailbox: string): Promise<void>
   /** Deletes those before `before`, at most `batch`. Returns how many. */
   prune(before: Instant, batch: number): Promise<number>
 }

@@ -31,6 +31,14 @@ export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
     async forgive(linkId) {
       await db.deleteFrom('wrong_codes').where('link_id', '=', linkId).execute()
     },
+    async clearMailbox(mailbox) {
+      await db
+        .deleteFrom('wrong_codes')
+        .where('mailbox', '=', mailbox)
+        .where('returning_browser', '=', 1)
+        .execute()
+      await db.updateTable('wrong_codes').set({ mailbox: '' }).where('mailbox', '=', mailbox).execute()
+    },
     async prune(before, batch) {
       const old = db.selectFrom('wrong_codes').select('id').where('at', '<', before).limit(batch)
       return countOf(await db.deleteFrom('wrong_codes').where('id', 'in', old).executeTakeFirst())

@@ -10,6 +10,7 @@ import {
   WRONG_CODES_UNRECOGNISED,
 } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
+import { runCommand } from '../ops/command.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import {
   address,
@@ -148,6 +149,27 @@ forEachEngine((engine: EngineName) => {
     for (let person = 0; person < WRONG_CODES_UNRECOGNISED; person++)
       await guess(services, await fresh(services), { isReturning: true })
     assert.equal(await type(services, await fresh(services)), 'none')
+  })
+
+  test('clear-limits lets codes of an address be checked again, and gives strangers no more than the service has', async t => {
+    const services = await openServices(engine, t)
+    const ada = 'ada@example.com'
+    const known = { isReturning: true }
+    const clear = () => runCommand(services, 'users clear-limits', ada)
+    for (let tries = 0; tries < WRONG_CODES_RECOGNISED; tries++)
+      await guess(services, await services.sendTo(ada), known)
+    for (let tries = 0; tries < WRONG_CODES_PER_MAILBOX; tries++)
+      await guess(services, await services.sendTo(ada), { ip: anyIp() })
+    assert.equal(await type(services, await services.sendTo(ada), known), REFUSED)
+    assert.equal(await type(services, await services.sendTo(ada)), REFUSED)
+    await clear()
+    for (let tries = WRONG_CODES_PER_MAILBOX; tries < WRONG_CODES_UNRECOGNISED; tries++) {
+      if (tries % WRONG_CODES_PER_MAILBOX === 0) await clear()
+      assert.equal(await guess(services, await services.sendTo(ada), { ip: anyIp() }), WRONG)
+    }
+    await clear()
+    assert.equal(await type(services, await services.sendTo(ada)), REFUSED, 'the bound of the service')
+    assert.equal(await type(services, await services.sendTo(ada), known), 'none')
   })
 
   test('a wrong code for a suspended account tells nothing of the account', async t => {

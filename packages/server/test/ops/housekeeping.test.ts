@@ -4,6 +4,7 @@ import { createCharges, IDEMPOTENCY_WINDOW } from '../../src/billing/charges.ts'
 import { DAY, HOUR, type Instant } from '../../src/clock.ts'
 import { NODE_TIMEOUT_MS } from '../../src/hub/presence-store.ts'
 import { newId } from '../../src/ids.ts'
+import type { WrongCode } from '../../src/magic-links/code-limits.ts'
 import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import {
@@ -25,6 +26,10 @@ async function open(engine: EngineName, t: TestContext) {
   const { storage, clock, log } = opened
   const { store } = storage
   return { ...opened, store, run: createHousekeeping({ store, clock, log }).run }
+}
+
+function aWrongCode(at: Instant): WrongCode {
+  return { id: newId(at), linkId: newId(at), at, mailbox: 'm', isReturning: false, networks: [] }
 }
 
 async function countOf({ storage }: TestStorage, table: string): Promise<number> {
@@ -55,6 +60,7 @@ forEachEngine(engine => {
     await both(HOUR, at =>
       store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
     )
+    await both(DAY, at => store.wrongCodes.insert(aWrongCode(at)))
     for (const at of [gone(DAY), kept(DAY)]) {
       await storage.transaction(async tx => {
         await tx.magicLinks.lockSendBuckets([`address:${at}@example.com`])
@@ -67,7 +73,7 @@ forEachEngine(engine => {
     assert.ok((await opened.run()) >= 8)
     const counts: Record<string, number> = {}
     const tables =
-      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users api_keys'
+      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users api_keys wrong_codes'
     for (const table of tables.split(' ')) counts[table] = await countOf(opened, table)
     assert.deepEqual(counts, {
       magic_links: 1,
@@ -81,6 +87,7 @@ forEachEngine(engine => {
       signing_keys: 1,
       users: 1,
       api_keys: 3,
+      wrong_codes: 1,
     })
     assert.equal(await opened.run(), 0, 'a second look finds nothing')
   })

@@ -25,7 +25,7 @@ function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
 function toHtml(part: Part): string {
   if (part instanceof Html) return part.text
   if (Array.isArray(part)) return part.map(one => one.text).join('')
-  return String(part).replace(/[&<>"']/g, character => ESCAPES[character]!)
+  return String(part).replace(/[&<>"']/g, character => ESCAPES[character] ?? character)
 }
 
 /** Fonts, width and colours of all mails; the colours are those of the pages. Text has a contrast of 4.5:1 or more. */
