@@ -24,8 +24,9 @@ export interface BodyIntake {
   /**
    * The body, whole. Called before a request takes a place in the work limit, so a slow sender holds none.
    *
-   * Over a limit the body that has been arriving for longest is cut off, connection and all: a body usually comes
-   * in the packet of its head, so those that are still arriving when the limit is reached are the slow ones.
+   * Over a limit a body is cut off, connection and all: of the network that has most of what is short, the one that has
+   * been arriving for longest. A body usually comes in the packet of its head, so those that are still arriving when the
+   * limit is reached are the slow ones, and whoever opens many more cuts off none but his own.
    *
    * @throws KeywayError `unsupported_media_type`, `payload_too_large`; `invalid_request` for one that was cut off
    */
@@ -104,7 +105,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     own.add(arrival)
     arrivals.add(arrival)
     if (own.size > limits.bodiesPerNetwork) cutOldest(own)
-    if (arrivals.size > limits.bodies) cutOldest(arrivals)
+    if (arrivals.size > limits.bodies) cutOldest(greediest(bodies => bodies.size))
     return arrival
   }
 
@@ -112,7 +113,14 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     if (!arrivals.has(arrival)) return
     held += bytes - arrival.held
     arrival.held = bytes
-    while (held > limits.bytes) cutOldest(arrivals)
+    while (held > limits.bytes) cutOldest(greediest(heldFor))
+  }
+
+  /** The bodies of the network that has most of what is short; of equals, of the one that began first. */
+  function greediest(share: (bodies: Set<Arrival>) => number): Set<Arrival> {
+    let [most] = byNetwork.values()
+    for (const bodies of byNetwork.values()) if (share(bodies) > share(most!)) most = bodies
+    return most!
   }
 
   function cutOldest(among: Set<Arrival>): void {
@@ -128,6 +136,12 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     own.delete(arrival)
     if (own.size === 0) byNetwork.delete(arrival.network)
   }
+}
+
+function heldFor(bodies: Set<Arrival>): number {
+  let bytes = 0
+  for (const { held } of bodies) bytes += held
+  return bytes
 }
 
 function takeWhole(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {

@@ -62,6 +62,21 @@ test('over the bound the slowest body of all is cut off, and the newcomer is ser
   assert.equal((await server.post('/auth/agent-token', EXCHANGE)).status, 401)
 })
 
+test('over a bound the network with most slow bodies loses one, and a network with one keeps it', async t => {
+  const trustedProxies = ['127.0.0.0/8']
+  for (const intake of [
+    { bodies: 4, bodiesPerNetwork: 3, bytes: 1e6 },
+    { bodies: 100, bodiesPerNetwork: 100, bytes: 5000 },
+  ]) {
+    const server = await openServer('sqlite', t, { intake, trustedProxies })
+    const honest = await startBody(t, server, '198.51.100.1')
+    const greedy = []
+    for (let n = 0; n < 6; n++) greedy.push(await startBody(t, server, `192.0.2.${1 + (n % 2)}`))
+    await closed(greedy[0]!)
+    assert.equal(honest.destroyed, false)
+  }
+})
+
 test('over the bound of its network a slow body ends another of the same network alone', async t => {
   const intake = { bodies: 100, bodiesPerNetwork: 2, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake, trustedProxies: ['127.0.0.0/8'] })
