@@ -283,7 +283,7 @@ forEachEngine(engine => {
       assert.equal(answer.body.errors[0].field, field)
       assert.match(answer.body.errors[0].message, meant)
     }
-    const many = await made(Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`f${index}`, 1])))
+    const many = await made(Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`f${index}`, 1])))
     assert.equal(many.body.errors.length, 20)
     const { data } = (await server.get('/v1/api-keys', { token })).body
     assert.deepEqual(
@@ -318,6 +318,19 @@ test('too many keys within a window are 429 with the window and the wait', async
   server.clock.advance(3_540_000)
   const again = await server.signIn('ada@example.com')
   assert.equal((await server.post('/v1/api-keys', {}, { token: again.tokens.accessToken })).status, 201)
+})
+
+test('the setting that refused is named to whoever runs the service with its inbox, and to nobody else', async t => {
+  for (const hasInbox of [true, false]) {
+    const server = await openServer('sqlite', t, {
+      keyCreationLimits: [{ window: 'hour', limit: 1 }],
+      hasInbox,
+    })
+    const { tokens } = await server.signIn('ada@example.com')
+    await server.createKey(tokens.accessToken)
+    const { status, body } = await server.post('/v1/api-keys', {}, { token: tokens.accessToken })
+    assert.deepEqual([status, body.setting], [429, hasInbox ? 'KEYWAY_KEY_CREATION_LIMITS' : undefined])
+  }
 })
 
 test('EXC-06: 2,000 exchanges of one key are bounded with 429 and Retry-After; refusals and other keys are not', async t => {

@@ -8,7 +8,7 @@ import type { Route } from '../../src/http/route.ts'
 import { createInbox } from '../../src/mail/inbox.ts'
 import { createPages } from '../../src/web/pages.ts'
 import { basic, openServer } from '../support/http.ts'
-import { openHttpPorts } from '../support/http-ports.ts'
+import { MAIL_HOOK_SECRET, openHttpPorts } from '../support/http-ports.ts'
 import { caller } from '../support/services.ts'
 
 const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
@@ -132,6 +132,14 @@ test('a report of a mail provider that its headers show to be forged is refused 
     )
     assert.match(answer, /^HTTP\/1\.1 401 /, `${provider} ${headers}`)
   }
+})
+
+test('a report of a mail provider has at most 256 KiB', async t => {
+  const server = await openServer('sqlite', t)
+  const headers = basic('keyway', MAIL_HOOK_SECRET)
+  const report = (bytes: number) => server.post('/hooks/mail/postmark', '{}'.padEnd(bytes), { headers })
+  assert.equal((await report(256 * 1024)).status, 204)
+  assert.equal((await report(256 * 1024 + 1)).status, 413)
 })
 
 /** Twenty bodies that never end, and in the middle of them a call of somebody else's. */

@@ -224,6 +224,17 @@ test('an answer that is not read is cut off in time', async t => {
   await closed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
 })
 
+test('a connection on which nothing moves in the middle of an answer is closed', {
+  timeout: 20_000,
+}, async t => {
+  const silent = { fetch: () => new Response(new ReadableStream({ start() {} })) }
+  const server = await openServer('sqlite', t, { timeouts: { inactivityMs: 200 }, pages: silent })
+  const socket = await connected(t, server.port)
+  socket.write('GET /silent HTTP/1.1\r\nHost: x\r\n\r\n')
+  socket.resume()
+  await closed(socket)
+})
+
 test('over the bound of unread bytes the connection with most of them is closed', async t => {
   const limits = { timeouts: { checkMs: 50 }, socketLimits: { unreadBytes: 70_000_000 } }
   const sizes = [30_000_000, 40_000_000, 30_000_000]

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
-import { connect as dial } from 'node:net'
+import { IncomingMessage } from 'node:http'
+import { connect as dial, Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
-import { HUB_PROTOCOL } from '@keyway/sdk/protocol'
+import { HUB_PROTOCOL, type Problem } from '@keyway/sdk/protocol'
 import { toRfc3339 } from '../../src/clock.ts'
+import type { Hub } from '../../src/hub/hub.ts'
+import { MAX_PENDING_HANDSHAKES } from '../../src/hub/rate-limits.ts'
 import { PROBLEMS } from '../../src/problems.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
@@ -188,6 +193,37 @@ describe('the handshake', DEADLINE, () => {
     await connect(services, url, key)
   })
 
+  test('a list of subprotocols is read up to a bound of characters and of names', async t => {
+    const { hub } = await open('sqlite', t)
+    const offered = async (protocols: string) => {
+      const { errors, detail } = await refusedUpgrade(hub, { 'sec-websocket-protocol': protocols })
+      return errors?.[0]?.message ?? detail
+    }
+    assert.match(await offered(`${HUB_PROTOCOL}, ${'a'.repeat(9300)}`), /too long/)
+    assert.match(await offered(`${'a, '.repeat(16)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
+    assert.doesNotMatch(await offered(`${'a, '.repeat(15)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
+  })
+
+  test('so many tokens are checked at once, and one more handshake is told to try again', async t => {
+    const never = new Promise<never>(() => {})
+    const { hub } = await open('sqlite', t, {
+      ports: {
+        verifyToken: () => never,
+        keyStatus: async () => new Map(),
+        endingsSince: async () => [],
+      },
+    })
+    for (let n = 0; n < MAX_PENDING_HANDSHAKES; n++)
+      void hub.handleUpgrade(
+        upgradeRequest({ authorization: 'Bearer a.b.c' }),
+        new PassThrough(),
+        Buffer.alloc(0),
+        caller(`198.51.${n >> 8}.${n & 255}`),
+      )
+    const { code, retry_after } = await refusedUpgrade(hub, { authorization: 'Bearer a.b.c' })
+    assert.deepEqual([code, retry_after], ['unavailable', 1])
+  })
+
   test('a network that keeps failing is told 429, and good tokens never count', async t => {
     const { services, url, port, key, later } = await open('sqlite', t)
     const statuses = await Promise.all(Array.from({ length: 10 }, () => floodOnce(port, 101)))
@@ -247,4 +283,18 @@ async function floodOnce(port: number, count: number): Promise<number[]> {
   const statuses: number[] = []
   for (let sent = 0; sent < count; sent++) statuses.push(Number((await raw(port, request)).slice(9, 12)))
   return statuses
+}
+
+/** A request for an upgrade, as Node hands it over. */
+function upgradeRequest(headers: Record<string, string>): IncomingMessage {
+  const request = new IncomingMessage(new Socket())
+  const upgrade = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' }
+  return Object.assign(request, { method: 'GET', url: '/hub', headers: { ...upgrade, ...headers } })
+}
+
+async function refusedUpgrade(hub: Hub, headers: Record<string, string>): Promise<Problem> {
+  const socket = new PassThrough()
+  const answer = text(socket)
+  assert.equal(await hub.handleUpgrade(upgradeRequest(headers), socket, Buffer.alloc(0), caller()), false)
+  return JSON.parse((await answer).split('\r\n\r\n')[1]!)
 }

@@ -18,6 +18,7 @@ export interface ServerOverrides extends ServiceOverrides {
   socketLimits?: Partial<SocketLimits>
   pages?: AppOptions['pages']
   publicUrl?: string
+  hasInbox?: boolean
   maxWorkedOn?: number
   intake?: AppOptions['intake']
 }
@@ -57,7 +58,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     lifetimes: services.lifetimes,
     corsOrigins: overrides.corsOrigins ?? [],
     failureLimits: overrides.failureLimits ?? [{ window: 'minute', limit: 60 }],
-    hasInbox: true,
+    hasInbox: overrides.hasInbox ?? true,
     metricsToken: METRICS_TOKEN,
     metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,
