@@ -3,6 +3,7 @@ import { chmodSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { FORWARDED_BY_A_PROXY } from '../../src/http/proxy-watch.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import type { Services } from '../../src/services.ts'
 import { freePort } from '../support/free-port.ts'
@@ -81,8 +82,8 @@ test('a proxy that is not named shows, by settings and by what requests brought'
   )
 
   const { services, url } = await startKeyway(t)
-  await fetch(`${url}/livez`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
-  await fetch(`${url}/v1/me`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
+  for (let request = 0; request < FORWARDED_BY_A_PROXY; request++)
+    await fetch(`${url}/v1/me`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
   const { data } = await runCommand(services, 'doctor')
   const found = data.findings.find(({ check }: Finding) => check === 'readiness, trusted proxies')
   assert.match(found.detail, /KEYWAY_TRUSTED_PROXIES/)
