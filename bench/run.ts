@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 /** All of the bench, one program after the other; each also runs alone. `--quick` is handed on. */
-const PROGRAMS = ['start', 'breakdown', 'exchange', 'cores', 'sign-in', 'hub', 'growth', 'hostile']
+const PROGRAMS = ['start', 'breakdown', 'exchange', 'cores', 'sign-in', 'hub', 'growth', 'lists', 'hostile']
 
 const failed = PROGRAMS.filter(name => {
   console.log(`\n# ${name}`)

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { createSecrets } from '../../packages/server/src/secrets.ts'
-import { refreshToken } from '../../packages/server/src/sessions/refresh-token.ts'
+import { pageCookie, refreshToken } from '../../packages/server/src/sessions/refresh-token.ts'
 import { benchId, SECRET } from './databases.ts'
 
 /*
@@ -20,6 +20,8 @@ export const accountId = (n: number) => benchId(5, n)
 const linkId = (n: number) => benchId(6, n)
 const sessionId = (n: number) => benchId(7, n)
 const sessionSecret = (n: number) => Buffer.from(hash('sha256', `session ${n}`, 'base64'), 'base64')
+const pageSessionId = (n: number) => benchId(8, n)
+export const pageCookieOf = (n: number) => pageCookie(pageSessionId(n), sessionSecret(n))
 export const refreshTokenOf = (n: number) => refreshToken(sessionId(n), 0, sessionSecret(n))
 
 export interface Range {
@@ -32,11 +34,12 @@ export interface People extends Range {
   link?: boolean
   account?: boolean
   session?: boolean
+  pageSession?: boolean
 }
 
 type Table = [name: string, columns: string[], row: (n: number) => unknown[]]
 
-function tablesOf({ link, account, session }: People): Table[] {
+function tablesOf({ link, account, session, pageSession }: People): Table[] {
   const now = Date.now()
   const tables: Table[] = []
   if (account) {
@@ -53,7 +56,9 @@ function tablesOf({ link, account, session }: People): Table[] {
       n => [linkId(n), tokenHashOf(n), 'none', addressOf(n), 'console', now, now + DAY, 0],
     ])
   }
-  if (session) {
+  for (const kind of [session && 'api', pageSession && 'page']) {
+    if (!kind) continue
+    const idOf = kind === 'api' ? sessionId : pageSessionId
     tables.push([
       'sessions',
       [
@@ -70,15 +75,15 @@ function tablesOf({ link, account, session }: People): Table[] {
         'network',
       ],
       n => [
-        sessionId(n),
+        idOf(n),
         accountId(n),
         'console',
-        'api',
+        kind,
         now,
         now,
         now + 30 * DAY,
         0,
-        secrets.seal('session-secret', sessionSecret(n), sessionId(n)),
+        secrets.seal('session-secret', sessionSecret(n), idOf(n)),
         '[]',
         '127.0.0.1',
       ],
