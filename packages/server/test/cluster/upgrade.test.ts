@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import { createClient } from '@redis/client'
 import pg from 'pg'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
@@ -21,6 +22,7 @@ import {
   signIn,
   startNode,
 } from '../support/nodes.ts'
+import { redisMissing, startRedis } from '../support/redis.ts'
 
 /** What the next minor version may do: add. */
 const next = defineMigration('9999-next-version', async ({ db }) => {
@@ -56,16 +58,29 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     assert.equal((await createKey(restarted.origin, again.body.access_token)).status, 201)
   })
 
-  test('while a node of the version before is listed its hints are taken and given unsealed, never its messages', async t => {
+  test('while a node of the version before is listed its hints are taken and given unsealed, never its messages', t =>
+    withOldNode(t, 'PostgreSQL'))
+
+  test(
+    'so they are over Redis, which the old node uses too',
+    {
+      skip: redisMissing(),
+    },
+    t => withOldNode(t, 'Redis'),
+  )
+
+  async function withOldNode(t: TestContext, carrier: 'PostgreSQL' | 'Redis'): Promise<void> {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
-    const node = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
+    const redis = carrier === 'Redis' ? await startRedis(t) : null
+    const settings = { KEYWAY_DATABASE_URL: url, ...(redis ? { KEYWAY_EVENTS_URL: redis.url } : {}) }
+    const node = await startNode(t, settings, links)
     const person = await signIn(node.origin, links, 'mixed@example.com')
     const { id, key } = (await createKey(node.origin, person.access_token)).body
     const agent = await connectHub(node.origin, (await exchange(node.origin, key)).body.token)
     const received: string[] = []
     node.services.storage.events.subscribe(event => received.push(event.type))
-    const old = await oldNode(t, url)
+    const old = await oldNode(t, url, redis?.url)
     const userId = person.user.id
 
     // Nothing unsealed is taken before such a node is listed.
@@ -119,17 +134,20 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     await old.publish({ type: 'user.changed', userId })
     await wait(300)
     assert.equal(received.length, after)
-  })
+  }
 })
 
-/** What the version before does to its neighbours: its row, its notifications, and what it receives, by plain SQL. */
-async function oldNode(t: TestContext, url: string) {
+/** What the version before does to its neighbours: its row, what it publishes and what it receives, in plain text. */
+async function oldNode(t: TestContext, url: string, redisUrl?: string) {
   const id = newId(1)
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {}) // its database is dropped before the test ends
   await client.connect()
   t.after(() => client.end())
   const unsealed: string[] = []
+  const own = new Set<string>()
+  const receive = (text: string) => own.has(text) || unsealed.push(text)
+  const redis = redisUrl === undefined ? null : await openRedis(t, redisUrl, receive)
   await client.query('listen keyway')
   client.on('notification', ({ payload = '' }) => unsealed.push(payload))
   const now = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
@@ -146,11 +164,27 @@ async function oldNode(t: TestContext, url: string) {
       await client.query('delete from nodes where id = $1', [id])
     },
     async publish(...events: object[]) {
+      for (const text of redis ? events.map(event => JSON.stringify(event)) : []) {
+        own.add(text)
+        await redis!.publish('keyway', text)
+      }
+      if (redis) return
       const parts = events.map(event => `${randomUUID()}:0:1:${JSON.stringify(event)}`)
       await client.query("select pg_notify('keyway', part) from unnest($1::text[]) part", [parts])
       unsealed.length = 0
     },
   }
+}
+
+async function openRedis(t: TestContext, url: string, receive: (text: string) => void) {
+  const [publisher, subscriber] = [createClient({ url }), createClient({ url })]
+  for (const client of [publisher, subscriber]) {
+    client.on('error', () => {})
+    t.after(() => client.destroy())
+    await client.connect()
+  }
+  await subscriber.subscribe('keyway', receive)
+  return publisher
 }
 
 async function until(isSo: () => boolean | Promise<boolean>, ms = 15_000): Promise<void> {
