@@ -31,6 +31,8 @@ export function loadConfigOfProcess(): Config {
   return loadConfig(process.env)
 }
 
+export { containerWarnings } from './config/database.ts'
+
 /** Warnings about allowed but risky settings: printed at start and by `check-config` and `doctor`. */
 export function configWarnings(config: Config): string[] {
   return [...urlWarnings(config), ...mailWarnings(config), ...databaseWarnings(config)]

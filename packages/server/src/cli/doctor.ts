@@ -1,4 +1,4 @@
-import { configWarnings } from '../config.ts'
+import { type Config, configWarnings, containerWarnings } from '../config.ts'
 import { EXIT_FAILED } from '../operator-error.ts'
 import { createMail, type Services } from '../services.ts'
 import type { Command, CommandContext } from './command.ts'
@@ -31,7 +31,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   const config = context.config()
   const services = await context.services()
   return [
-    ...configWarnings(config).map(detail => ({ check: 'settings', ok: false, detail })),
+    ...checkSettings(config),
     ...(await checkDataDir(config)),
     await findingOf('database', () => checkDatabase(services)),
     await findingOf('standbys', () => checkStandbys(services)),
@@ -42,6 +42,21 @@ async function examine(context: CommandContext): Promise<Finding[]> {
     ...(await checkPublicUrl(services)),
     ...checkProxies(config),
   ]
+}
+
+/** The deployments of containers that `deploy/` describes must not fail for their private network. */
+function checkSettings(config: Config): Finding[] {
+  const accepted = new Set(containerWarnings(config))
+  return configWarnings(config).map(warning => {
+    const ok = accepted.has(warning)
+    return {
+      check: 'settings',
+      ok,
+      detail: ok
+        ? `${warning} Not needed where only containers of this service reach that network.`
+        : warning,
+    }
+  })
 }
 
 async function checkDatabase({ storage, config }: Services): Promise<string> {

@@ -35,20 +35,38 @@ export function databaseMistakes(config: Config): string[] {
 }
 
 /** One warning for each unencrypted connection to another machine. */
-export function databaseWarnings({ database, events }: Config): string[] {
-  const warnings: string[] = []
-  if (database.engine === 'postgres' && isReadable(database.url))
-    warnings.push(`KEYWAY_DATABASE_URL leads to another machine without TLS: ${POSTGRES_ADVICE}`)
-  const isApart = events.kind === 'postgres' && database.engine === 'postgres' && events.url !== database.url
-  if (isApart && isReadable(events.url))
-    warnings.push(`KEYWAY_EVENTS_URL leads to another machine without TLS: ${POSTGRES_ADVICE}`)
-  if (events.kind === 'redis' && isReadable(events.url))
-    warnings.push(
-      'KEYWAY_EVENTS_URL leads to another machine without TLS: its password travels readable, and whoever is between can hold events back. Use rediss://.',
-    )
-  return warnings
+export function databaseWarnings(config: Config): string[] {
+  return unencryptedConnections(config).map(({ warning }) => warning)
 }
 
+/**
+ * Of these warnings those of a name without a dot. Such names are of a network of containers most often (a compose
+ * file, a namespace of Kubernetes), which may be private; but a search domain can lead one anywhere, so it is said.
+ */
+export function containerWarnings(config: Config): string[] {
+  return unencryptedConnections(config).flatMap(({ url, warning }) =>
+    /^[^.:]+$/.test(new URL(url).hostname) ? [warning] : [],
+  )
+}
+
+function unencryptedConnections({ database, events }: Config): { url: string; warning: string }[] {
+  const connections: { url: string; setting: string; advice: string }[] = []
+  if (database.engine === 'postgres')
+    connections.push({ url: database.url, setting: 'KEYWAY_DATABASE_URL', advice: POSTGRES_ADVICE })
+  const isApart = events.kind === 'postgres' && database.engine === 'postgres' && events.url !== database.url
+  if (isApart) connections.push({ url: events.url, setting: 'KEYWAY_EVENTS_URL', advice: POSTGRES_ADVICE })
+  if (events.kind === 'redis')
+    connections.push({ url: events.url, setting: 'KEYWAY_EVENTS_URL', advice: REDIS_ADVICE })
+  return connections
+    .filter(({ url }) => isReadable(url))
+    .map(({ url, setting, advice }) => ({
+      url,
+      warning: `${setting} leads to another machine without TLS: ${advice}`,
+    }))
+}
+
+const REDIS_ADVICE =
+  'its password travels readable, and whoever is between can hold events back. Use rediss://.'
 const POSTGRES_ADVICE =
   'its password and all rows travel readable. Add ?sslmode=verify-full (and sslrootcert=FILE for an own authority).'
 /** The modes of libpq that accept a connection without TLS. */

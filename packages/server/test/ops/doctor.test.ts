@@ -30,6 +30,13 @@ function withConfig(change: Partial<Services['config']>) {
   return ({ config }: Services) => ({ config: { ...config, ...change } })
 }
 
+/** In what is said of the settings alone: the service itself is on SQLite. */
+function withDatabase(url: string) {
+  return ({ config }: Services) => ({
+    config: { ...config, database: { engine: 'postgres' as const, url } },
+  })
+}
+
 test('doctor finds nothing on a healthy service, and says what it looked at', async t => {
   const { status, findings, wrong, text } = await examine(t)
   assert.deepEqual(wrong, [])
@@ -87,6 +94,16 @@ test('a proxy that is not named shows, by settings and by what requests brought'
   const { data } = await runCommand(services, 'doctor')
   const found = data.findings.find(({ check }: Finding) => check === 'readiness, trusted proxies')
   assert.match(found.detail, /KEYWAY_TRUSTED_PROXIES/)
+})
+
+test('a database without TLS on another machine is named; in a network of containers it is no failure', async t => {
+  const open = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
+  assert.match(open.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
+  assert.equal(open.status, 1)
+  const inside = await examine(t, withDatabase('postgres://me:pw@postgres/keyway'))
+  assert.deepEqual(inside.wrong, [])
+  assert.match(inside.text, /^ok {4}settings: KEYWAY_DATABASE_URL.*TLS/m)
+  assert.equal(inside.status, 0)
 })
 
 test('a data directory that others can read, and clocks that differ, are named', async t => {
