@@ -14,13 +14,13 @@ const HUB = `${SERVER_TESTS}/hub/*.test.ts`
 
 export const MISTAKES: Mistake[] = [
   {
-    name: 'a renewal asks about the new key before it is held under it',
+    name: 'a renewal loads the status of the new key before it is registered under it',
     file: 'server/src/hub/renewals.ts',
     edits: [
       { find: '    hold(connection, claims.keyId)\n', put: '' },
       {
-        find: 'await standings.askFor(connection, claims.keyId)\n',
-        put: 'await standings.askFor(connection, claims.keyId)\n    hold(connection, claims.keyId)\n',
+        find: 'await keyStatuses.loadFor(connection, claims.keyId)\n',
+        put: 'await keyStatuses.loadFor(connection, claims.keyId)\n    hold(connection, claims.keyId)\n',
       },
     ],
     tests: [HUB],
@@ -28,14 +28,17 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'no second token_expiring after a renewal',
     file: 'server/src/hub/renewals.ts',
-    edits: [{ find: '    connection.noticed = false\n', put: '' }],
+    edits: [{ find: '    connection.expiryNoticed = false\n', put: '' }],
     tests: [HUB],
   },
   {
-    name: "a revocation while the key's status is asked is not asked about again",
+    name: 'a key that is revoked while its status is loaded is not loaded again',
     file: 'server/src/hub/revocations.ts',
     edits: [
-      { find: 'for (const connection of registry.ofKey(keyId)) connection.askAgain = true\n', put: '\n' },
+      {
+        find: 'for (const connection of registry.ofKey(keyId)) connection.statusIsStale = true\n',
+        put: '\n',
+      },
     ],
     tests: [HUB],
   },
@@ -46,13 +49,13 @@ export const MISTAKES: Mistake[] = [
     tests: [HUB],
   },
   {
-    name: 'a connection is registered after its key was asked about',
+    name: 'a connection is registered after its key status was loaded',
     file: 'server/src/hub/ready.ts',
     edits: [
-      { find: '    registry.add(connection, connection.connectedAt)\n', put: '' },
+      { find: '    registry.add(connection)\n', put: '' },
       {
-        find: 'await standings.askFor(connection, connection.keyId)\n',
-        put: 'await standings.askFor(connection, connection.keyId)\n    registry.add(connection, connection.connectedAt)\n',
+        find: 'await keyStatuses.loadFor(connection, connection.keyId)\n',
+        put: 'await keyStatuses.loadFor(connection, connection.keyId)\n    registry.add(connection)\n',
       },
     ],
     tests: [HUB],
@@ -173,13 +176,13 @@ export const MISTAKES: Mistake[] = [
     tests: [`${SERVER_TESTS}/http/c*.test.ts`],
   },
   {
-    name: 'presence rows of dead nodes are kept for ever',
+    name: 'presence rows of dead nodes are kept permanently',
     file: 'server/src/operations/housekeeping.ts',
     edits: [{ find: 'batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),\n', put: '\n' }],
     tests: [`${SERVER_TESTS}/ops/housekeeping.test.ts`],
   },
   {
-    name: 'suppressions that have ended are kept for ever',
+    name: 'suppressions that have ended are kept permanently',
     file: 'server/src/operations/housekeeping.ts',
     edits: [{ find: 'batch => store.suppressions.prune(now, batch),\n', put: '\n' }],
     tests: [`${SERVER_TESTS}/ops/housekeeping.test.ts`],

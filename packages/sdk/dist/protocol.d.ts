@@ -1,7 +1,8 @@
-/** Definitions of the wire protocol, shared by server and clients: names, numbers and types without logic. */
-export * from './api-key-pattern.js';
+/** Definitions of the wire protocol, shared by server and clients: names, numbers, patterns and types without logic. */
 export * from './api-objects.js';
 export * from './close-codes.js';
 export * from './error-codes.js';
 export * from './hub-protocol.js';
 export * from './scopes.js';
+/** An API key: `svc_` and 32 characters of `0-9A-Za-z`. */
+export declare const API_KEY_PATTERN: RegExp;

@@ -16,7 +16,7 @@ import { words } from './words.ts'
 const LEDGER_ROWS = 20
 const EVENT_ROWS = 10
 
-/** /account: profile, balance, plan, which apps may charge, ledger, what happened. */
+/** /account: profile, balance, plan, charge authorisations, ledger, security events. */
 export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account', c => renderAccount(kit, c))
   app.post('/account/name', async c => {

@@ -52,7 +52,7 @@ function agentRow(agent: LiveAgent, token: string): Html {
 </div></li>`
 }
 
-/** The whole list whenever it changed, or, for the page of a new key, the news of its first connection. */
+/** Sends the whole list when it changed, or, for the page of a new key, its first connection. */
 function streamAgents(kit: PageKit, c: PageContext): Response {
   const signedIn = c.get('signedIn')
   if (!signedIn) return c.body('event: ended\ndata: yes\n\n', 200, { 'Content-Type': 'text/event-stream' })

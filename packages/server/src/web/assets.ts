@@ -7,7 +7,7 @@ import { markFile } from './layout.ts'
 
 interface Asset {
   path: string
-  /** With the content's hash: a new content is a new address, so that each can be kept for good. */
+  /** Includes the content's hash, so that responses can be cached permanently. */
   url: string
   type: string
   body: string
@@ -21,7 +21,7 @@ export interface Assets {
 
 const YEAR_SECONDS = 31_536_000
 
-/** In this order: what comes later wins. */
+/** Concatenated in this order; later rules override earlier ones. */
 const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'media'].map(
   name => `style/${name}.css`,
 )

@@ -4,39 +4,39 @@ import { type Clock, DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 
-/** One link that this browser asked for. */
+/** A link that this browser requested. */
 export interface AskedLink {
   loginId: string
   email: EmailAddress
   at: Instant
 }
 
-/** As many links as one browser can wait for at a time. */
+/** Maximum number of requested links in the cookie. */
 const MAX_ASKED_LINKS = 5
-/** Longer than a link lives: whoever comes back late is told that it expired, not that nothing was ever asked for. */
+/** Longer than a link's lifetime, so that the page can say that it expired rather than that it is unknown. */
 const ASKED_KEPT_FOR = HOUR
-/** As many addresses as one browser is recognised for. */
+/** Maximum number of addresses for which a browser is recognised. */
 const MAX_RETURNING = 5
-/** As long as browsers keep a cookie at all. */
+/** The longest lifetime that browsers permit for cookies. */
 const RETURNING_KEPT_FOR = 400 * DAY
 
 export interface Cookies {
   session(c: Context): string | undefined
   setSession(c: Context, value: string, maxAgeSeconds: number): void
   clearSession(c: Context): void
-  /** The random value that form tokens are bound to; made where the browser has none. */
+  /** The random value to which form tokens (CSRF tokens) are bound; created if the browser has none. */
   formSecret(c: Context): string
-  /** Links that this browser asked for in the last hour, newest first. Forged ones are none. */
+  /** Links that this browser requested in the last hour, newest first. Forged entries are ignored. */
   askedLinks(c: Context): AskedLink[]
   rememberAsked(c: Context, link: AskedLink): void
-  /** Whether someone signed in to this address in this browser before. Nobody else can claim it. */
+  /** Whether someone signed in to this address in this browser before. Authenticated by a MAC. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
 }
 
 /**
- * `__Host-` ties a cookie to this very origin, but browsers take it over https only. Lax and not Strict: the
- * click in a mail is a cross-site navigation, and a Strict cookie would not arrive with it.
+ * `__Host-` binds a cookie to this origin, but browsers accept it over https only. SameSite is Lax, not Strict: a
+ * click in a mail is a cross-site navigation, with which Strict cookies are not sent.
  */
 export function createCookies({
   secrets,
@@ -55,7 +55,7 @@ export function createCookies({
     asked: `${prefix}keyway_asked`,
     returning: `${prefix}keyway_returning`,
   }
-  /** Made in this very answer: several forms of one page share it. */
+  /** Created in this response; shared by all forms of the page. */
   const fresh = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 
@@ -83,7 +83,7 @@ export function createCookies({
     isReturning: (c, email) => markers(c).some(marker => secrets.verifyMac('send-marker', email, marker)),
     rememberSignIn(c, email) {
       const others = markers(c).filter(marker => !secrets.verifyMac('send-marker', email, marker))
-      // MACs alone: whoever reads the cookie learns no address.
+      // Only MACs, so that the cookie does not reveal addresses.
       const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
       setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
     },

@@ -7,18 +7,18 @@ import type { RequestFacts } from './kit.ts'
 export const FORM_TOKEN_FIELD = 'form_token'
 
 export interface Forms {
-  /** The token for the forms of this answer. */
+  /** The CSRF token for the forms of this response. */
   token(c: Context): string
   /**
-   * The fields of a form that one of our own pages sent from this browser.
+   * The fields of a form that was sent by one of our pages in this browser.
    *
-   * @throws KeywayError `forbidden` for every other origin or a token that is not this browser's,
-   *   `payload_too_large`, `unsupported_media_type`
+   * @throws KeywayError `forbidden` for another origin or an invalid token, `payload_too_large`,
+   *   `unsupported_media_type`
    */
   read(c: Context): URLSearchParams
 }
 
-/** Two locks on every form: where the browser says it comes from, and a MAC over a cookie that no other site can read. */
+/** CSRF protection: the request's origin, and a token that is a MAC over a cookie that other sites cannot read. */
 export function createForms({
   secrets,
   cookies,

@@ -6,11 +6,11 @@ import { empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
 import { words } from './words.ts'
 
-/** A mail is somebody else's HTML: no script, no form, no request of any kind. Its links open a new tab. */
+/** CSP for the HTML of a mail, which is untrusted: no scripts, forms or requests. Links open in a new tab. */
 const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'"
 
-/** /inbox: the mail that stays on this machine. Whoever is not on this machine finds nothing here. */
+/** /inbox: locally stored mail. Not found for clients on other machines. */
 export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageInbox): void {
   app.use('/inbox/*', async (c, next) => {
     if (!kit.isLocal(c.req.raw, c.env)) return c.notFound()
@@ -35,7 +35,7 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageIn
   })
 }
 
-/** What is no address has no mail. */
+/** Invalid addresses have no mail. */
 async function mailsFor(inbox: PageInbox, c: PageContext): Promise<InboxItem[]> {
   const to = c.req.query('to')
   if (!to) return inbox.list(null)
@@ -49,7 +49,7 @@ async function find(inbox: PageInbox, c: PageContext): Promise<InboxItem> {
   return mail
 }
 
-/** What a view shows as it stands; null for the one that has a frame of its own. */
+/** The plain text of a view; null for the HTML view, which uses an iframe. */
 async function textOf(inbox: PageInbox, mail: InboxItem, view: string): Promise<string | null> {
   if (view === 'text') return mail.text
   return view === 'source' ? ((await inbox.source(mail.id)) ?? words.inbox.noSource) : null
@@ -78,7 +78,7 @@ function mailList(mails: readonly InboxItem[]): Html {
   )}</ul>`
 }
 
-/** Arrives without reload. No session is asked for: the inbox is for whoever sits at this machine. */
+/** Live updates. Needs no session: access is limited to this machine. */
 function streamInbox(kit: PageKit, c: PageContext, inbox: PageInbox): Response {
   let seen: string | null = null
   return kit.streams.serve(c, 'inbox', async send => {

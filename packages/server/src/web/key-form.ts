@@ -10,14 +10,14 @@ import { words } from './words.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 
-/** What a form that makes a key carries unseen. */
+/** Hidden fields of the form that creates a key. */
 export interface FormMarks {
   token: string
-  /** Names the one key that the form makes, however often it is sent. */
+  /** Id of the key, so that a form that is sent twice creates one key. */
   once: string
 }
 
-/** Everything that a key can be made with, the rare things folded away. Filled in again after a mistake. */
+/** The form with all properties of a key; rare ones are collapsed. Refilled after a validation error. */
 export function createForm({ token, once }: FormMarks, typed = new URLSearchParams()): Html {
   const { keys } = words
   const scopes = typed.getAll('scope')
@@ -66,7 +66,7 @@ function expiryChoices(chosen: string): Html[] {
   )
 }
 
-/** What the form asks for, or the sentence that says what is wrong with it. */
+/** Parses the form; returns the wanted key or an error message. */
 export function readWanted(form: URLSearchParams, now: Instant): NewApiKey | string {
   const { keys } = words
   const scopes = readScopes(form)
@@ -90,7 +90,7 @@ export function readWanted(form: URLSearchParams, now: Instant): NewApiKey | str
   }
 }
 
-/** "Everything" is chosen in so many words: what stays ticked under it does not narrow it. */
+/** If "everything" is chosen, ticked scopes are ignored. */
 function readScopes(form: URLSearchParams): string[] {
   if (form.get('access') === 'all') return []
   return [...new Set([...form.getAll('scope'), ...listOf(form, 'own_scopes')])]
@@ -100,7 +100,7 @@ function listOf(form: URLSearchParams, name: string): string[] {
   return (form.get(name) ?? '').split(/[\s,]+/).filter(Boolean)
 }
 
-/** Null: never. Undefined: no instant of the future. */
+/** Null: never. Undefined: invalid or not in the future. */
 function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undefined {
   const chosen = form.get('expiry') ?? 'never'
   if (chosen === 'never') return null
@@ -112,7 +112,7 @@ function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undef
   return end !== null && end > now ? end : undefined
 }
 
-/** Null for an empty name. Control characters, which only a paste brings, become spaces. */
+/** Null for an empty name. Control characters, which may be pasted, are replaced by spaces. */
 export function nameOf(form: URLSearchParams): string | null {
   const name = (form.get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
   return name ? [...name].slice(0, MAX_KEY_NAME_LENGTH).join('') : null

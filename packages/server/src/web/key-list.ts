@@ -4,12 +4,12 @@ import { DAY, type Instant } from '../clock.ts'
 import { day, type Html, time } from './layout.ts'
 import { words } from './words.ts'
 
-/** An end this near stands out. */
+/** Keys that expire within this time are highlighted. */
 const SOON = 14 * DAY
-/** Scopes that a row of the list names; the key's own page has all of them. */
+/** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
 
-/** One row a key, so that many stay readable; a phone shows each row as a block with its labels. */
+/** A table with one row per key; narrow screens show each row as a block with labels. */
 export function keyTable(keys: readonly ApiKey[], now: Instant): Html {
   const { columns } = words.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
@@ -31,7 +31,7 @@ function revokeLink(key: ApiKey): Html {
   return html`<a class="revoke" href="/keys/${key.id}/revoke">${words.keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>`
 }
 
-/** What people call the key: its name, or the part of it that they may know. */
+/** The key's name, or its stored prefix. */
 export function labelOf(key: ApiKey): string {
   return key.name ?? `${key.keyPrefix}…`
 }

@@ -20,7 +20,7 @@ export function overlapOf(form: URLSearchParams): number {
   return OVERLAPS.find(([seconds]) => seconds === wanted)?.[0] ?? DEFAULT_OVERLAP_SECONDS
 }
 
-/** One key: everything that is known of it, and what can be done with it. */
+/** The page of one key: its properties and actions. */
 export function renderKey(
   kit: PageKit,
   c: PageContext,
@@ -70,7 +70,7 @@ ${
 <section class="card spread"><div><h2>${keys.revokeCard}</h2><p class="quiet">${keys.revokeCardLead}</p></div><a class="button danger" href="/keys/${key.id}/revoke">${keys.revoke}</a></section>`
 }
 
-/** The one answer that shows a key. */
+/** The only page that shows a key itself. */
 export function renderCreated(
   kit: PageKit,
   c: PageContext,
@@ -93,7 +93,7 @@ ${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKey
   return kit.render(c, { title: keys.created, current: '/keys' }, body, 201)
 }
 
-/** With a button that copies, where scripts run; its place is kept free, so that nothing moves when they do. */
+/** With a copy button if scripts run; its space is reserved, so that the layout does not shift. */
 function secret(id: string, text: string): Html {
   const { keys } = words
   return html`<div class="secret"><code id="${id}" tabindex="0">${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`

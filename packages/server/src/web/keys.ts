@@ -12,10 +12,10 @@ import { type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
 import { words } from './words.ts'
 
-/** Keys on one page: as many as leave it under 60 KB in all. */
+/** Keys per page, so that it stays under 60 KB. */
 const ROWS = 40
 
-/** /keys: make, look at, rename, rotate and revoke keys. */
+/** /keys: create, show, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/keys', c => renderKeys(kit, c))
   app.get('/keys/new', c => renderNew(kit, c, {}))
@@ -43,7 +43,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   )
 }
 
-/** Refusals that a person can do something about, said on the page where they stand. */
+/** Refusals that are shown on the page of the form. */
 const SAID_ON_PAGE: { [code: string]: ((kit: PageKit) => string) | null | undefined } = {
   key_limit_reached: kit => words.keys.limit(kit.maxActiveKeys),
   api_key_inactive: null,
@@ -107,7 +107,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** The id of the key that a form will make, so that sent twice it makes one; of a person's own form only. */
+/** The id of the key that a form will create, so that sending it twice creates one key; bound to the user by a MAC. */
 function newOnce(kit: PageKit, userId: string): string {
   const id = newId(kit.clock.now())
   return `${id}~${kit.secrets.mac('new-key-id', `${userId} ${id}`)}`
@@ -146,7 +146,7 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
   return kit.render(c, { title: words.keys.title, current: '/keys' }, body)
 }
 
-/** Nothing to list yet: the page teaches what a key is for, and the form is right there. */
+/** The empty list: an introduction and the form. */
 function firstKey(marks: FormMarks): Html {
   const { keys } = words
   return html`${pageHead(keys.firstTitle, keys.firstLead)}

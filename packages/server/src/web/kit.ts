@@ -19,7 +19,7 @@ import type { Forms } from './forms.ts'
 import type { Html, PageOptions, Shell } from './layout.ts'
 import type { Streams } from './streams.ts'
 
-/** A live connection as the pages show it. */
+/** A live connection, as shown on pages. */
 export interface LiveAgent {
   connectionId: string
   keyId: string
@@ -31,7 +31,7 @@ export interface LiveAgent {
 
 export interface PageAgents {
   connections(userId: string): Promise<LiveAgent[]>
-  /** How many connections it was written to; null when nothing of that name is the user's. */
+  /** Number of connections to which it was written; null if the user has no such connection or key. */
   sendTo(userId: string, to: string, data: Json): Promise<number | null>
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }
@@ -52,7 +52,7 @@ export interface InboxItem {
 export interface PageInbox {
   /** Newest first, all of them or one recipient's. */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
-  /** The whole message of one of them; null: there is none. */
+  /** The complete message; null if there is none. */
   source(id: string): Promise<string | null>
 }
 
@@ -62,7 +62,7 @@ export interface PageServices {
   apiKeys: ApiKeys
   clock: Clock
   /**
-   * `refusal` counts a failed sign-in of a network, and says what to answer: once too many, `rate_limited`.
+   * `refusal` counts a failed sign-in of a network and returns the error: `rate_limited` once there are too many.
    * `assertMayGuess` throws that before a code is checked.
    */
   failures: { refusal(caller: Caller, error: KeywayError): KeywayError; assertMayGuess(caller: Caller): void }
@@ -77,13 +77,13 @@ export interface PageServices {
   secrets: Secrets
   securityEvents: { list(userId: string, page: PageRequest): Promise<Slice<SecurityEvent>> }
   sessions: Sessions
-  /** Aborted when the process drains: streams end then, so that they hold nothing up. */
+  /** Aborted when the process drains, to end streams. */
   stopping: AbortSignal
   supportEmail: string
   users: Users
 }
 
-/** What the HTTP edge knows of a request; the edges never import each other, so it is handed over. */
+/** What the HTTP layer passes to pages, since `web/` must not import `http/`. */
 export interface RequestFacts {
   callerOf(request: Request, env: unknown): Caller
   /**
@@ -92,7 +92,7 @@ export interface RequestFacts {
    * @throws KeywayError `payload_too_large`, `unsupported_media_type`
    */
   formOf(request: Request, env: unknown): Buffer
-  /** Whether listening address, peer and Host are loopback and no proxy stands between. */
+  /** Whether listening address, peer and Host are loopback, without a proxy. */
   isLocal(request: Request, env: unknown): boolean
 }
 
@@ -102,29 +102,29 @@ export interface PageVariables {
 
 export type PageContext = Context<PageVariables>
 
-/** What every page is given. */
+/** Dependencies of every page. */
 export interface PageKit extends PageServices, RequestFacts {
   cookies: Cookies
   forms: Forms
   shell: Shell
   streams: Streams
-  /** Whether there is a local inbox and it answers whoever asks: a link to it leads somewhere. */
+  /** Whether there is a local inbox that this client may open. */
   showsInbox(c: PageContext): boolean
-  /** Answers with one whole page. */
+  /** Responds with a complete page. */
   render(
     c: PageContext,
     options: Partial<PageOptions> & { title: string },
     body: Html,
     status?: number,
   ): Response | Promise<Response>
-  /** Who is signed in by this page's cookie; goes to /sign-in otherwise. @throws Redirect */
+  /** The signed-in user and session. @throws Redirect to /sign-in if there is none */
   requireSession(c: PageContext): SignedIn
 }
 
-/** Leaves a handler where there is no page for a client that is no browser. */
+/** Thrown by a handler if there is no page and the client is not a browser. */
 export class NoPage extends Error {
   override readonly name = 'NoPage'
-  /** The methods that the page answers, as in `Allow`; null: there is no page. */
+  /** The methods of the page, as in `Allow`; null: there is no page. */
   readonly allow: string | null
   constructor(allow: string | null) {
     super('no page')
@@ -132,7 +132,7 @@ export class NoPage extends Error {
   }
 }
 
-/** Leaves a handler for another page. */
+/** Thrown by a handler to redirect. */
 export class Redirect extends Error {
   readonly location: string
   constructor(location: string) {

@@ -18,17 +18,17 @@ export interface PageOptions {
   /** Null: nobody is signed in. */
   user: User | null
   formToken: string
-  /** Whether the local inbox answers whoever asked for this page. */
+  /** Whether the client may open the local inbox. */
   showsInbox: boolean
-  /** The path of the present page's entry in the navigation. */
+  /** Path of the current entry of the navigation. */
   current?: string
-  /** Said once, politely to screen readers. */
+  /** Announced politely to screen readers (`role="status"`). */
   notice?: string | null
-  /** Said at once. */
+  /** Announced immediately (`role="alert"`). */
   problem?: string | null
 }
 
-/** One whole page. Everything essential is in it: the script only adds comfort. */
+/** A complete page that works without scripts. */
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
   const { user, title, problem, notice } = options
   return html`<!doctype html>
@@ -60,7 +60,7 @@ ${isWide(options) || !options.showsInbox ? '' : html`<footer class="local"><a hr
 </html>`
 }
 
-/** One question in the middle of the page, or a place to work in. */
+/** A narrow layout for a single form, or the full one. */
 function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox'
 }
@@ -80,12 +80,12 @@ function signOut(user: User, token: string): Html {
   return html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${user.email}">${user.email}</span>${formToken(token)}<button class="plain">${words.nav.signOut}</button></form>`
 }
 
-/** The head of a page: its name, a sentence, and what one came to do. */
+/** The head of a page: title, lead and main action. */
 export function pageHead(title: string, lead: string, action: Html | '' = ''): Html {
   return html`<div class="head"><div><h1>${title}</h1><p class="lead">${lead}</p></div>${action}</div>`
 }
 
-/** Says what will be here, and how. */
+/** The placeholder of an empty list. */
 export function empty(title: string, lead: string): Html {
   return html`<div class="empty">${mark}<strong>${title}</strong><p>${lead}</p></div>`
 }
@@ -94,13 +94,13 @@ export function formToken(token: string): Html {
   return html`<input type="hidden" name="form_token" value="${token}">`
 }
 
-/** An instant, as a person reads it; the script puts it into the reader's own zone and language. */
+/** A formatted instant; the script converts it to the reader's time zone and language. */
 export function time(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 }
 
-/** The day alone, where the minute would only be noise; the script gives it the whole instant as its title. */
+/** A formatted date; the script adds the full time as its title. */
 export function day(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${iso.slice(0, 10)}</time>`
@@ -108,10 +108,10 @@ export function day(instant: Instant): Html {
 
 const DRAWING = '<circle cx="12.5" cy="16" r="5"/><path d="M17.5 16H26M22.5 16v4.5"/>'
 
-/** A key on a tile, drawn with the page's own colours so that it follows light and dark. */
+/** The logo in the page's colours, for light and dark mode. */
 export const mark = raw(
   `<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect x="2" y="2" width="28" height="28" rx="8"/><g>${DRAWING}</g></svg>`,
 )
 
-/** The same as a file of its own, for the browser's tab. */
+/** The logo as a separate file, for the favicon. */
 export const markFile = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="8" fill="#3a4fcb"/><g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round">${DRAWING}</g></svg>`

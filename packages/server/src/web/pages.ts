@@ -26,12 +26,12 @@ import { isNotice, words } from './words.ts'
 
 export interface Pages {
   /**
-   * @returns a `NoPage` for a client that is no browser where there is no such page: the HTTP edge answers it with a
+   * @returns a `NoPage` if there is no such page and the client is not a browser; the HTTP layer answers with a
    *   problem document
    * @throws KeywayError for a client that asked for JSON, likewise
    */
   fetch(request: Request, env: object): Promise<Response | NoPage>
-  /** Every page that there is. */
+  /** Paths of all pages. */
   readonly routes: readonly { method: string; path: string }[]
 }
 
@@ -42,7 +42,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   const headers = pageHeaders(services.publicUrl)
   const app = new Hono<PageVariables>()
   app.onError((error, c) => {
-    // Who asks for JSON is told by the HTTP edge, which makes a problem document of it.
+    // For clients that want JSON, the HTTP layer responds with a problem document.
     if (error instanceof NoPage || (wantsJson(c) && !(error instanceof Redirect))) throw error
     return renderProblem(kit, c, error)
   })
@@ -64,7 +64,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   sessionPages(app, kit)
   accountPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
-  // Last, so that a page that is hidden from somebody stays hidden under every method.
+  // Last, so that a hidden page stays hidden for every method.
   app.use((c, next) => otherMethod(app, kit, c, next))
   app.notFound(c => {
     if (wantsHtml(c)) return renderProblem(kit, c, notFound())
@@ -83,7 +83,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   }
 }
 
-/** A page of ours under a method that it does not answer: 405, and which it does (RFC 9110 section 15.5.6). */
+/** 405 with `Allow` for a page that does not support the method (RFC 9110 section 15.5.6). */
 async function otherMethod(app: Hono<PageVariables>, kit: PageKit, c: PageContext, next: Next) {
   const answered = ['GET', 'POST'].filter(method =>
     app.router.match(method, c.req.path)[0].some(([[, route]]) => route.method === method),

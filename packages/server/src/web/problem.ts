@@ -10,7 +10,7 @@ interface Problem {
   status: number
 }
 
-/** What a person sees when a page cannot be shown. */
+/** Error pages. */
 export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
   if (error instanceof Redirect) return c.redirect(error.location, 303)
   const { title, lead, status } = describe(error)

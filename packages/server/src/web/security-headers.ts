@@ -1,7 +1,7 @@
 import { NO_STORE } from '../cache-control.ts'
 import { isLoopbackHost } from '../network.ts'
 
-/** What every page says of itself to the browser. */
+/** Security headers of every page. */
 export function pageHeaders(publicUrl: string): [string, string][] {
   const { protocol, hostname } = new URL(publicUrl)
   return protocol === 'https:' && !isLoopbackHost(hostname)
@@ -32,8 +32,5 @@ const PAGE_HEADERS: [string, string][] = [
   ['X-Robots-Tag', 'noindex'],
 ]
 
-/**
- * Two years of https only, for browsers that came by https once. Not on loopback, where it would take plain http from
- * every other program of the machine.
- */
+/** HSTS for two years. Not on loopback, where it would disable plain http for all other programs of the machine. */
 const STRICT_TRANSPORT: [string, string] = ['Strict-Transport-Security', 'max-age=63072000']

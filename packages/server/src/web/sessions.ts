@@ -9,10 +9,10 @@ import { formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
 import { words } from './words.ts'
 
-/** More than anyone reads; the API has pages for all of them. */
+/** Maximum shown; the API lists all of them in pages. */
 const ROWS = 100
 
-/** /sessions: where the person is signed in, and the way to end it. */
+/** /sessions: lists sessions and ends them. */
 export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sessions', c => renderSessions(kit, c))
   app.post('/sessions/end-others', async c => {

@@ -10,7 +10,7 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import { words } from './words.ts'
 
-/** How long the button for another mail rests after one was sent. */
+/** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
 
 /** /sign-in, /check-mail, /sign-out. */
@@ -22,7 +22,7 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/sign-in', c => send(kit, c))
   app.get('/check-mail', c => {
     const [asked] = kit.cookies.askedLinks(c)
-    // The link was opened in another tab meanwhile: this one goes on as well.
+    // The link was opened in another tab meanwhile: continue here too.
     if (asked && c.get('signedIn')?.user.email === asked.email) return c.redirect('/keys', 303)
     return asked ? renderCheckMail(kit, c, asked, {}) : c.redirect('/sign-in', 303)
   })
@@ -65,7 +65,7 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   return renderSignIn(kit, c, { problem, email, appId }, 429)
 }
 
-/** `0:57`, as the script counts on. */
+/** `0:57`, the format of the script's countdown. */
 function countdown(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
@@ -99,7 +99,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** Gives the browser its cookie, and ends the session that it held before: one browser, one person. */
+/** Sets the session cookie, and ends the browser's previous session. */
 export async function enter(
   kit: PageKit,
   c: PageContext,
@@ -121,7 +121,7 @@ function codeProblem(kit: PageKit, error: KeywayError): string | null {
   return error.code === 'rate_limited' ? words.checkMail.codesRefused : null
 }
 
-/** The one field that begins everything; also where a link turned out to be dead. */
+/** The form for the address; also shown for invalid links. */
 export function emailField(email: string, { invalid = false, focus = false } = {}): Html {
   const { signIn } = words
   const states = `${invalid ? ' aria-invalid="true"' : ''}${focus ? ' autofocus' : ''}`
@@ -190,7 +190,7 @@ ${formToken(token)}
   return kit.render(c, { title: checkMail.title, problem: said.problem ?? null }, body, status)
 }
 
-/** Mail that nobody sends waits to be looked at: here, or by whoever runs the service. */
+/** If mail is not sent: a link to the local inbox, or a hint for the operator. */
 function whereMailIs(isHere: boolean): Html {
   const { checkMail } = words
   return isHere

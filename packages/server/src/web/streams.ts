@@ -4,25 +4,28 @@ import { streamSSE } from 'hono/streaming'
 import { SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 
-/** How often a stream looks again; what it shows is at most this old, whichever node it happened on. */
-const LOOK_AGAIN_MS = SECOND
+/** Polling interval of a stream, and so the maximum age of what it shows, whichever node changed it. */
+const POLL_AGAIN_MS = SECOND
 /**
- * A stream ends by itself and the browser opens a new one: before the minute after which proxies cut silent answers,
- * and so that none is held open by a forgotten peer.
+ * Maximum duration of a stream, after which the browser opens a new one: shorter than the minute after which proxies
+ * close idle responses, and so that no stream stays open for a vanished peer.
  */
 const ROUNDS = 50
-/** Streams that one person may hold: two browsers full, since a browser opens no more than six connections to a server. */
+/** Maximum streams per user: enough for two browsers, which open at most six connections each to a server. */
 export const MAX_STREAMS_PER_OWNER = 12
-/** Streams of this node; each reads the database twice a second. Over it the oldest ends, and its browser comes again. */
+/**
+ * Maximum streams per node; each reads the database every second. Beyond it the oldest is closed, and its browser
+ * reconnects.
+ */
 export const MAX_STREAMS = 500
 
 export type Send = (event: string, data: string) => Promise<void>
-/** One look. `false` ends the stream. */
-export type Look = (send: Send) => Promise<boolean>
+/** One poll. `false` ends the stream. */
+export type Poll = (send: Send) => Promise<boolean>
 
 export interface Streams {
-  /** Server-sent events from `look`, once a second for as long as the page listens. */
-  serve(c: Context, owner: string, look: Look): Response
+  /** Server-sent events from `poll`, called once a second while the page is connected. */
+  serve(c: Context, owner: string, poll: Poll): Response
 }
 
 export function createStreams({
@@ -35,15 +38,15 @@ export function createStreams({
   maxStreams?: number
 }): Streams {
   const held = new Map<string, number>()
-  /** In the order of their beginnings; aborting one ends it. */
+  /** In the order of their creation; aborting one ends it. */
   const open = new Set<AbortController>()
 
   return {
-    serve(c, owner, look) {
-      // HEAD asks what GET would say, and nobody would read what follows.
+    serve(c, owner, poll) {
+      // HEAD has the headers of GET without a body.
       if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': 'text/event-stream' })
       const count = held.get(owner) ?? 0
-      // 204 tells an EventSource not to come again.
+      // 204 makes an EventSource stop reconnecting.
       if (stopping.aborted || count >= MAX_STREAMS_PER_OWNER) return c.body(null, 204)
       held.set(owner, count + 1)
       c.header('X-Accel-Buffering', 'no') // a proxy that gathers answers would hold events back
@@ -56,8 +59,8 @@ export function createStreams({
           const send: Send = (event, data) => stream.writeSSE({ event, data: data.replaceAll('\r', '') })
           try {
             for (let round = 0; round < ROUNDS && !ended.aborted; round++) {
-              if (!(await look(send))) return
-              await wait(LOOK_AGAIN_MS, undefined, { signal: ended }).catch(() => {})
+              if (!(await poll(send))) return
+              await wait(POLL_AGAIN_MS, undefined, { signal: ended }).catch(() => {})
             }
           } finally {
             open.delete(gone)

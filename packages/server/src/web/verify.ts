@@ -8,7 +8,7 @@ import { formToken } from './layout.ts'
 import { emailField, enter } from './sign-in.ts'
 import { words } from './words.ts'
 
-/** What a mailed link carries. */
+/** Query parameters of a mailed link. */
 interface LinkParts {
   token: string
   email: EmailAddress
@@ -16,13 +16,13 @@ interface LinkParts {
 }
 
 /**
- * /verify. A GET never spends the link: mail scanners open links, and some run scripts. It signs in by itself
- * only in the browser that asked for this very link, and there by a POST that the page's script sends.
+ * /verify. A GET never consumes the link: mail scanners open links, and some run scripts. Sign-in is automatic only
+ * in the browser that requested this link, by a POST that the page's script sends.
  */
 export function verifyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/verify', async c => {
     c.header('Referrer-Policy', 'no-referrer')
-    // The script took the token out of the address, and the page was reloaded.
+    // The script removed the token from the address, and the page was reloaded.
     if (!c.req.query('token') && !c.req.query('email')) return c.redirect('/check-mail', 303)
     const parts = readParts(name => c.req.query(name))
     if (!parts) return renderDead(kit, c, 'invalid', c.req.query('email') ?? '')
@@ -45,7 +45,7 @@ function readParts(field: (name: string) => string | null | undefined): LinkPart
   return { token, email, appId }
 }
 
-/** The address of somebody else who is signed in here, or null. */
+/** The address of another user who is signed in here, or null. */
 function otherPerson(c: PageContext, { email }: LinkParts): string | null {
   const present = c.get('signedIn')?.user.email ?? null
   return present === email ? null : present
@@ -63,7 +63,7 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'account_suspended') return renderSuspended(kit, c)
     const dead = DEAD_STATES[error.code]
-    // A second tap on the button is no guess: the first one signed this very person in.
+    // A second click on the button is not counted as a failure: the first one signed this user in.
     if (dead === 'used' && c.get('signedIn')?.user.email === parts.email) return c.redirect('/keys', 303)
     const refusal = kit.failures.refusal(caller, error)
     if (!dead || refusal.code === 'rate_limited') throw refusal
@@ -79,7 +79,7 @@ const DEAD_STATES: { [code: string]: DeadState | undefined } = {
   magic_link_invalid: 'invalid',
 }
 
-/** A link that brought this very person here once already is no error: on to the keys. */
+/** A link that already signed this user in is no error: redirect to the keys. */
 function answerDead(kit: PageKit, c: PageContext, state: DeadState, email: string) {
   if (state === 'used' && c.get('signedIn')?.user.email === email) return c.redirect('/keys', 303)
   return renderDead(kit, c, state, email)

@@ -3,7 +3,7 @@ import { TRIAL_CREDIT } from '../users/trial-credit.ts'
 
 const CREDIT = `$${formatMoney(TRIAL_CREDIT)}`
 
-/** Every word that the pages show, in one place, ready for translation. Functions where something is filled in. */
+/** All texts of the pages, ready for translation. Functions where values are inserted. */
 export const words = {
   nav: {
     main: 'Main',
@@ -22,7 +22,7 @@ export const words = {
     minutes: (count: number) => `${count} minutes`,
     hours: (count: number) => `${count} hours`,
   },
-  /** Said once after something was done; the address names which. */
+  /** Shown once after an action; the name is in the URL. */
   notices: {
     ended: 'You were signed out because this session ended. Sign in again to go on.',
     signed_out: 'You are signed out.',
@@ -30,9 +30,9 @@ export const words = {
     welcome: `Welcome. Your account is ready, with ${CREDIT} to try things out.`,
     made_before: 'That key was made already, and it is shown only once. If you did not keep it, rotate it.',
     renamed: 'The name was changed.',
-    revoked: 'The key was revoked. It opens nothing any more, and its agents were disconnected.',
-    disconnected: 'Disconnected. An agent whose key still stands may come back.',
-    gone: 'That connection is not there any more.',
+    revoked: 'The key was revoked. It no longer works, and its agents were disconnected.',
+    disconnected: 'Disconnected. An agent whose key is active may reconnect.',
+    gone: 'That connection has already ended.',
     tested: 'The test message was delivered.',
     session_ended: 'The session was ended.',
     others_ended: 'All other sessions were ended.',
@@ -93,7 +93,7 @@ export const words = {
   },
   keys: {
     title: 'API keys',
-    lead: 'An agent stays connected exactly as long as its key stands.',
+    lead: 'An agent stays connected only while its key is active.',
     firstTitle: 'Connect your first agent',
     firstLead: 'Make a key, paste one line into a terminal, and watch it come alive.',
     howTitle: 'How it works',
@@ -173,9 +173,9 @@ export const words = {
     rename: 'Rename',
     rotateTitle: 'Rotate',
     rotateLead:
-      'Makes a new key with the same rights. The old one keeps working for a while, so that you can change it over in peace.',
+      'Creates a new key with the same rights. The old one keeps working for a while, so that you have time to replace it.',
     overlap: 'The old key works for',
-    overlapNow: 'not one second more',
+    overlapNow: 'not at all: it ends now',
     overlapHour: '1 hour',
     overlapDay: '1 day',
     overlapWeek: '7 days',
@@ -185,7 +185,7 @@ export const words = {
     revokeCardLead: 'Ends the key for good. You are asked once more.',
     revokeTitle: (name: string) => `Revoke ${name}?`,
     revokeLead: 'This cannot be undone. From the moment you confirm:',
-    revokeExchange: 'the key opens nothing any more,',
+    revokeExchange: 'the key no longer works,',
     revokeTokens: 'tokens that were given for it are refused,',
     revokeConnections: (count: number) =>
       count === 0
