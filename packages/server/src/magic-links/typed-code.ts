@@ -22,8 +22,15 @@ import type { MagicLinkDeps, TypedCode } from './magic-links.ts'
 /** Result of a check; `isLast`: this wrong code exhausted the limit of unrecognised browsers. */
 type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refused'; refusal: CodeRefusal }
 
-/** Serializes all code checks in this process; in the database their transactions lock one row. */
-const TURN = 'typed-codes'
+/**
+ * Serializes the code checks of unrecognised browsers in this process; in the database all transactions lock one row.
+ * Recognised browsers have a queue per mailbox: however many strangers wait, they are not refused for it.
+ */
+export const UNRECOGNISED_TURN = 'typed-codes'
+
+function turnOf({ isReturning, mailbox }: CodeAttempt): string {
+  return isReturning ? `${UNRECOGNISED_TURN}:${mailbox}` : UNRECOGNISED_TURN
+}
 
 /** How a mailbox is named in wrong codes: without its tag, by a keyed hash. */
 export function codeMailbox(secrets: Pick<Secrets, 'mac'>, email: EmailAddress): string {
@@ -67,7 +74,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())
-    return storage.runExclusive([TURN], async () => {
+    return storage.runExclusive([turnOf(attempt)], async () => {
       // Others may have used up the limit while this one waited: refuse without a transaction.
       const full = await refusalOf(storage.store, link, attempt)
       if (full) return { is: 'refused', refusal: full }

@@ -10,6 +10,8 @@ import {
   WRONG_CODES_UNRECOGNISED,
 } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
+import { UNRECOGNISED_TURN } from '../../src/magic-links/typed-code.ts'
+import { MAX_WAITING_PER_KEY } from '../../src/storage/keyed-mutex.ts'
 import { runCommand } from '../ops/command.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import {
@@ -142,6 +144,19 @@ forEachEngine((engine: EngineName) => {
       assert.equal(await guess(services, await services.sendTo('ada@example.com'), known), WRONG)
     assert.equal(await type(services, await services.sendTo('ada@example.com'), known), REFUSED)
     assert.equal(await type(services, await services.sendTo('eve@example.com'), known), 'none')
+  })
+
+  test('however many strangers wait for a check, a code is checked where someone signed in to the address before', async t => {
+    const services = await openServices(engine, t)
+    const sent = await services.sendTo('ada@example.com')
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>()
+    const waiting = Array.from({ length: MAX_WAITING_PER_KEY + 1 }, () =>
+      services.storage.runExclusive([UNRECOGNISED_TURN], () => gate),
+    )
+    assert.equal(await type(services, sent), REFUSED)
+    assert.equal(await type(services, sent, { isReturning: true }), 'none')
+    open()
+    await Promise.all(waiting)
   })
 
   test('what people in their own browsers get wrong takes no code from strangers', async t => {
