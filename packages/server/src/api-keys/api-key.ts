@@ -59,9 +59,6 @@ export function allows(scopes: Scopes, scope: string): boolean {
   return scopes === null || scopes.includes(scope)
 }
 
-/** Why a genuine key may not be used, in order of precedence. */
-export type KeyRefusal = 'revoked' | 'expired' | 'suspended' | 'network' | 'scope'
-
 /** What a key is to be used for. */
 export interface KeyUse {
   now: Instant
@@ -71,19 +68,31 @@ export interface KeyUse {
   scope?: string
 }
 
+/** Why a genuine key may not be used: error codes in order of precedence, each with the sentence for its holder. */
+export const KEY_REFUSALS = {
+  api_key_revoked: () => 'This API key was revoked. Make a new one.',
+  api_key_expired: () => 'This API key has expired. Make a new one.',
+  account_suspended: () => 'The account of this API key is suspended. Ask the operator.',
+  network_not_allowed: () => 'This API key may not be used from this network.',
+  insufficient_scope: ({ scope }: KeyUse) =>
+    `This API key lacks the scope ${scope}. Use a key that has it, or one without scopes.`,
+}
+export type KeyRefusal = keyof typeof KEY_REFUSALS
+export const KEY_REFUSAL_CODES = Object.keys(KEY_REFUSALS) as KeyRefusal[]
+
 /**
- * May this key be used? Null: yes. The only implementation of this rule; HTTP maps it to error codes, the hub to
- * close codes, introspection to `active`. Keys of a deleted owner count as revoked.
+ * May this key be used? Null: yes. The only implementation of this rule; the hub maps it
+ * to close codes, introspection to `active`. Keys of a deleted owner count as revoked.
  */
 export function refusalOf(
   key: Pick<OwnedApiKey, 'revokedAt' | 'expiresAt' | 'ownerStatus' | 'allowedNetworks' | 'scopes'>,
   { now, address, scope }: KeyUse,
 ): KeyRefusal | null {
   const status = key.ownerStatus === 'deleted' ? 'revoked' : statusOf(key, now)
-  if (status !== 'active') return status
-  if (key.ownerStatus === 'suspended') return 'suspended'
-  if (address !== undefined && !isFrom(key.allowedNetworks, address)) return 'network'
-  return scope === undefined || allows(key.scopes, scope) ? null : 'scope'
+  if (status !== 'active') return `api_key_${status}`
+  if (key.ownerStatus === 'suspended') return 'account_suspended'
+  if (address !== undefined && !isFrom(key.allowedNetworks, address)) return 'network_not_allowed'
+  return scope === undefined || allows(key.scopes, scope) ? null : 'insufficient_scope'
 }
 
 /** Whether the networks `wanted` are a subset of `current`. An empty list means any network. */

@@ -2,7 +2,7 @@ import { API_KEY_PATTERN } from '@keyway/sdk/protocol'
 import { KeywayError } from '../errors.ts'
 import { sha256 } from '../secrets.ts'
 import type { Store } from '../store.ts'
-import { type KeyRefusal, type KeyUse, type OwnedApiKey, refusalOf } from './api-key.ts'
+import { KEY_REFUSALS, type KeyUse, type OwnedApiKey, refusalOf } from './api-key.ts'
 
 /**
  * The stored key for a presented text, also if revoked or expired. Looked up by the hash of the whole text, so that
@@ -24,23 +24,10 @@ export function isWellFormed(key: unknown): key is string {
   return typeof key === 'string' && API_KEY_PATTERN.test(key)
 }
 
-/** Refusals as HTTP errors. hub/close-codes.ts maps them to close codes. */
-const ERRORS: Record<KeyRefusal, (use: KeyUse) => KeywayError> = {
-  revoked: () => new KeywayError('api_key_revoked', 'This API key was revoked. Make a new one.'),
-  expired: () => new KeywayError('api_key_expired', 'This API key has expired. Make a new one.'),
-  suspended: () =>
-    new KeywayError('account_suspended', 'The account of this API key is suspended. Ask the operator.'),
-  network: () => new KeywayError('network_not_allowed', 'This API key may not be used from this network.'),
-  scope: ({ scope }) =>
-    new KeywayError(
-      'insufficient_scope',
-      `This API key lacks the scope ${scope}. Use a key that has it, or one without scopes.`,
-      { scope },
-    ),
-}
-
 /** @throws KeywayError that says why the key may not be used */
 export function assertUsable(apiKey: OwnedApiKey, use: KeyUse): void {
   const refusal = refusalOf(apiKey, use)
-  if (refusal) throw ERRORS[refusal](use)
+  if (!refusal) return
+  const extras = refusal === 'insufficient_scope' ? { scope: use.scope } : {}
+  throw new KeywayError(refusal, KEY_REFUSALS[refusal](use), extras)
 }

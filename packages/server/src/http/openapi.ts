@@ -1,5 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { KEY_REFUSAL_CODES } from '../api-keys/api-key.ts'
 import { PROBLEMS } from '../problems.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
 import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
@@ -144,10 +145,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
       ? ([
           'invalid_token',
           'invalid_api_key',
-          'api_key_revoked',
-          'api_key_expired',
-          'account_suspended',
-          'network_not_allowed',
+          ...KEY_REFUSAL_CODES.filter(code => code !== 'insufficient_scope'),
           'session_required',
         ] as const)
       : []),

@@ -32,13 +32,13 @@ export const RESTARTING: Ending = { code: 1012, reason: 'restarting' }
 /** This node cannot confirm that its key is active; see database-freshness.ts. */
 export const TRY_AGAIN_LATER: Ending = { code: 1013, reason: 'try_again_later' }
 
-/** Refusals of a key as close codes; api-keys/authentication.ts maps them to HTTP errors. */
+/** Refusals of a key as close codes. */
 const ENDINGS: Record<KeyRefusal, Ending> = {
-  revoked: REVOKED,
-  expired: TOKEN_EXPIRED,
-  suspended: ACCOUNT_SUSPENDED,
-  network: NETWORK_NOT_ALLOWED,
-  scope: INSUFFICIENT_SCOPE,
+  api_key_revoked: REVOKED,
+  api_key_expired: TOKEN_EXPIRED,
+  account_suspended: ACCOUNT_SUSPENDED,
+  network_not_allowed: NETWORK_NOT_ALLOWED,
+  insufficient_scope: INSUFFICIENT_SCOPE,
 }
 
 /** Why this key may not hold a connection from this address, or null when it may. */

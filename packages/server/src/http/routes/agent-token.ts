@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { KEY_REFUSAL_CODES } from '../../api-keys/api-key.ts'
 import { ok } from '../answer.ts'
 import { credential, optional, text } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
@@ -31,15 +32,7 @@ export function agentTokenRoute({ agentTokens }: Pick<HttpPorts, 'agentTokens'>)
         example: answers.agentTokenExample,
       },
     ],
-    errors: [
-      'invalid_api_key',
-      'api_key_revoked',
-      'api_key_expired',
-      'account_suspended',
-      'network_not_allowed',
-      'insufficient_scope',
-      'rate_limited',
-    ],
+    errors: ['invalid_api_key', ...KEY_REFUSAL_CODES, 'rate_limited'],
     async handle({ body, caller }) {
       const { token, agentId, expiresIn } = await agentTokens.exchange(body.api_key, body.audience, caller)
       return ok({ token, agent_id: agentId, expires_in: expiresIn })
