@@ -156,8 +156,9 @@ test('a turn of the event loop is as long as the work in it, also where that goe
     await nextTurn()
     turn++
   }
-  // What starts on arrival is in the first turn; setImmediate callbacks of one phase see one number or the next.
-  const most = Math.max(...inTurn.slice(2).filter(count => count !== undefined))
+  // The sixteen that start on arrival are in the first turn.
+  inTurn[0] = (inTurn[0] ?? 16) - 16
+  const most = Math.max(...inTurn.filter(count => count !== undefined))
   assert.ok(most <= 4, `${most} ms of work in one turn`)
 })
 
@@ -217,14 +218,15 @@ test('a request whose connection closed while it waited is never begun', async t
 
 test('a probe has a place while the flow of its network is full', async t => {
   const server = await openServer('sqlite', t)
-  const [probe] = await arriving(server, 1)
-  const other = Object.assign(Object.create(probe!), { url: '/v1/me', headers: {} }) as IncomingMessage
+  const [arrived] = await arriving(server, 1)
+  const ask = (url: string) => Object.assign(Object.create(arrived!), { url, headers: {} }) as IncomingMessage
+  const [probe, other] = [ask('/livez'), ask('/v1/me')]
   const gone = new EventEmitter()
   gone.setMaxListeners(0)
   let begun = false
   while (server.app.admit(other, gone, () => {}));
   assert.equal(
-    server.app.admit(probe!, gone, () => {
+    server.app.admit(probe, gone, () => {
       begun = true
     }),
     true,
