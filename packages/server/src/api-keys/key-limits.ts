@@ -34,14 +34,16 @@ export async function refusalByLimits(
   { maxActiveKeys, creationLimits }: KeyLimits,
   now: Instant,
 ): Promise<LimitRefusal | null> {
+  // First, since waiting does not help against it.
+  if (purpose !== 'rotation without overlap') {
+    const room = purpose === 'rotation' ? maxActiveKeys + 1 : maxActiveKeys
+    if ((await apiKeys.countActive(userId, now, room)) >= room) return { limit: 'active' }
+  }
   const waits = creationLimits.map(async window =>
     waitFor(window, await apiKeys.nthLastCreation(userId, window.limit), now),
   )
   const wait = longestOf(await Promise.all(waits))
-  if (wait) return { limit: 'creation', wait }
-  if (purpose === 'rotation without overlap') return null
-  const room = purpose === 'rotation' ? maxActiveKeys + 1 : maxActiveKeys
-  return (await apiKeys.countActive(userId, now, room)) < room ? null : { limit: 'active' }
+  return wait && { limit: 'creation', wait }
 }
 
 export function limitReached(refusal: LimitRefusal, { maxActiveKeys }: KeyLimits): KeywayError {

@@ -518,12 +518,13 @@ forEachEngine(engine => {
     })
     const { userId, make } = await withOwner(services)
     const first = await make()
-    await make()
+    const second = await make()
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
       assert.equal(await refusedWith(make()), 'key_limit_reached')
     })
-    await services.apiKeys.rotate(userId, first.apiKey.id, 60, caller())
+    const third = await services.apiKeys.rotate(userId, first.apiKey.id, 60, caller())
+    for (const { apiKey } of [second, third]) await services.apiKeys.revoke(userId, apiKey.id, caller())
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
       assert.equal(await refusedWith(make()), 'rate_limited')
