@@ -13,10 +13,10 @@ export { loadOrCreateSecret } from './config/keyway-secret.ts'
 export { ConfigError } from './config/mistakes.ts'
 
 /**
- * The settings of an environment. Touches nothing but the files that `NAME_FILE` names; where no secret is
- * given and the database is SQLite, `secrets` is empty and `loadOrCreateSecret` finds or makes it.
+ * Parses the settings from the environment. Reads only the files named by `NAME_FILE` and writes none. If no secret
+ * is given and the database is SQLite, `secrets` is empty; `loadOrCreateSecret` then loads or creates it.
  *
- * @throws ConfigError that lists every mistake, each with an example and never with the value of a secret
+ * @throws ConfigError that lists all invalid settings, each with an example and never with the value of a secret
  */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const { values, mistakes } = readSettings(environment)

@@ -97,7 +97,7 @@ const listOf =
   value =>
     Array.isArray(value) && value.every(check)
 const list = listOf(value => typeof value === 'string')
-const record =
+const objectOf =
   (shape: Shape): Check =>
   value =>
     isRecord(value) && Object.entries(shape).every(([name, fits]) => fits(value[name]))
@@ -118,15 +118,15 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   opened: {
     instance: optional(text),
     file: optional(text),
-    beside: optional(listOf(record({ file: text, bytes: instant }))),
+    beside: optional(listOf(objectOf({ file: text, bytes: instant }))),
   },
   closed: {},
   api_key: { id: text, revoked_at: orNull(instant), expires_at: orNull(instant), allowed_networks: list },
   user: { id: text, status: oneOf('active', 'suspended', 'deleted'), role: optional(oneOf('user', 'admin')) },
-  app_secrets: { id: text, secrets: listOf(record({ hash: text, created_at: instant })) },
+  app_secrets: { id: text, secrets: listOf(objectOf({ hash: text, created_at: instant })) },
   session: { id: text, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
   magic_link: { id: text },
-  ledger: { entry: record(LEDGER_ENTRY) },
+  ledger: { entry: objectOf(LEDGER_ENTRY) },
   trial_credit: { address_hash: text, user_id: text },
   charge_authorization: { user_id: text, app_id: text, granted_at: instant, revoked_at: orNull(instant) },
 }

@@ -40,8 +40,8 @@ export function databaseWarnings(config: Config): string[] {
 }
 
 /**
- * Of these warnings those of a name without a dot. Such names are of a network of containers most often (a compose
- * file, a namespace of Kubernetes), which may be private; but a search domain can lead one anywhere, so it is said.
+ * Those of these warnings whose host name has no dot. Such names mostly belong to a container network (Compose,
+ * Kubernetes), which may be private; but a DNS search domain may resolve them elsewhere, so the operator is warned.
  */
 export function containerWarnings(config: Config): string[] {
   return unencryptedConnections(config).flatMap(({ url, warning }) =>
@@ -58,7 +58,7 @@ function unencryptedConnections({ database, events }: Config): { url: string; wa
   if (events.kind === 'redis')
     connections.push({ url: events.url, setting: 'KEYWAY_EVENTS_URL', advice: REDIS_ADVICE })
   return connections
-    .filter(({ url }) => isReadable(url))
+    .filter(({ url }) => isUnencrypted(url))
     .map(({ url, setting, advice }) => ({
       url,
       warning: `${setting} leads to another machine without TLS: ${advice}`,
@@ -72,11 +72,11 @@ const POSTGRES_ADVICE =
 /** The modes of libpq that accept a connection without TLS. */
 const MODES_WITHOUT_TLS = ['disable', 'allow', 'prefer', null]
 
-/** Whether traffic to the URL can be read on the network: another machine, without TLS. */
-function isReadable(url: string): boolean {
+/** Whether traffic to the URL is unencrypted: another machine, without TLS. */
+function isUnencrypted(url: string): boolean {
   const { protocol, hostname, searchParams } = new URL(url)
   if (protocol === 'rediss:') return false
-  // A socket of this machine is a path, percent-encoded as the host or as a parameter.
+  // A Unix socket is a path, percent-encoded as the host or given as a parameter.
   const host = searchParams.get('host') ?? decodeURIComponent(hostname)
   if (host === '' || host.startsWith('/') || isLoopbackHost(host)) return false
   if (protocol === 'redis:') return true

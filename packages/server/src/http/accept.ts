@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Whether a browser asks for something to show. */
+/** Whether the client prefers HTML. */
 export function wantsPage({ headers }: IncomingMessage): boolean {
   return headers.accept?.includes('text/html') ?? false
 }

@@ -40,7 +40,7 @@ export interface AppOptions {
   clock: Clock
   log: Log
   version: string
-  /** What every address in an answer is built from; never the request's Host. */
+  /** Base of all URLs in responses; never taken from the request's Host. */
   publicUrl: string
   corsOrigins: readonly string[]
   /** Who asks; the pages are given the same. */
@@ -51,7 +51,7 @@ export interface AppOptions {
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
-  /** The web pages. They get what no API path claims, and what a route leaves to them. */
+  /** The web pages. They handle paths that no API route has, and requests that a route passes on. */
   pages?: PagesApp
   /** Called after every answer, for metrics. */
   observe?: (answer: ObservedAnswer) => void
@@ -70,7 +70,7 @@ type HttpContext = Context<Bindings>
 /** Enough of a credential to tell it from all others. */
 const MAX_FLOW_ID_LENGTH = 64
 
-/** Labels of metrics are ours: a made-up method is not one of them. */
+/** Methods that are used as metric labels; unknown ones are not, since clients can make them up. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The form that came with a request. @throws KeywayError as it was refused */
@@ -97,7 +97,7 @@ export interface HttpApp {
   readonly routes: readonly Route[]
 }
 
-/** The whole HTTP edge: one pass over a request, from socket to answer, without middleware. */
+/** The HTTP layer: one pipeline from request to response, without middleware. */
 export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
   const workLimit = createWorkLimit(options.maxWorkedOn)
@@ -184,7 +184,7 @@ export function createApp(options: AppOptions): HttpApp {
     return true
   }
 
-  /** Runs a call to its answer, whatever happens, and tells whoever counts. */
+  /** Runs a call, converts errors to responses, and updates metrics and log. */
   async function observed<Answered extends Answer | Response>(
     declared: Route,
     incoming: IncomingMessage,

@@ -13,7 +13,7 @@ export const MAX_JSON_VALUES = 256
 /** A body of fewer bytes is parsed uncounted: it cannot cost more than 50 µs. */
 const COUNTED_BYTES = 1024
 
-/** What a route takes as its body. */
+/** The kinds of request bodies. */
 export interface BodyFormat {
   /** Matched against the one Content-Type header. */
   mediaType: RegExp
@@ -32,7 +32,7 @@ export const JSON_BODY: BodyFormat = {
   maxBytes: MAX_BODY_BYTES,
 }
 
-/** What a browser sends for a form. */
+/** Media types of HTML forms. */
 export const FORM_BODY: BodyFormat = {
   mediaType: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
   wrongType: 'Send the form as application/x-www-form-urlencoded.',

@@ -5,15 +5,15 @@ import { type Caller, canonicalAddress, isLoopback, networkMatcher, networkOf } 
 import { createProxyWatch, isPrivateAddress } from './proxy-watch.ts'
 
 const MAX_CLIENT_LENGTH = 200
-/** What a peer without an address (a Unix socket) counts as: limits hold for it too. */
+/** The address of peers without one (Unix sockets), so that limits apply to them too. */
 const NO_ADDRESS = '0.0.0.0'
 const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
-/** By which proxies and tunnels show themselves, also where they name no client. */
+/** Headers that proxies and tunnels add, including those that name no client. */
 const PROXY_HEADER =
   /^(?:x-forwarded|x-original-|forwarded$|via$|x-real-ip$|cf-|true-client-ip$|x-client-ip$|fastly-)/
 
 export interface Callers {
-  /** Who asks: the socket's peer, or whom a trusted proxy names. */
+  /** The client: the socket's peer, or the address that a trusted proxy reports. */
   of(incoming: IncomingMessage): Caller
   /** Whether listening address, peer and Host are this machine's own and no proxy stands between. */
   isLocal(incoming: IncomingMessage): boolean
@@ -84,7 +84,7 @@ export function createCallers({
     return peer.address
   }
 
-  /** Each hop vouches for the one to its left, as long as it is trusted itself; what cannot be read ends the chain. */
+  /** Walks the list from the right while hops are trusted; an invalid entry ends the chain. */
   function rightmostUntrusted(peer: string, forwardedFor: string | string[] | undefined): string {
     let address = peer
     for (const hop of String(forwardedFor ?? '')

@@ -24,7 +24,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   return { status, type: 'application/problem+json', body, headers }
 }
 
-/** A refusal for whatever was thrown. What was not foreseen is logged whole and shown to no client. */
+/** Converts anything thrown to a KeywayError. Unexpected errors are logged in full and not shown to clients. */
 export function toKeywayError(thrown: unknown, requestId: string, log: Log): KeywayError {
   if (thrown instanceof KeywayError) {
     if (thrown.code === 'unavailable') {

@@ -17,12 +17,12 @@ const PERIOD_MS = 10_000
 /** Networks whose refusals are counted in one period; those that come after them go uncounted. */
 const MAX_COUNTED_NETWORKS = 50_000
 
-/** Whose request it is, for sharing one event loop. */
+/** Identifies the flow of a request for fair queueing. */
 export interface Flow {
-  /** Within the network: the credential that was presented, or none. It is not checked yet, so it can be made up. */
+  /** Within the network: the presented credential, if any. It is not verified yet, so it can be made up. */
   id: string
   network: string
-  /** Calls `drop` once nobody waits for the answer any more, so that a waiting request gives its place back. */
+  /** Calls `drop` when the client disconnects, so that a queued request is removed. */
   whenGone(drop: () => void): void
 }
 
@@ -112,7 +112,7 @@ export function createFairQueue(): FairQueue {
   }
 }
 
-/** What one network waits for. */
+/** The queued requests of one network. */
 interface Waiting {
   /** In the order of their turns: the first is next. */
   flows: Map<string, Set<() => void>>

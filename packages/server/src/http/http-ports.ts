@@ -16,7 +16,7 @@ import type { Sessions } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
 import type { Users } from '../users/users.ts'
 
-/** What the HTTP layer needs from the service; a test composes what it needs. */
+/** The ports of the HTTP layer; tests may implement a part of them. */
 export interface HttpPorts {
   agentTokens: AgentTokens
   apiKeys: ApiKeys
@@ -49,7 +49,7 @@ export interface Readiness {
   checks(): Promise<HealthCheck[]>
 }
 
-/** What `GET /metrics` answers. */
+/** The response of `GET /metrics`. */
 export interface MetricsSource {
   render(): Promise<{ type: string; body: string }>
 }
@@ -73,13 +73,15 @@ export interface PagesApp {
 
 export type PageResult = Response | NoPage
 
-/** For a client that is no browser: there is no such page, or not under this method. Browsers get a page of their own. */
+/**
+ * For a client that is no browser: there is no such page, or not under this method. Browsers get a page of their own.
+ */
 export interface NoPage {
   /** The methods that the page answers, as in `Allow`; null: there is no page. */
   allow: string | null
 }
 
-/** What the pages know of a request beside its Request object. */
+/** What pages get with a request, in addition to its Request object. */
 export interface PageBindings extends HttpBindings {
   /** The body of a form, or why it was refused; pages read no body themselves. */
   form?: Buffer | KeywayError

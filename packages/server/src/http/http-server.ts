@@ -20,7 +20,7 @@ export interface HttpTimeouts {
   headersMs: number
   /** Until its body is there as well: whoever sends a byte every few seconds holds a connection no longer. */
   requestMs: number
-  /** How often both are looked at. */
+  /** How often both timeouts are checked. */
   checkMs: number
   /** A connection on which nothing moves in the middle of a request; longer than a page's stream lasts. */
   inactivityMs: number
@@ -140,7 +140,7 @@ export function createHttpServer(
       : refuse(new RequestError('not one Host header'))
   }
 
-  /** What the adapter could not make a request of: an unreadable target or Host. */
+  /** Requests that the adapter cannot represent: an invalid target or Host. */
   function refuse(error: unknown): Response {
     const requestId = newRequestId(clock.now())
     const isUnreadable = error instanceof RequestError
@@ -226,7 +226,7 @@ function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0')
 }
 
-/** What is written by hand, where there is no request that could be answered. */
+/** A response written to the raw socket, for invalid requests. */
 interface Refusal {
   status: number
   detail: string

@@ -3,7 +3,7 @@ import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney } from '../billing/money.ts'
 import { toRfc3339 } from '../clock.ts'
 
-/** What moved a balance, as the ledger and the charge itself show it. */
+/** The JSON form of a ledger entry. */
 export function ledgerEntryObject(entry: LedgerEntry): LedgerEntryObject {
   return {
     id: entry.id,

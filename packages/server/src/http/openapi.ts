@@ -67,7 +67,7 @@ function operationOf(route: Route, schemas: Json): Json {
   }
 }
 
-/** Who may call it, as a sentence. */
+/** Describes the required authentication. */
 export function accessNote({ access }: Route): string {
   if (access === 'session') return ' Needs an access token: no API key may do this.'
   if (access === 'owner') return ' Needs an access token or an API key without scopes.'

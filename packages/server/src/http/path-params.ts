@@ -2,7 +2,7 @@ import { isAppId } from '../apps/app.ts'
 import { parseId } from '../ids.ts'
 import { notFound } from './not-found.ts'
 
-/** Path parameters, checked. @throws KeywayError `not_found` for what cannot name anything */
+/** Validated path parameters. @throws KeywayError `not_found` for invalid ones */
 export function readParams(names: readonly string[], given: (name: string) => string | undefined) {
   const params: Record<string, string> = {}
   for (const name of names) {

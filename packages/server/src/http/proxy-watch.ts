@@ -23,7 +23,7 @@ export const isPrivateAddress = networkMatcher([
 export interface ProxyWatch {
   /** Notes a request of a peer that is not trusted, and whether it carried a forwarding header. */
   saw(peer: Peer, isForwarded: boolean): void
-  /** What /readyz says of a proxy that KEYWAY_TRUSTED_PROXIES lacks, or null. Names no address. */
+  /** Message of /readyz about a proxy that is missing in KEYWAY_TRUSTED_PROXIES, or null. Contains no address. */
   readonly mistake: string | null
 }
 
@@ -42,7 +42,9 @@ interface Counts {
 const MISTAKE =
   'calls come through a proxy that KEYWAY_TRUSTED_PROXIES does not name, so all its clients share one limit; the log names its address'
 
-/** Finds the proxy that the settings forgot, without believing what strangers send. @param now milliseconds that only rise */
+/**
+ * Detects a proxy that is missing in the settings, without trusting client headers. @param now monotonic milliseconds
+ */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
   /** Of private peers. */
   const counts = new Map<string, Counts>()

@@ -17,7 +17,7 @@ export interface RequestLog {
   refused(refused: Refused): void
 }
 
-/** What the operator reads of requests. log.ts bounds the lines of each code. */
+/** The log of requests. log.ts limits the lines of each code. */
 export function createRequestLog(log: Log): RequestLog {
   return {
     answered: request => log.debug(request, 'request'),

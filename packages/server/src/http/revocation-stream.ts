@@ -8,7 +8,10 @@ interface Feed {
 
 /** How often a follower's credential is checked while nothing happens: as often as the hub sweeps for endings. */
 const RECHECK_MS = SECOND
-/** A comment this often keeps proxies from cutting a quiet stream, and finds endings that no event told of. */
+/**
+ * Interval of keep-alive comments, so that proxies do not close an idle stream, and of polling for endings without an
+ * event.
+ */
 const KEEP_ALIVE_MS = 15 * SECOND
 /** Lines that wait for a reader at most; one that is slower is better served by connecting anew with its last id. */
 const MAX_UNREAD = 10_000
@@ -16,7 +19,7 @@ const MAX_UNREAD = 10_000
 const REMEMBERED = 1000
 
 export interface StreamSource {
-  /** What was read before the stream began. */
+  /** Entries that were read before the stream began. */
   first: Feed
   read(cursor: string): Promise<Feed>
   /** Rejects once the follower's credential is no longer good: the stream ends then, before anything more is sent. */
@@ -74,7 +77,7 @@ export function eventStream(source: StreamSource): ReadableStream {
     cancel: () => release(),
   })
 
-  /** One reading at a time; what happens meanwhile is read right after it. An unreadable store ends the stream. */
+  /** Reads are serialized; events during one cause another. A failed read ends the stream. */
   async function follow(send: (line: string) => void, end: () => void): Promise<void> {
     isStale = true
     if (isReading) return

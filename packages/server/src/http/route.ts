@@ -29,7 +29,7 @@ type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${i
   : never
 
 export interface RouteInput<A extends Access, Body, Query, Path extends string = string> {
-  /** Who asks, as `access` demands. */
+  /** The authenticated caller, as required by `access`. */
   principal: PrincipalOf<A>
   body: Body
   /** The body of a route with `raw`; undefined elsewhere. */
@@ -48,7 +48,7 @@ export interface RouteInput<A extends Access, Body, Query, Path extends string =
 
 export interface RawBody<Path extends string = string> {
   format: BodyFormat
-  /** Refuses what its head shows to be wrong, before the body is read. @throws KeywayError */
+  /** Validates the request's head before the body is read. @throws KeywayError */
   admit(request: { params: ParamsOf<Path>; incoming: IncomingMessage }): void
 }
 
@@ -70,7 +70,7 @@ interface Declaration<
   body?: Body
   /** Values that the body may have; body.ts has the number for routes that say nothing. */
   maxJsonValues?: number
-  /** A body that the route understands by itself, for whoever checks a signature over it. */
+  /** The raw body, for routes that verify a signature over it. */
   raw?: RawBody<Path>
   query?: Query
   /** An example body that works, given what a signed-in person has. */

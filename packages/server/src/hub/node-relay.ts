@@ -46,7 +46,7 @@ export function createRelay(deps: {
   const queue = createRelayQueue(deps)
   const open = new Map<number, Question>()
   const openOf = new Map<string, number>()
-  /** Peers that left a question unanswered and have sent nothing since: dead, most likely, and not waited for. */
+  /** Peers that did not answer a request and have sent nothing since: presumed dead and not waited for. */
   const silent = new Set<string>()
   let lastQuestion = 0
   let catchingUp = Promise.resolve()

@@ -2,27 +2,25 @@ import type { Events, RelayEvent } from '../events.ts'
 import type { Log } from '../log.ts'
 
 const MIB = 1024 * 1024
-/** Of everything that waits to be published, however long the database or Redis takes. */
+/** Maximum size of the queue while the database or Redis is slow. */
 const MAX_QUEUED_BYTES = 96 * MIB
 /** Answers and orders without a frame are still accepted when messages have filled the queue. */
 const RESERVED_BYTES = 16 * MIB
-/** A queued event without its frame: its objects, ids and promises. */
+/** Estimated size of a queued event without its frame. */
 const EVENT_BYTES = 1024
 const BYTES_PER_CHARACTER = 2
-/** Publications that fail come in numbers: one line for all of so long. */
+/** Failures to publish are logged at most once in this time. */
 const WARN_EVERY_MS = 60_000
 
 export interface RelayQueue {
-  /**
-   * Publishes the event after those that were added before, unless it is not wanted any more by then. False when
-   * there is no room for it.
-   */
+  /** Publishes the event after all earlier ones, unless `isWanted` is false by then. False if the queue is full. */
   add(event: RelayEvent, isWanted?: () => boolean): boolean
 }
 
 /**
- * Publishes one event after the other: a carrier with several connections would reorder them. An owner may take
- * half of the bytes that are free: one, however much it sends, leaves two thirds of them, and ten leave room for more.
+ * Publishes events one at a time, since a carrier with several connections could reorder them. An owner may use at
+ * most as many bytes as half of what is free, so that a single one leaves two thirds of the queue to others, and even
+ * ten do not fill it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
   const queuedOf = new Map<string, number>()

@@ -2,10 +2,13 @@ import { type Event, type Hint, parseHint } from '../events.ts'
 
 /** A hint has two ids; nothing longer is parsed. */
 const MAX_HINT_CHARACTERS = 300
-/** How often hints are passed on, each at most once. Anybody may forge them, and each may ask the database. */
-const EVERY_MS = 250
-/** Different ones that are passed on at a time. The sweep finds what the rest was about. */
-const MAX_AT_ONCE = 500
+/**
+ * Interval at which unsealed hints are delivered, without duplicates. Anyone can forge them, and each may cause a
+ * query.
+ */
+const DELIVERY_INTERVAL_MS = 250
+/** Maximum number of distinct hints per interval. The sweep covers dropped ones. */
+const MAX_HINTS = 500
 
 /** What the previous minor version publishes and receives. Anybody who may publish can forge it. */
 export const UNSEALED_CHANNEL = 'keyway'
@@ -35,9 +38,9 @@ export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHint
       if (!hint) return null
       const name = JSON.stringify(hint)
       if (waiting.has(name)) return true
-      if (waiting.size >= MAX_AT_ONCE) return false
+      if (waiting.size >= MAX_HINTS) return false
       waiting.set(name, hint)
-      timer ??= setTimeout(passOn, EVERY_MS).unref()
+      timer ??= setTimeout(passOn, DELIVERY_INTERVAL_MS).unref()
       return true
     },
     stop() {
