@@ -276,12 +276,12 @@ forEachEngine(engine => {
       const found = (await services.apiKeys.findMany([apiKey.id])).get(apiKey.id)
       return refusalOf(found!, { now: services.clock.now() })
     }
-    assert.equal(await refusal(), 'suspended')
+    assert.equal(await refusal(), 'account_suspended')
     await services.users.activate(userId)
     assert.ok(await services.apiKeys.authenticate(key, caller()))
     await services.users.delete(userId)
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
-    assert.equal(await refusal(), 'revoked')
+    assert.equal(await refusal(), 'api_key_revoked')
     assert.equal(await refusedWith(make()), 'account_suspended')
   })
 
