@@ -1,21 +1,16 @@
 import { connect, type Socket } from 'node:net'
 import { ATTACKS, type Attack, type AttackOrder, type AttackResult } from './attacks.ts'
+import { serveOrders } from './child.ts'
 
 /* The attacker, a process of its own: does one thing from the list until it is told to stop. */
 
 let stop = () => {}
 
-process.on('message', (order: AttackOrder | 'stop') => {
-  if (order === 'stop') return stop()
-  run(order).then(
-    result => process.send!(result),
-    error => {
-      console.error(error)
-      process.exit(1)
-    },
-  )
+serveOrders(async (order: AttackOrder | 'stop') => {
+  if (order !== 'stop') return run(order)
+  stop()
+  return undefined
 })
-process.on('disconnect', () => process.exit())
 
 async function run(order: AttackOrder): Promise<AttackResult> {
   const answers: Record<string, number> = {}

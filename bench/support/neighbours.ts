@@ -1,6 +1,7 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import WebSocket from 'ws'
+import { serveOrders } from './child.ts'
 import {
   type Experience,
   KINDS,
@@ -30,16 +31,7 @@ interface Tally {
   failures: string[]
 }
 
-process.on('message', (order: NeighboursOrder) => {
-  run(order).then(
-    result => process.send!(result),
-    error => {
-      console.error(error)
-      process.exit(1)
-    },
-  )
-})
-process.on('disconnect', () => process.exit())
+serveOrders(run)
 
 async function run(order: NeighboursOrder): Promise<NeighboursResult> {
   const tallies = Object.fromEntries(

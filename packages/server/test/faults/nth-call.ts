@@ -183,7 +183,8 @@ function failing(storage: DatabaseStorage) {
     new Proxy(ports, {
       get(target, name) {
         const port = Reflect.get(target, name)
-        if (typeof port !== 'object' || port === null) return port
+        // The facts of a transaction are a list, and no store.
+        if (typeof port !== 'object' || port === null || Array.isArray(port)) return port
         return new Proxy(port, {
           get(of, verb) {
             const method = Reflect.get(of, verb)
