@@ -49,8 +49,10 @@ const ACCESS = /^(28|3D000|42501)/
 
 /** At startup: CannotStart for errors in the connection URL or its user's privileges; other errors unchanged. */
 export function toStartError(error: unknown): unknown {
-  if (!(error instanceof pg.DatabaseError) || !ACCESS.test(error.code ?? '')) return error
-  return new CannotStart(`PostgreSQL refuses: ${error.message}. Check KEYWAY_DATABASE_URL.`)
+  // What the pool could not connect to is `unavailable`, with the database's own answer as its cause.
+  const answer = error instanceof KeywayError ? error.extras.cause : error
+  if (!(answer instanceof pg.DatabaseError) || !ACCESS.test(answer.code ?? '')) return error
+  return new CannotStart(`PostgreSQL refuses: ${answer.message}. Check KEYWAY_DATABASE_URL.`)
 }
 
 /** For the log, without the statement and its values. */

@@ -44,15 +44,15 @@ test('one rule says whether a key may be used: of several reasons the strongest,
   assert.equal(refusalOf(key, use), null)
   // Each line adds a stronger reason to all those before it.
   const weakest = { ...key, scopes: toScopes(['agents:send']) }
-  assert.equal(refusalOf(weakest, use), 'scope')
+  assert.equal(refusalOf(weakest, use), 'insufficient_scope')
   const elsewhere = { ...weakest, allowedNetworks: ['10.0.0.0/8'] }
-  assert.equal(refusalOf(elsewhere, use), 'network')
+  assert.equal(refusalOf(elsewhere, use), 'network_not_allowed')
   const suspended: OwnedApiKey = { ...elsewhere, ownerStatus: 'suspended' }
-  assert.equal(refusalOf(suspended, use), 'suspended')
+  assert.equal(refusalOf(suspended, use), 'account_suspended')
   const expired = { ...suspended, expiresAt: NOW }
-  assert.equal(refusalOf(expired, use), 'expired')
-  assert.equal(refusalOf({ ...expired, revokedAt: NOW }, use), 'revoked')
-  assert.equal(refusalOf({ ...expired, ownerStatus: 'deleted' }, use), 'revoked')
+  assert.equal(refusalOf(expired, use), 'api_key_expired')
+  assert.equal(refusalOf({ ...expired, revokedAt: NOW }, use), 'api_key_revoked')
+  assert.equal(refusalOf({ ...expired, ownerStatus: 'deleted' }, use), 'api_key_revoked')
   // Introspection asks for no client and no scope.
   assert.equal(refusalOf(elsewhere, { now: NOW }), null)
   assert.equal(refusalOf({ ...key, scopes: null, allowedNetworks: [] }, use), null)

@@ -42,7 +42,7 @@ test('the strongest attack takes over one account a year with at most 1 in 10,00
     ['from one IPv4 address or IPv6 /64', WRONG_CODES_PER_NETWORK[0]!.limit],
     ['from one IPv4 /24 or IPv6 /56', WRONG_CODES_PER_NETWORK[1]!.limit],
     ['from one IPv6 /48', WRONG_CODES_PER_NETWORK[2]!.limit],
-    ['of strangers, for all addresses and from all networks together', WRONG_CODES_UNRECOGNISED],
+    ['from unrecognised browsers, over all addresses and networks', WRONG_CODES_UNRECOGNISED],
   ]
   for (const [what, limit] of rows) assert.ok(SECURITY.includes(`| ${what} | ${limit} |`), String(what))
 })
