@@ -57,7 +57,7 @@ export function expectBody(incoming: IncomingMessage, format: BodyFormat): boole
 
 /**
  * The JSON value of a body, or undefined where it is empty. Of members with one name the last wins, as
- * JSON.parse has it, for whoever reads the value afterwards: it is parsed once.
+ * JSON.parse has it. The body is parsed once, so all readers see the same value.
  *
  * @throws KeywayError `invalid_json`; `invalid_request` for more values or levels than any body of ours has
  */

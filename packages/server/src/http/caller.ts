@@ -23,8 +23,8 @@ export interface Callers {
 
 /**
  * @param host the listening address
- * @param trustedProxies CIDRs whose `X-Forwarded-For` is believed. No other header is ever believed: whoever
- *   connects directly can write all of them.
+ * @param trustedProxies CIDRs whose `X-Forwarded-For` is believed. No other header is ever believed: a
+ *   client that connects directly can write all of them.
  */
 export function createCallers({
   trustedProxies,

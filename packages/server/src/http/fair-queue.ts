@@ -40,8 +40,8 @@ export interface FairQueue {
 
 /**
  * Fair queueing (RFC 970) of requests on one event loop: one of each network in turn, and within a network one of
- * each flow. So a thousand requests wait behind each other and not in front of others, and whoever makes up a
- * credential for each request gains turns from nobody but his own network. Networks that are refused again and again
+ * each flow. So a thousand requests wait behind each other and not in front of others, and a client
+ * that makes up a credential for each request gains turns only from its own network. Networks that are refused again and again
  * yield to all others, so that a flood of wrong credentials from a thousand networks is still behind everybody else.
  *
  * Nothing waits while the process keeps up, and then the queue costs a comparison.

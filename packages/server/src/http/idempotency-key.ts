@@ -3,8 +3,8 @@ import { invalidRequest } from '../errors.ts'
 import type { Route } from './route.ts'
 
 /**
- * A refresh may do without a key; the one that it has proves that a replay is honest, so nobody may guess it. A charge
- * must have one, and there a number of the app's own is as good.
+ * Optional for a refresh, where it proves that a replay is an honest retry, so it must not be guessable. Required for a
+ * charge, where a number of the app's own will do.
  */
 export const IDEMPOTENCY_KEYS = {
   optional: {

@@ -21,7 +21,7 @@ export interface FactReplay {
 const BATCH = 500
 
 /**
- * What happens once and is told of once: ended sessions, used links, trial credits, entries of the ledger. A journal
+ * Facts that happen once and are journaled once: ended sessions, used links, trial credits, entries of the ledger. A journal
  * may have millions, so they are read a second time, in batches, and only what the database lacks is kept.
  */
 export async function replayFacts(files: readonly string[], replay: FactReplay): Promise<void> {
