@@ -5,6 +5,7 @@ import { createLog } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresConfig } from './engines.ts'
+import { freePort } from './free-port.ts'
 import { createDatabase } from './postgres.ts'
 import { closeAtOnce } from './serve.ts'
 
@@ -53,7 +54,8 @@ export async function startNode(
   settings: Record<string, string>,
   links?: PrintedLinks,
 ): Promise<TestNode> {
-  const node = await startServer(loadConfig({ ...NODE_SETTINGS, ...settings }), { announce: links?.announce })
+  const withPort = { ...NODE_SETTINGS, KEYWAY_PORT: String(await freePort()), ...settings }
+  const node = await startServer(loadConfig(withPort), { announce: links?.announce })
   t.after(() => closeAtOnce(node))
   return Object.assign(node, { origin: `http://127.0.0.1:${node.port}` })
 }
