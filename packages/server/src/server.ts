@@ -9,7 +9,7 @@ import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import type { HttpPorts, PageBindings } from './http/http-ports.ts'
 import { createHttpServer } from './http/http-server.ts'
-import { listen, withFreePort } from './http/listen.ts'
+import { holdFreePort, listen } from './http/listen.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
@@ -57,9 +57,11 @@ export interface ServerOptions {
  *   newer than this program, stored keys that no secret opens
  */
 export async function startServer(wanted: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  const config = wanted.port === 0 ? await withFreePort(wanted) : wanted
-  const log = options.log ?? createLog(config.logLevel)
   await using stack = new AsyncDisposableStack()
+  const held = wanted.port === 0 ? await holdFreePort(wanted) : null
+  stack.defer(() => void held?.holder.close())
+  const config = held?.config ?? wanted
+  const log = options.log ?? createLog(config.logLevel)
 
   if (config.database.engine === 'sqlite') stack.use(holdDataDir(config.dataDir))
   const services = await openServices(config, log)
@@ -83,14 +85,18 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
       own.closeAllConnections()
     })
   }
-  await listen(httpServer, config)
+  await listen(httpServer, config, held?.holder)
+  stack.defer(() => {
+    httpServer.close()
+    httpServer.closeAllConnections()
+  })
   await services.storage.store.outbox.releaseAbandoned(services.clock.now() - NODE_TIMEOUT_MS)
   dispatcher.start()
   const timers = createTimers({ ...services, clockReference: services.storage.engine.clockReference })
   timers.start()
   services.signingKeys.start()
 
-  const held = stack.move()
+  const parts = stack.move()
   let closed: Promise<void> | undefined
   const close = () => {
     closed ??= shutDown()
@@ -119,7 +125,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
     await services.apiKeys
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
-    await held.disposeAsync()
+    await parts.disposeAsync()
   }
 }
 

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, createServer as createNetServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { ConfigError, loadConfig } from '../../src/config.ts'
+import { holdFreePort, listen } from '../../src/http/listen.ts'
+
+test('no other process gets the port that the system chose, before and after the service listens on it', async t => {
+  const { config, holder } = await holdFreePort(configFor(t))
+  t.after(() => holder.close())
+  assert.equal(await errorOfListening(config.port), 'EADDRINUSE')
+  const server = createServer((_, response) => response.end('served'))
+  t.after(() => server.close())
+  await listen(server, config, holder)
+  assert.equal((server.address() as AddressInfo).port, config.port)
+  assert.equal(await errorOfListening(config.port), 'EADDRINUSE')
+  assert.equal(await (await fetch(`http://127.0.0.1:${config.port}`)).text(), 'served')
+})
+
+test('a connection that comes before the service is ready is closed, and its port is free after a failed start', async t => {
+  const { config, holder } = await holdFreePort(configFor(t))
+  const early = connect(config.port, '127.0.0.1')
+  early.on('error', () => {})
+  await once(early, 'close')
+  holder.close()
+  await once(holder, 'close')
+  const { port, host } = config
+  const next = createNetServer().listen(port, host)
+  await once(next, 'listening')
+  t.after(() => next.close())
+})
+
+test('the public URL and the address of links name the port that the system chose', async t => {
+  const { config, holder } = await holdFreePort(configFor(t))
+  t.after(() => holder.close())
+  assert.equal(new URL(config.publicUrl).port, String(config.port))
+  assert.equal(new URL(config.verifyUrl).port, String(config.port))
+})
+
+test('a port that another process has is refused, with what to do about it', async t => {
+  const other = createNetServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.after(() => other.close())
+  const { port } = other.address() as AddressInfo
+  const refused = listen(createServer(), { ...configFor(t), port })
+  await assert.rejects(refused, (error: unknown) => {
+    assert(error instanceof ConfigError)
+    assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
+    return true
+  })
+})
+
+function configFor(t: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-listen-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  return loadConfig({ KEYWAY_PORT: '0', KEYWAY_DATA_DIR: folder })
+}
+
+async function errorOfListening(port: number): Promise<string> {
+  const server = createNetServer().listen(port, '127.0.0.1')
+  const listening = once(server, 'listening').then(() => 'none')
+  const code = await listening.catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown')
+  server.close()
+  return code
+}
