@@ -15,15 +15,16 @@ export type Hint =
   | { type: 'mail.queued' }
   | { type: 'signing_keys.changed' }
 
-/** What one hub asks of others; see hub/node-relay.ts. */
-export type RelayOrder =
+/** A command of one hub to others; see hub/node-relay.ts. */
+export type RelayCommand =
   | { op: 'deliver'; userId: string; to: string; frame: string }
   | { op: 'disconnect'; userId: string; target: string }
   /** Only requests an answer, which arrives after everything that the node had published before. */
   | { op: 'ping' }
 
+/** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
 export type RelayMessage =
-  | { kind: 'order'; from: string; question: number; order: RelayOrder }
+  | { kind: 'order'; from: string; question: number; order: RelayCommand }
   | { kind: 'answer'; from: string; question: number; count: number }
 
 /**
@@ -44,7 +45,7 @@ export type Event =
    */
   | { type: 'events.gap' }
 
-/** Published by endings/facts.ts only, with the change that they are about. */
+/** Published only by endings/facts.ts, in the transaction of the change. */
 export type SubjectEvent = Extract<Event, { type: 'api_key.changed' | 'session.ended' | 'user.changed' }>
 
 export interface Events {
@@ -61,7 +62,7 @@ export interface Events {
 
 /** Longer than any valid target: the id of a connection or key, or `all`. */
 const MAX_TARGET_LENGTH = 64
-/** Connections that one order can reach; far above all limits. */
+/** Maximum number of connections that one command can reach; far above all limits. */
 const MAX_COUNT = 1_000_000
 
 /** A hint with valid fields and no others, or null. */
@@ -87,7 +88,7 @@ export function parseHint(value: unknown): Hint | null {
   }
 }
 
-/** An event with valid fields and no others, or null for what no node publishes. */
+/** An event with valid fields and no others, or null. */
 export function parseEvent(value: unknown): Hint | RelayEvent | null {
   const { type, to, message } = toFields(value)
   if (type !== 'hub.relay') return parseHint(value)
@@ -101,11 +102,11 @@ function parseMessage(value: unknown): RelayMessage | null {
   const from = idIn(sender)
   if (!from || !isWhole(question, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') return isWhole(count, MAX_COUNT) ? { kind, from, question, count } : null
-  const parsed = kind === 'order' ? parseOrder(order) : null
+  const parsed = kind === 'order' ? parseCommand(order) : null
   return parsed && { kind: 'order', from, question, order: parsed }
 }
 
-function parseOrder(value: unknown): RelayOrder | null {
+function parseCommand(value: unknown): RelayCommand | null {
   const { op, userId: owner, to, target, frame } = toFields(value)
   if (op === 'ping') return { op }
   const userId = idIn(owner)

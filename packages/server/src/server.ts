@@ -72,7 +72,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
     await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
   const nodeId = newId(services.clock.now())
   const hub = composeHub(services, nodeId)
-  stack.defer(() => hub.close())
+  stack.defer(() => hub.stop())
   await hub.start()
   const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)

@@ -4,7 +4,7 @@ import { WebSocket } from 'ws'
 import { allows, type Scopes } from '../api-keys/api-key.ts'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import type { Caller } from '../network.ts'
-import { type Ending, SLOW_CONSUMER } from './close-codes.ts'
+import { type CloseStatus, SLOW_CONSUMER } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { KeyStatus, TokenClaims } from './hub-ports.ts'
 import type { PresenceRow } from './presence-store.ts'
@@ -13,18 +13,18 @@ import { type Bucket, FRAME_ALLOWANCE, newBucket } from './rate-limits.ts'
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 
-/** Refers to its connection, so that all sockets share the same listeners instead of having closures each. */
+/** Refers to its connection, so that all sockets share the same listeners instead of a closure each. */
 export class HubSocket extends WebSocket {
   connection: AgentConnection | null = null
   /** The underlying TCP or TLS stream; set when the handshake is answered. */
   stream!: Duplex
 }
 
-/** Callbacks of a connection to its node. */
+/** Callbacks into the node that holds the connection. */
 export interface ConnectionHost {
-  /** Removes it from the registry and presence. Called once, before the close frame is written. */
+  /** Removes the connection from registry and presence. Called once, before the close frame is written. */
   deregister(connection: AgentConnection): void
-  ended(connection: AgentConnection, ending: Ending): void
+  closed(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
 /** An agent's connection to this node, with its key, its expiry and its operations. */
@@ -44,12 +44,12 @@ export class AgentConnection {
   state: 'pending' | 'open' | 'closed' = 'pending'
   /** The key of a pending renewal; empty while its token is verified; null: no renewal is pending. */
   renewingTo: string | null = null
-  /** The key changed while its status was being loaded, so the result may be outdated. */
+  /** The key changed while its status was being loaded, so the status must be loaded again. */
   statusIsStale = false
-  /** `token_expiring` was sent for the present token. */
+  /** Whether `token_expiring` was sent for the current token. */
   expiryNoticed = false
-  heardAt: Instant
-  pingAt: Instant
+  lastReceivedAt: Instant
+  nextPingAt: Instant
   frames: Bucket
 
   constructor(
@@ -70,8 +70,8 @@ export class AgentConnection {
     this.address = caller.address
     this.client = caller.client
     this.connectedAt = now
-    this.heardAt = now
-    this.pingAt = now + HEARTBEAT_SECONDS * SECOND
+    this.lastReceivedAt = now
+    this.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
     this.frames = newBucket(FRAME_ALLOWANCE, now)
     socket.connection = this
   }
@@ -80,7 +80,7 @@ export class AgentConnection {
     this.write(JSON.stringify(frame))
   }
 
-  /** Refuses a frame; the connection stays open. `id` is that of the refused frame, where it had one. */
+  /** Sends an error about a frame; the connection stays open. `id` is that of the frame, if it has one. */
   fail(code: FrameErrorCode, detail: string, id?: string): void {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
@@ -101,33 +101,32 @@ export class AgentConnection {
   }
 
   /** Deregisters first, so that it gets no more frames or messages; then starts the close handshake. */
-  close(ending: Ending): void {
+  close(closeStatus: CloseStatus): void {
     if (this.state === 'closed') return
     this.#deregister()
-    this.socket.close(ending.code, ending.reason)
-    this.#host.ended(this, ending)
+    this.socket.close(closeStatus.code, closeStatus.reason)
+    this.#host.closed(this, closeStatus)
   }
 
   /**
    * Closes without reading further: otherwise the rest of a flood would be parsed until the peer answers. Incoming
    * data is discarded, and this side is half-closed after the close frame.
    */
-  shutOut(ending: Ending): void {
-    this.close(ending)
+  closeAndDiscard(closeStatus: CloseStatus): void {
+    this.close(closeStatus)
     const { stream } = this.socket
     stream.removeAllListeners('data')
     stream.resume()
     stream.end()
   }
 
-  /** Terminates a connection whose peer does not respond. */
-  drop(): void {
+  /** Closes without a close handshake, since the peer does not respond. */
+  terminate(): void {
     this.#deregister()
     this.socket.terminate()
   }
 
-  /** The socket was closed. */
-  lost(): void {
+  onSocketClosed(): void {
     this.#deregister()
   }
 
@@ -141,8 +140,8 @@ export class AgentConnection {
     return this.socket.bufferedAmount > MAX_BUFFERED_BYTES
   }
 
-  /** Its key is active: updates the properties that can change. */
-  accept(key: KeyStatus): void {
+  /** Copies what can change of its key. */
+  update(key: KeyStatus): void {
     this.keyName = key.name
     this.keyExpiresAt = key.expiresAt ?? Number.POSITIVE_INFINITY
   }

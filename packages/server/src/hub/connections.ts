@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { AgentConnection, type ConnectionHost, type HubSocket } from './agent-connection.ts'
 import {
-  type Ending,
+  type CloseStatus,
   GOING_AWAY,
   INVALID_TOKEN,
   RATE_LIMITED,
@@ -20,63 +20,63 @@ import type { KeyStatusLoader } from './key-status-loader.ts'
 import { createMessages, type Messages } from './messages.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
-import { OwnerLimits } from './rate-limits.ts'
+import type { OwnerLimits } from './rate-limits.ts'
 import { createMakeReady } from './ready.ts'
 import type { Registry } from './registry.ts'
 import { createRenewals } from './renewals.ts'
 
-/** Maximum sockets in the closing handshake; beyond it refused ones are terminated at once. */
+/** Maximum number of sockets in the closing handshake; above it refused ones are terminated at once. */
 const MAX_CLOSING_SOCKETS = 5000
 
 export interface ConnectionsDeps {
   clock: Clock
   log: Log
   ports: HubPorts
-  /** Live connections per user on this node; one more is closed with 4429 `too_many_connections`. */
+  /** Maximum live connections per user on this node; one more is closed with 4429 `too_many_connections`. */
   maxConnectionsPerUser: number
-  maxUnreadBytesPerUser?: number
+  maxUnsentBytesPerUser?: number
   registry: Registry
+  ownerLimits: OwnerLimits
   keyStatuses: KeyStatusLoader
   presence: Presence
-  relay: Pick<Relay, 'ask' | 'catchUp'>
+  relay: Pick<Relay, 'broadcast' | 'catchUp'>
   isDraining(): boolean
   freshness: Pick<DatabaseFreshness, 'isFresh'>
 }
 
 export interface Connections {
-  /** Accepts an upgraded socket: closes it if this node alone can refuse it, otherwise passes it to ready.ts. */
-  take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
+  /** Handles an upgraded socket: closes it if no database is needed to refuse it, else passes it to ready.ts. */
+  accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
   messages: Messages
-  /** Closes the user's connections on this node that `target` names (an id or a key's id); returns how many. */
+  /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number
   /** One heartbeat pass over all connections. */
-  beat(): void
-  /** Every socket that is not closed yet, closing ones included. */
+  tick(): void
+  /** All sockets that are not closed yet, including those in the closing handshake. */
   readonly sockets: ReadonlySet<HubSocket>
 }
 
 export function createConnections(deps: ConnectionsDeps): Connections {
-  const { clock, log, registry, presence, freshness, maxConnectionsPerUser } = deps
+  const { clock, log, registry, ownerLimits, presence, freshness, maxConnectionsPerUser } = deps
   const sockets = new Set<HubSocket>()
-  const ownerLimits = new OwnerLimits(maxConnectionsPerUser)
   const renewals = createRenewals(deps)
   const messages = createMessages(deps)
-  const frames = createFrames({ ...deps, ownerLimits, renewals, messages })
+  const frames = createFrames({ ...deps, renewals, messages })
   const makeReady = createMakeReady({ ...deps, renewals })
-  const beat = createHeartbeat({ ...deps, renewals })
+  const tick = createHeartbeat({ ...deps, renewals })
   const host: ConnectionHost = {
     deregister(connection) {
-      if (connection.state === 'open') presence.went(connection)
+      if (connection.state === 'open') presence.remove(connection)
       registry.remove(connection)
     },
-    ended({ id, keyId }, { code, reason }) {
+    closed({ id, keyId }, { code, reason }) {
       log.debug({ connectionId: id, keyId, code, reason }, 'closed a connection')
     },
   }
 
-  return { take, messages, disconnect, beat, sockets }
+  return { accept, messages, disconnect, tick, sockets }
 
-  function take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void {
+  function accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void {
     sockets.add(socket)
     socket.on('error', ignore) // ws closes the socket itself, with 1002, 1007, 1008 or 1009
     socket.on('close', onClose)
@@ -94,8 +94,8 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     void makeReady(connection)
   }
 
-  /** Why a socket is closed without loading its key's status, or null. The handshake is already answered. */
-  function refusalOf(claims: TokenClaims | null, now: Instant): Ending | null {
+  /** The close status of a socket that is refused without loading its key's status, or null. */
+  function refusalOf(claims: TokenClaims | null, now: Instant): CloseStatus | null {
     if (!claims) return INVALID_TOKEN
     if (!freshness.isFresh(now)) return TRY_AGAIN_LATER
     if (!ownerLimits.takeConnect(claims.agentId, now)) return RATE_LIMITED
@@ -106,7 +106,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   function onClose(this: WebSocket): void {
     const socket = this as HubSocket
     sockets.delete(socket)
-    socket.connection?.lost()
+    socket.connection?.onSocketClosed()
   }
 
   function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {

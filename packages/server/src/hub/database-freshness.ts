@@ -1,21 +1,21 @@
 import { type Instant, SECOND } from '../clock.ts'
 
-/** After this long without a successful poll a node can no longer confirm that its keys are active. */
+/** After this long without a successful poll, a node can no longer confirm that keys are active. */
 const STALE_AFTER_MS = 10 * SECOND
 
 /**
- * Whether this node would notice a revocation. While it would not, it accepts no connections and closes its own with
- * 1013 `try_again_later`; a renewal waits until the database answers.
+ * Whether this node would notice a revocation. While it would not, it closes old and new connections with 1013
+ * `try_again_later`, and a renewal waits until the database answers.
  */
 export class DatabaseFreshness {
   #lastPollAt: Instant | null = null
 
-  /** To be called after each successful poll, with the instant at which it began. */
+  /** Called after each successful poll. @param at the instant at which it began */
   polled(at: Instant): void {
     this.#lastPollAt = at
   }
 
-  /** The last successful poll began less than 10 s ago. */
+  /** Whether the last successful poll began less than 10 s ago. */
   isFresh(now: Instant): boolean {
     return this.#lastPollAt !== null && now - this.#lastPollAt < STALE_AFTER_MS
   }

@@ -5,9 +5,9 @@ import { RESTARTING } from './close-codes.ts'
 import type { Connections } from './connections.ts'
 import type { Registry } from './registry.ts'
 
-/** Agents have this long to connect elsewhere before their connections close with 1012. */
+/** How long agents have to connect elsewhere before their connections are closed with 1012. */
 export const DRAIN_AGENTS_MS = 5 * SECOND
-/** Part of the drain reserved for closing handshakes. */
+/** The part of the drain that is reserved for closing handshakes. */
 const CLOSING_MS = SECOND
 
 /** Sends `draining` to every agent, and closes with 1012 those that are still there shortly before the deadline. */

@@ -8,18 +8,18 @@ import type { Relay } from './node-relay.ts'
 import { type OwnerLimits, type RateDecision, takeFrame } from './rate-limits.ts'
 import type { Renewals } from './renewals.ts'
 
-/** The limit as shown in error details. */
+/** The maximum frame size as shown in error details. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
 /**
- * Limits of one message, over all its fragments; ws closes with 1009 beyond the size and with 1008 beyond the number
- * of fragments. A message counts once towards the frame limits, so fragments must be few.
+ * Limits of one message over all its fragments; ws closes with 1009 above the size and with 1008 above the number of
+ * fragments. That number is small because a message counts once towards the frame limits.
  */
 export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 128 }
-/** Bytes per unit: a message counts towards its owner's limit once for each started unit. */
+/** A message counts towards its owner's limit once for each started unit of this size. */
 const FRAME_UNIT_BYTES = 8 * 1024
-/** Additional units of a renewal, since it verifies a signature. */
+/** Additional units of a renewal, which verifies a signature. */
 const RENEWAL_UNITS = 10
-/** Bounds of the fields, in characters. */
+/** Maximum lengths of fields, in characters. */
 export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
@@ -37,7 +37,7 @@ export interface FramesDeps {
 export interface Frames {
   /** Handles `ping`, `token` and `send`; refuses invalid frames; closes the connection if it is not a JSON object. */
   receive(connection: AgentConnection, data: Buffer, isBinary: boolean): void
-  /** A ping of RFC 6455; answered unless it exceeds the limit. */
+  /** Answers a ping of RFC 6455, unless it exceeds the limit. */
   receivePing(connection: AgentConnection, data: Buffer): void
   receivePong(connection: AgentConnection): void
 }
@@ -69,15 +69,15 @@ export function createFrames({
     },
   }
 
-  /** Charges a frame to the allowances of its connection and its owner; `close`: the connection was closed. */
+  /** Charges a frame to its connection and its owner; on `close` the connection has been closed. */
   function count(connection: AgentConnection, units: number): RateDecision {
     const now = clock.now()
-    connection.heardAt = now
+    connection.lastReceivedAt = now
     const own = takeFrame(connection.frames, now)
     const owners = ownerLimits.takeFrame(connection.userId, units, now)
     if (own === 'close' || owners === 'close') {
       ownerLimits.chargeFlood(connection.userId, now)
-      connection.shutOut(RATE_LIMITED)
+      connection.closeAndDiscard(RATE_LIMITED)
       return 'close'
     }
     return own === 'refuse' ? own : owners
@@ -89,13 +89,13 @@ export function createFrames({
       const id = frame.type === 'send' ? frame.id : undefined
       connection.fail('invalid_frame', 'Wait for `ready` first.', id)
     } else if (frame.type === 'token') {
-      ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.heardAt)
+      ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.lastReceivedAt)
       void renewals.renew(connection, frame.token)
     } else if (connection.allows('agents:send')) void messages.sendFrom(connection, frame)
     else connection.fail('insufficient_scope', 'The key lacks the scope agents:send.', frame.id)
   }
 
-  /** On a draining node the `pong` guarantees that all messages older than the `ping` were delivered. */
+  /** On a draining node `pong` follows all messages that other nodes sent before the `ping`. */
   async function pong(connection: AgentConnection): Promise<void> {
     if (isDraining()) await relay.catchUp()
     connection.send({ type: 'pong' })
@@ -172,7 +172,7 @@ function idOfRead(read: Exclude<ReadFrame, { outcome: 'bad_message' }>): string 
 }
 
 /**
- * Encodes a `message` frame once for all receivers; null if it exceeds the size limit or is nested too deeply to
+ * Encodes a `message` frame once for all receivers; null if it is longer than the limit or too deeply nested to
  * serialize.
  */
 export function encodeMessage(

@@ -14,17 +14,17 @@ import { badHeader, badToken, refuse, unavailable } from './problem-response.ts'
 import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
 
 const HUB_PATH = '/hub'
-const TWO_WAYS = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
-/** Characters. A longer query is not searched but treated as if it contained a credential. */
+const CREDENTIAL_HELP = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
+/** In characters. A longer query is refused as if it contained a credential. */
 const MAX_SEARCHED_QUERY = 2048
-/** Common names of credential parameters, in lower case; names that end in `token` count too. */
+/** Query parameters that are refused as credentials, in lower case; so are names that end in `token`. */
 const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth authorization'.split(' '))
 const API_KEY = /svc_[0-9A-Za-z]{32}/
 /** Start of the second part of a JWT: a dot, and `{"` in base64. */
 const JWT_PAYLOAD = '.eyJ'
 /** Error detail for a credential in the URL. */
-export const CREDENTIAL_IN_URL = `A URL is written into logs, so no credential is taken from it. ${TWO_WAYS}`
-/** Maximum length of the offered subprotocols: room for ours, one with a token, and a few others. */
+export const CREDENTIAL_IN_URL = `URLs are written to logs, so credentials in them are refused. ${CREDENTIAL_HELP}`
+/** Maximum length of the offered subprotocols: ours, one with a token, and a few others. */
 const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
 const MAX_PROTOCOLS = 16
 const BEARER = /^bearer +([^\s,]+) *$/i
@@ -38,16 +38,16 @@ export interface HandshakesDeps {
   publicUrl: string
   corsOrigins: readonly string[]
   isDraining(): boolean
-  /** Claims are null for an invalid token that must be reported by a close code. */
-  take(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
+  /** Called with an upgraded socket. `claims` is null if the token is invalid and a close code must say so. */
+  accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
 }
 
 export interface Handshakes {
   /**
-   * Answers a handshake: an upgraded socket goes to `take`, everyone else gets a problem document. False: its
-   * credential was refused, one way or the other. Never rejects.
+   * Answers a handshake: upgrades the socket and passes it to `accept`, or answers with a problem document. False: the
+   * handshake or its credential was refused. Never rejects.
    */
-  open(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
+  handle(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
 }
 
 export function createHandshakes({
@@ -57,7 +57,7 @@ export function createHandshakes({
   publicUrl,
   corsOrigins,
   isDraining,
-  take,
+  accept,
 }: HandshakesDeps): Handshakes {
   const origins = new Set([new URL(publicUrl).origin, ...corsOrigins])
   const limits = new HandshakeLimits()
@@ -67,10 +67,10 @@ export function createHandshakes({
   )
 
   return {
-    async open(request, socket, head, caller) {
+    async handle(request, socket, head, caller) {
       socket.on('error', destroySocket)
       try {
-        return await admit(request, socket, head, caller)
+        return await authenticate(request, socket, head, caller)
       } catch (error) {
         log.error({ err: error }, 'a handshake failed')
         socket.destroy()
@@ -79,7 +79,7 @@ export function createHandshakes({
     },
   }
 
-  async function admit(
+  async function authenticate(
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
@@ -98,24 +98,24 @@ export function createHandshakes({
     if (claims) limits.refund(caller.network)
     if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
     else if (!claims && credential.way === 'header') answer(socket, badToken())
-    else upgrade(request, socket, head, accepted => take(accepted, claims, caller))
+    else upgrade(request, socket, head, upgraded => accept(upgraded, claims, caller))
     return claims !== null && claims !== 'unknown'
   }
 
   /**
-   * Corks the socket until the end of this turn of the event loop: most key statuses are loaded by then, so the
-   * response and `ready` leave in one system call. Separate calls were a tenth of the cost of a connect.
+   * Corks the socket until the end of this turn of the event loop. Most key statuses are loaded by then, so that one
+   * system call writes the response and `ready`: two calls were a tenth of the cost of a connect.
    */
   function upgrade(
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    take: (accepted: HubSocket) => void,
+    onUpgraded: (upgraded: HubSocket) => void,
   ): void {
     socket.cork()
-    server.handleUpgrade(request, socket, head, accepted => {
-      accepted.stream = socket
-      take(accepted)
+    server.handleUpgrade(request, socket, head, upgraded => {
+      upgraded.stream = socket
+      onUpgraded(upgraded)
     })
     setImmediate(uncork, socket)
   }
@@ -161,7 +161,7 @@ function upgradeProblem(request: IncomingMessage): KeywayError | null {
   return null
 }
 
-/** The one agent token of a handshake, or why it is refused. */
+/** The single agent token of a handshake, or the error that refuses it. */
 function readCredential(request: IncomingMessage): Credential | KeywayError {
   const { authorization } = request.headers
   const query = queryOf(request.url ?? '')
@@ -172,21 +172,24 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   const offered = header.split(',', MAX_PROTOCOLS).map(name => name.trim())
   const bearers = offered.filter(name => name.startsWith(HUB_BEARER_PREFIX))
   if (request.headers['sec-websocket-protocol'] !== undefined && !offered.includes(HUB_PROTOCOL)) {
-    return badHeader('Sec-WebSocket-Protocol', `Offer the subprotocol ${HUB_PROTOCOL}, or none. ${TWO_WAYS}`)
+    return badHeader(
+      'Sec-WebSocket-Protocol',
+      `Offer the subprotocol ${HUB_PROTOCOL}, or none. ${CREDENTIAL_HELP}`,
+    )
   }
   if (bearers.length + (authorization === undefined ? 0 : 1) > 1) {
-    return badHeader('Authorization', `Two credentials came at once. ${TWO_WAYS}`)
+    return badHeader('Authorization', `The handshake has two credentials. ${CREDENTIAL_HELP}`)
   }
   const credential = bearers[0]
     ? { token: bearers[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
     : { token: BEARER.exec(authorization ?? '')?.[1] ?? '', way: 'header' as const }
   if (!credential.token && credential.way === 'header') {
-    return new KeywayError('authentication_required', TWO_WAYS)
+    return new KeywayError('authentication_required', CREDENTIAL_HELP)
   }
   return credential.token.length > MAX_TOKEN_LENGTH ? { ...credential, token: '' } : credential
 }
 
-/** Linear in the length of the query, which is bounded, since unauthenticated clients can send one. */
+/** Linear in the length of the query, which is bounded, since clients send it before they are authenticated. */
 function holdsCredential(query: string): boolean {
   if (query.length > MAX_SEARCHED_QUERY) return true
   const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())
@@ -206,11 +209,11 @@ function queryOf(url: string): string {
 
 interface Credential {
   token: string
-  /** Decides how an invalid token is reported: browsers do not expose the status of a handshake, only close codes. */
+  /** Determines how an invalid token is reported: browsers expose close codes, but not the status of a handshake. */
   way: 'header' | 'subprotocol'
 }
 
-/** Browsers send `Origin`, other clients usually do not. The origin `null` cannot be allowed. */
+/** Browsers send `Origin`, other clients usually do not. The origin `null` is never allowed. */
 function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): KeywayError | null {
   const { origin } = request.headers
   if (origin === undefined || allowed.has(origin)) return null
@@ -218,13 +221,13 @@ function originProblem(request: IncomingMessage, allowed: ReadonlySet<string>): 
 }
 
 function createWebSocketServer() {
-  // Named first: the types of ws do not know closeTimeout yet.
+  // In a variable, since the types of ws lack closeTimeout and would reject it in a literal.
   const options = {
     noServer: true,
     WebSocket: HubSocket,
     clientTracking: false,
     perMessageDeflate: false,
-    // frames.ts answers pings itself, after it has counted them.
+    // frames.ts answers pings, after it has counted them.
     autoPong: false,
     ...FRAME_LIMITS,
     closeTimeout: CLOSE_TIMEOUT_MS,

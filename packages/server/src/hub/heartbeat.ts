@@ -1,76 +1,77 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, SLOW_CONSUMER, TRY_AGAIN_LATER } from './close-codes.ts'
+import { type CloseStatus, SLOW_CONSUMER, TRY_AGAIN_LATER } from './close-codes.ts'
 import type { DatabaseFreshness } from './database-freshness.ts'
 import type { Registry } from './registry.ts'
-import { endingByExpiry, type Renewals } from './renewals.ts'
+import { expiryCloseStatus, type Renewals } from './renewals.ts'
 
-/** Every connection is pinged this often; `ready` says so. */
+/** Ping interval of every connection, announced in `ready`. */
 export const HEARTBEAT_SECONDS = 25
-/** A connection that was silent for this long is dropped. */
+/** A connection from which nothing was received for this long is terminated. */
 const SILENCE_SECONDS = 60
-/** Bytes that may wait unsent for all connections of one user, counted with each pass. */
-const MAX_UNREAD_BYTES = 64 * 1024 * 1024
+/** Maximum unsent bytes over all connections of one user, summed up in each pass. */
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024
 /** A connection that is not `ready` after this is closed with 1013. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 export interface HeartbeatDeps {
   clock: Clock
-  maxUnreadBytesPerUser?: number
+  maxUnsentBytesPerUser?: number
   registry: Registry
   freshness: Pick<DatabaseFreshness, 'isFresh'>
   renewals: Pick<Renewals, 'noticeExpiry'>
 }
 
 /**
- * One pass over all connections instead of timers for each: expiry and its notice, a ping every 25 s, dropping silent
- * connections after 60 s, and closing connections of owners with too many unsent bytes.
+ * Returns a pass over all connections, instead of timers for each: it closes expired ones, sends expiry notices and
+ * pings, terminates silent connections, and closes connections of owners with too many unsent bytes.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
-  const { clock, registry, freshness, renewals, maxUnreadBytesPerUser = MAX_UNREAD_BYTES } = deps
-  return beat
+  const { clock, registry, freshness, renewals, maxUnsentBytesPerUser = MAX_UNSENT_BYTES } = deps
+  return tick
 
-  function beat(): void {
+  function tick(): void {
     const now = clock.now()
     const isFresh = freshness.isFresh(now)
-    const unread = new Map<string, number>()
+    const unsent = new Map<string, number>()
     for (const connection of registry.byId.values()) {
-      const ending =
-        endingByTime(connection, now, isFresh) ?? endingByUnread(connection, unread, maxUnreadBytesPerUser)
-      if (ending) connection.close(ending)
-      else if (isSilent(connection, now)) connection.drop()
-      else keep(connection, now)
+      const closeStatus =
+        timeoutCloseStatus(connection, now, isFresh) ??
+        unsentCloseStatus(connection, unsent, maxUnsentBytesPerUser)
+      if (closeStatus) connection.close(closeStatus)
+      else if (isSilent(connection, now)) connection.terminate()
+      else notifyAndPing(connection, now)
     }
   }
 
-  function keep(connection: AgentConnection, now: Instant): void {
+  function notifyAndPing(connection: AgentConnection, now: Instant): void {
     if (connection.state === 'open') renewals.noticeExpiry(connection, now)
-    if (now < connection.pingAt) return
-    connection.pingAt = now + HEARTBEAT_SECONDS * SECOND
+    if (now < connection.nextPingAt) return
+    connection.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
     if (!connection.readsTooSlowly) connection.socket.ping()
   }
 }
 
-/** Expiry of token or key, a key status that takes too long to load, or an unreachable database. */
-function endingByTime(connection: AgentConnection, now: Instant, isFresh: boolean): Ending | null {
-  const hangs = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
-  return endingByExpiry(connection, now) ?? (hangs || !isFresh ? TRY_AGAIN_LATER : null)
+/** Token or key expired, the key's status took too long to load, or the database is unreachable. */
+function timeoutCloseStatus(connection: AgentConnection, now: Instant, isFresh: boolean): CloseStatus | null {
+  const isLate = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
+  return expiryCloseStatus(connection, now) ?? (isLate || !isFresh ? TRY_AGAIN_LATER : null)
 }
 
-/** Adds to the owner's unsent bytes; the connection that exceeds the limit is closed. */
-function endingByUnread(
+/** Adds the connection's unsent bytes to its owner's sum; the connection that exceeds the limit is closed. */
+function unsentCloseStatus(
   { socket, userId }: AgentConnection,
-  unread: Map<string, number>,
+  unsent: Map<string, number>,
   bound: number,
-): Ending | null {
+): CloseStatus | null {
   const { bufferedAmount } = socket
   if (bufferedAmount === 0) return null
-  const total = (unread.get(userId) ?? 0) + bufferedAmount
+  const total = (unsent.get(userId) ?? 0) + bufferedAmount
   if (total > bound) return SLOW_CONSUMER
-  unread.set(userId, total)
+  unsent.set(userId, total)
   return null
 }
 
-function isSilent({ heardAt }: AgentConnection, now: Instant): boolean {
-  return now - heardAt >= SILENCE_SECONDS * SECOND
+function isSilent({ lastReceivedAt }: AgentConnection, now: Instant): boolean {
+  return now - lastReceivedAt >= SILENCE_SECONDS * SECOND
 }

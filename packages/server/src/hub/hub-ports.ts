@@ -10,10 +10,10 @@ export interface TokenClaims {
   expiresAt: Instant
 }
 
-/** A key with the status of its owner, as the database has it now, from `ApiKeys.findMany`. */
+/** A key with the status of its owner, read from the database by `ApiKeys.findMany`. */
 export type KeyStatus = OwnedApiKey
 
-/** A key or an account ended, or a key was restricted; from `EndingStore.since`. */
+/** The end of a key or account, or the restriction of a key, from `EndingStore.since`. */
 export interface EndingNotice {
   id: string
   kind: string
@@ -24,10 +24,10 @@ export interface EndingNotice {
 
 /** What the hub needs from the rest of the service. */
 export interface HubPorts {
-  /** Null if the token is invalid. Rejects if it cannot be verified now. */
+  /** Null if the token is invalid. Rejects if it cannot be verified at the moment. */
   verifyToken(token: string): Promise<TokenClaims | null>
   /** Unknown keys are absent. Rejects when the database does not answer. */
   keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>
-  /** Oldest first, `since` included; `afterId` continues within one millisecond. */
+  /** Oldest first, from `since` on (inclusive); `afterId` continues a page within one millisecond. */
   endingsSince(since: Instant, afterId: string | null, limit: number): Promise<EndingNotice[]>
 }

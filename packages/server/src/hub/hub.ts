@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Json } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
-import type { Event, Events } from '../events.ts'
+import type { Event, Events, RelayCommand } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createConnections } from './connections.ts'
@@ -14,13 +14,14 @@ import { createKeyStatusLoader } from './key-status-loader.ts'
 import { createRelay } from './node-relay.ts'
 import { createPresence } from './presence.ts'
 import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
+import { OwnerLimits } from './rate-limits.ts'
 import { Registry } from './registry.ts'
 import { createRevocations, SWEEP_MS } from './revocations.ts'
 
 const TICK_MS = 500
 
 export interface HubHealth {
-  /** False: this node cannot confirm revocations now, and has closed its connections. */
+  /** False: this node would not notice a revocation now, and has closed its connections. */
   databaseFresh: boolean
   /** When the last successful poll of the database began. */
   lastPollAt: Instant | null
@@ -41,41 +42,41 @@ export interface HubDeps {
   corsOrigins: readonly string[]
   /** Live connections per user on this node. */
   maxConnectionsPerUser: number
-  /** Bytes that may wait unsent for all connections of a user on this node; 64 MiB unless given. */
-  maxUnreadBytesPerUser?: number
+  /** Maximum unsent bytes over all connections of a user on this node; 64 MiB unless given. */
+  maxUnsentBytesPerUser?: number
   /** A UUID of this process; a new one at every start. */
   nodeId: string
   version: string
-  /** Milliseconds between ticks; null: tests call `tick`. */
+  /** Milliseconds between ticks; null: no timer, tests call `tick`. */
   tickMs?: number | null
 }
 
 export interface Hub {
   /**
-   * Takes over the socket of a request to `/hub` that asks for an upgrade. False: the handshake was refused, over HTTP
-   * or, for a browser with a bad token, by a close code. Never rejects.
+   * Handles the socket of an upgrade request to `/hub`. False: the handshake was refused, over HTTP or, for a browser
+   * with a bad token, by a close code. Never rejects.
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**
-   * Sends as `api` to a connection, to all of a key's, or to "all" of the user's. Returns to how many it was
-   * written; null when nothing of that name is there.
+   * Sends a message from `api` to one connection, to all connections of a key, or to "all" of the user. Returns how
+   * many got it; null if no such connection or key is connected.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
   sendTo(userId: string, to: string, data: Json): Promise<number | null>
-  /** Closes a connection of the user, or all of a key's, with 1001. False when there is none. */
+  /** Closes a connection of the user, or all connections of a key, with 1001. False if there is none. */
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number
   health(): HubHealth
   /** Polls the database once, then starts the timers. Does not fail if the database is unreachable. */
   start(): Promise<void>
-  /** Sends `draining` to every agent, refuses new ones, and closes remaining ones with 1012. */
+  /** Refuses new agents, sends `draining` to connected ones, and closes the remaining ones with 1012. */
   drain(deadlineMs: number): Promise<void>
   /** Terminates remaining connections and deregisters this node. */
-  close(): Promise<void>
-  /** Expiry, notices and heartbeats. Called by a timer twice a second. */
+  stop(): Promise<void>
+  /** Checks expiry, sends expiry notices and heartbeats. Called by a timer twice a second. */
   tick(): void
   /** One sweep for revocations. Called by a timer every second. */
   sweep(): Promise<void>
@@ -86,23 +87,25 @@ export function createHub(deps: HubDeps): Hub {
   const registry = new Registry()
   const keyStatuses = createKeyStatusLoader(ports)
   const presence = createPresence({ ...deps, registry })
-  const relay = createRelay({ events, presence, log, nodeId, carryOut })
+  const relay = createRelay({ events, presence, log, nodeId, execute })
   const freshness = new DatabaseFreshness()
   const revocations = createRevocations({ ports, clock, registry, keyStatuses, freshness })
   const isDraining = () => draining
-  const agents = createConnections({ ...deps, registry, keyStatuses, presence, relay, isDraining, freshness })
-  const handshakes = createHandshakes({ ...deps, isDraining, take: agents.take })
+  const ownerLimits = new OwnerLimits(deps.maxConnectionsPerUser)
+  const shared = { ...deps, registry, keyStatuses, presence, relay, ownerLimits, isDraining, freshness }
+  const connections = createConnections(shared)
+  const handshakes = createHandshakes({ ...deps, isDraining, accept: connections.accept })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
   let draining = false
 
   return {
-    handleUpgrade: handshakes.open,
+    handleUpgrade: handshakes.handle,
     connections: userId => presence.list(userId),
-    sendTo: agents.messages.sendFromApi,
+    sendTo: connections.messages.sendFromApi,
     async disconnect(userId, target) {
-      const here = agents.disconnect(userId, target)
-      const elsewhere = await relay.ask({ op: 'disconnect', userId, target })
+      const here = connections.disconnect(userId, target)
+      const elsewhere = await relay.broadcast({ op: 'disconnect', userId, target })
       return here + elsewhere > 0
     },
     get connectionCount() {
@@ -113,31 +116,31 @@ export function createHub(deps: HubDeps): Hub {
       lastPollAt: freshness.lastPollAt,
       connections: registry.byId.size,
       draining,
-      otherNodes: presence.others().length,
+      otherNodes: presence.otherNodes().length,
     }),
     async start() {
       unsubscribe = events.subscribe(receive)
       await Promise.all([revocations.sweep(), presence.heartbeat()])
-      // An agent that connects here before the others know of it could miss what they send.
-      await relay.greet()
-      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, agents.beat)
+      // An agent that connects before other nodes know this one could miss their messages.
+      await relay.announce()
+      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, connections.tick)
       every(SWEEP_MS, () => void revocations.sweep())
       every(NODE_HEARTBEAT_MS, () => void presence.heartbeat())
     },
     async drain(deadlineMs) {
       draining = true
-      await drain(registry, agents, deadlineMs)
+      await drain(registry, connections, deadlineMs)
     },
-    async close() {
+    async stop() {
       draining = true
       unsubscribe()
       for (const timer of timers) clearInterval(timer)
-      for (const socket of [...agents.sockets]) socket.terminate()
+      for (const socket of [...connections.sockets]) socket.terminate()
       keyStatuses.stop()
       relay.stop()
-      await presence.leave()
+      await presence.deregister()
     },
-    tick: agents.beat,
+    tick: connections.tick,
     sweep: () => revocations.sweep(),
   }
 
@@ -150,10 +153,10 @@ export function createHub(deps: HubDeps): Hub {
     else revocations.receive(event)
   }
 
-  function carryOut(order: Parameters<typeof relay.ask>[0]): number {
-    if (order.op === 'disconnect') return agents.disconnect(order.userId, order.target)
-    if (order.op === 'deliver')
-      return agents.messages.write(order.userId, order.to, Buffer.from(order.frame), null)
-    return 0
+  function execute(command: RelayCommand): number {
+    if (command.op === 'ping') return 0
+    const { userId } = command
+    if (command.op === 'disconnect') return connections.disconnect(userId, command.target)
+    return connections.messages.write(userId, command.to, Buffer.from(command.frame), null)
   }
 }

@@ -6,32 +6,29 @@ import type { AgentConnection } from './agent-connection.ts'
 import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
+import type { OwnerLimits } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 
 export interface MessagesDeps {
   clock: Clock
   registry: Registry
-  relay: Pick<Relay, 'ask'>
+  ownerLimits: OwnerLimits
+  relay: Pick<Relay, 'broadcast'>
   presence: Pick<Presence, 'list'>
 }
 
-/** Messages of agents and of the API to the connections of one owner, on all nodes. */
+/** Delivers messages of agents and of the API to connections of the same owner, on all nodes. */
 export interface Messages {
-  /** Carries out a `send` frame: the sender gets `sent`, or an error. */
+  /** Handles a `send` frame: the sender gets `sent`, or an error. */
   sendFrom(sender: AgentConnection, frame: Extract<AgentFrame, { type: 'send' }>): Promise<void>
-  /**
-   * Sends as `api` to a connection, to all of a key's, or to "all" of the user's. Returns to how many it was
-   * written; null when nothing of that name is there.
-   *
-   * @throws KeywayError `rate_limited`, `payload_too_large`
-   */
+  /** `Hub.sendTo` */
   sendFromApi(userId: string, to: string, data: Json): Promise<number | null>
-  /** Writes a message frame to the user's connections on this node; returns to how many. */
+  /** Writes a message frame to the user's connections on this node; returns their number. */
   write(userId: string, to: string, frame: Buffer, exceptId: string | null): number
 }
 
 export function createMessages(deps: MessagesDeps): Messages {
-  const { clock, registry, relay, presence } = deps
+  const { clock, registry, ownerLimits, relay, presence } = deps
   return { sendFrom, sendFromApi, write }
 
   async function sendFrom(
@@ -41,7 +38,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data })
     if (!frame) {
       sender.fail('invalid_frame', `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`, id)
-    } else if (!registry.mayDeliver(sender.userId, clock.now())) {
+    } else if (!ownerLimits.mayDeliver(sender.userId, clock.now())) {
       sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
     } else {
       const delivered = await deliver(sender.userId, to, frame, sender.id)
@@ -52,7 +49,7 @@ export function createMessages(deps: MessagesDeps): Messages {
   async function sendFromApi(userId: string, to: string, data: Json): Promise<number | null> {
     const frame = encodeMessage({ id: newId(clock.now()), from: 'api', from_key_id: null, data })
     if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
-    if (!registry.mayDeliver(userId, clock.now())) {
+    if (!ownerLimits.mayDeliver(userId, clock.now())) {
       throw new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
         retryAfter: 1,
       })
@@ -63,7 +60,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     return rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to) ? 0 : null
   }
 
-  /** To how many it was written, on all nodes. */
+  /** Returns the number of connections that got it, on all nodes. */
   async function deliver(
     userId: string,
     to: string,
@@ -71,16 +68,16 @@ export function createMessages(deps: MessagesDeps): Messages {
     exceptId: string | null,
   ): Promise<number> {
     const here = write(userId, to, frame, exceptId)
-    // A connection is on one node: found here, it is nowhere else.
+    // If `to` is a connection of this node, no other node has it.
     if (to === exceptId || (here > 0 && registry.byId.has(to))) return here
-    return here + (await relay.ask({ op: 'deliver', userId, to, frame: frame.toString() }))
+    return here + (await relay.broadcast({ op: 'deliver', userId, to, frame: frame.toString() }))
   }
 
   function write(userId: string, to: string, frame: Buffer, exceptId: string | null): number {
     const targets = registry.targets(userId, to, exceptId)
     let written = 0
     for (const target of targets) if (target.write(frame)) written++
-    registry.charge(userId, Math.max(1, targets.length), frame.length, clock.now())
+    ownerLimits.chargeDeliveries(userId, Math.max(1, targets.length), frame.length, clock.now())
     return written
   }
 }

@@ -1,18 +1,18 @@
-import type { Events, RelayEvent, RelayMessage, RelayOrder } from '../events.ts'
+import type { Events, RelayCommand, RelayEvent, RelayMessage } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Presence } from './presence.ts'
 import { createRelayQueue } from './relay-queue.ts'
 
-/** How long an answer of another node is waited for. */
+/** How long responses of other nodes are awaited. */
 export const RELAY_TIMEOUT_MS = 1000
-/** A live node answers within milliseconds; one that died a moment ago never will, and no start waits long for it. */
-const GREETING_TIMEOUT_MS = 300
-/** Questions to other nodes that may be open; above that only this node is served. */
-const MAX_OPEN_QUESTIONS = 10_000
-/** Of these, for one owner: more than any burst of a connection, so that few owners cannot fill them all. */
-const MAX_OPEN_QUESTIONS_PER_OWNER = 500
+/** A live node answers within milliseconds; one that just died never does, and must not delay a start. */
+const ANNOUNCE_TIMEOUT_MS = 300
+/** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
+const MAX_PENDING_REQUESTS = 10_000
+/** Of these, for one owner: more than any burst of a connection, so that few owners cannot use all. */
+const MAX_PENDING_PER_OWNER = 500
 
-interface Question {
+interface PendingRequest {
   owner: string | null
   count: number
   unanswered: Set<string>
@@ -20,41 +20,42 @@ interface Question {
   resolve(count: number): void
 }
 
+/** Request and response between the hubs of all nodes, over events. */
 export interface Relay {
   /**
-   * Has an order carried out by all other live nodes; returns the sum of what they answer within 1 s. Orders
-   * arrive in the order in which they were given. Where there is no other node nothing is published.
+   * Has all other live nodes execute a command; returns the sum of the counts that they answer within 1 s. Commands
+   * arrive in the order of the calls. Without other nodes nothing is published.
    */
-  ask(order: RelayOrder): Promise<number>
-  /** Resolves when the orders that other nodes gave before now have been carried out here; at the latest in 2 s. */
+  broadcast(command: RelayCommand): Promise<number>
+  /** Resolves when the commands that other nodes published before now were executed here; at the latest in 2 s. */
   catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
-  greet(): Promise<void>
+  announce(): Promise<void>
   receive(event: RelayEvent): void
   stop(): void
 }
 
 export function createRelay(deps: {
   events: Events
-  presence: Pick<Presence, 'peers' | 'met'>
+  presence: Pick<Presence, 'peers' | 'markAlive'>
   log: Log
   nodeId: string
-  /** How many connections here an order reached. */
-  carryOut(order: RelayOrder): number
+  /** Executes a command of another node; returns how many connections it reached. */
+  execute(command: RelayCommand): number
 }): Relay {
-  const { presence, nodeId, carryOut } = deps
+  const { presence, nodeId, execute } = deps
   const queue = createRelayQueue(deps)
-  const open = new Map<number, Question>()
-  const openOf = new Map<string, number>()
-  /** Peers that did not answer a request and have sent nothing since: presumed dead and not waited for. */
-  const silent = new Set<string>()
-  let lastQuestion = 0
+  const pending = new Map<number, PendingRequest>()
+  const pendingOf = new Map<string, number>()
+  /** Peers that left a request unanswered and have sent nothing since: presumed dead, and not awaited. */
+  const unresponsive = new Set<string>()
+  let lastId = 0
   let catchingUp = Promise.resolve()
-  /** Not begun yet: all who ask meanwhile share it, so ten thousand agents that leave cost a few questions. */
+  /** The catch-up after the current one. All callers share it, so 10,000 agents that leave cost a few requests. */
   let nextCatchUp: Promise<void> | undefined
 
   return {
-    ask,
+    broadcast,
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
         nextCatchUp = undefined
@@ -63,75 +64,75 @@ export function createRelay(deps: {
       })
       return nextCatchUp
     },
-    greet: () => ping(GREETING_TIMEOUT_MS),
+    announce: () => ping(ANNOUNCE_TIMEOUT_MS),
     receive({ to, message }) {
-      // A message that was recorded before this process started does not name it.
+      // A message recorded before this process started does not contain its node id.
       if (!to.includes(nodeId) || message.from === nodeId) return
-      presence.met(message.from)
-      silent.delete(message.from)
-      if (message.kind === 'answer') return receiveAnswer(message)
+      presence.markAlive(message.from)
+      unresponsive.delete(message.from)
+      if (message.kind === 'answer') return receiveResponse(message)
       const { from, question, order } = message
-      publish([from], { kind: 'answer', from: nodeId, question, count: carryOut(order) })
+      publish([from], { kind: 'answer', from: nodeId, question, count: execute(order) })
     },
     stop() {
-      for (const question of [...open.keys()]) conclude(question)
+      for (const id of [...pending.keys()]) settle(id)
     },
   }
 
   async function ping(timeoutMs: number): Promise<void> {
-    await ask({ op: 'ping' }, timeoutMs)
+    await broadcast({ op: 'ping' }, timeoutMs)
   }
 
-  function ask(order: RelayOrder, timeoutMs = RELAY_TIMEOUT_MS): Promise<number> {
+  function broadcast(command: RelayCommand, timeoutMs = RELAY_TIMEOUT_MS): Promise<number> {
     const peers = presence.peers()
-    const owner = order.op === 'ping' ? null : order.userId
-    if (peers.length === 0 || open.size >= MAX_OPEN_QUESTIONS) return Promise.resolve(0)
-    if (owner && (openOf.get(owner) ?? 0) >= MAX_OPEN_QUESTIONS_PER_OWNER) return Promise.resolve(0)
-    const question = ++lastQuestion
-    const unanswered = new Set(peers.filter(peer => !silent.has(peer)))
+    const owner = command.op === 'ping' ? null : command.userId
+    if (peers.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(0)
+    if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(0)
+    const id = ++lastId
+    const unanswered = new Set(peers.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
-    // Whoever stopped waiting was told that nothing was delivered: then nothing is.
-    const isWanted = () => !isAwaited || open.has(question)
-    if (!publish(peers, { kind: 'order', from: nodeId, question, order }, isWanted)) return Promise.resolve(0)
-    if (!isAwaited) return Promise.resolve(0)
+    // After a timeout the caller was told that nothing was delivered, so the command must not be published.
+    const isCurrent = () => !isAwaited || pending.has(id)
+    const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
+    if (!publish(peers, message, isCurrent) || !isAwaited) return Promise.resolve(0)
     return new Promise(resolve => {
-      const timer = setTimeout(() => giveUp(question), timeoutMs)
+      const timer = setTimeout(() => timeOut(id), timeoutMs)
       timer.unref()
-      open.set(question, { owner, count: 0, unanswered, timer, resolve })
-      if (owner) openOf.set(owner, (openOf.get(owner) ?? 0) + 1)
+      pending.set(id, { owner, count: 0, unanswered, timer, resolve })
+      if (owner) pendingOf.set(owner, (pendingOf.get(owner) ?? 0) + 1)
     })
   }
 
-  function receiveAnswer({ from, question, count }: { from: string; question: number; count: number }): void {
-    const asked = open.get(question)
-    if (!asked?.unanswered.delete(from)) return
-    asked.count += count
-    if (asked.unanswered.size === 0) conclude(question)
+  function receiveResponse({ from, question, count }: Extract<RelayMessage, { kind: 'answer' }>): void {
+    const request = pending.get(question)
+    if (!request?.unanswered.delete(from)) return
+    request.count += count
+    if (request.unanswered.size === 0) settle(question)
   }
 
-  function giveUp(question: number): void {
+  function timeOut(id: number): void {
     const peers = presence.peers()
-    for (const peer of silent) if (!peers.includes(peer)) silent.delete(peer)
-    for (const peer of open.get(question)?.unanswered ?? []) if (peers.includes(peer)) silent.add(peer)
-    conclude(question)
+    for (const peer of unresponsive) if (!peers.includes(peer)) unresponsive.delete(peer)
+    for (const peer of pending.get(id)?.unanswered ?? []) if (peers.includes(peer)) unresponsive.add(peer)
+    settle(id)
   }
 
-  function conclude(question: number): void {
-    const asked = open.get(question)
-    if (!asked) return
-    open.delete(question)
-    clearTimeout(asked.timer)
-    const { owner } = asked
+  function settle(id: number): void {
+    const request = pending.get(id)
+    if (!request) return
+    pending.delete(id)
+    clearTimeout(request.timer)
+    const { owner } = request
     if (owner) {
-      const left = openOf.get(owner)! - 1
-      if (left === 0) openOf.delete(owner)
-      else openOf.set(owner, left)
+      const left = pendingOf.get(owner)! - 1
+      if (left === 0) pendingOf.delete(owner)
+      else pendingOf.set(owner, left)
     }
-    asked.resolve(asked.count)
+    request.resolve(request.count)
   }
 
-  /** False when too much waits to be published already. */
-  function publish(to: readonly string[], message: RelayMessage, isWanted?: () => boolean): boolean {
-    return queue.add({ type: 'hub.relay', to, message }, isWanted)
+  /** False if the queue is full. */
+  function publish(to: readonly string[], message: RelayMessage, isCurrent?: () => boolean): boolean {
+    return queue.add({ type: 'hub.relay', to, message }, isCurrent)
   }
 }

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 
-/** One live connection to the hub, as every node can see it. */
+/** A live connection to the hub of any node. */
 export interface PresenceRow {
   connectionId: string
   nodeId: string
@@ -12,13 +12,13 @@ export interface PresenceRow {
   connectedAt: Instant
 }
 
-/** A process of the service. One without a heartbeat for `NODE_TIMEOUT_MS` is dead, and its connections with it. */
+/** A process of the service. Without a heartbeat for `NODE_TIMEOUT_MS` it counts as dead, with its connections. */
 export interface NodeRow {
   id: string
   startedAt: Instant
   seenAt: Instant
   version: string
-  /** False for the previous minor version, which neither seals nor opens events (decision 7). */
+  /** False for the previous minor version, which cannot seal or open events (decision 7). */
   sealsEvents: boolean
 }
 
@@ -29,12 +29,12 @@ export interface PresenceStore {
   /** Registers this node or renews its lease. */
   heartbeat(node: NodeRow): Promise<void>
   /** Deregisters the node and its connections. */
-  leave(nodeId: string): Promise<void>
-  /** Writes and removes connections of one node in one batch. One that is there already takes its new key. */
+  deregister(nodeId: string): Promise<void>
+  /** Inserts and removes connections of one node in one batch. Of an existing row it updates the key. */
   record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   /** Connections of a user on nodes seen since `seenSince`, newest first. */
   listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>
   nodes(seenSince: Instant): Promise<NodeRow[]>
-  /** Removes nodes not seen since, and connections of nodes that are not there. Returns how many. */
+  /** Removes stale nodes, and connections of nodes without a row. Returns how many rows. */
   prune(notSeenSince: Instant, batch: number): Promise<number>
 }

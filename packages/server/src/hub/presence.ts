@@ -11,23 +11,23 @@ import {
 } from './presence-store.ts'
 import type { Registry } from './registry.ts'
 
-/** Connections that come and go are written together, this long after the first of them. */
+/** Added and removed connections are written in batches, this long after the first change. */
 const BATCH_MS = 200
 
 export interface Presence {
-  came(connection: AgentConnection): void
-  went(connection: AgentConnection): void
-  /** Live connections of a user on all nodes, newest first; those of this node from memory. */
+  add(connection: AgentConnection): void
+  remove(connection: AgentConnection): void
+  /** Live connections of a user on all nodes, newest first; this node's are read from memory. */
   list(userId: string): Promise<PresenceRow[]>
   /** Other nodes that were alive at the last heartbeat. */
-  others(): readonly string[]
-  /** Those of them that seal what they publish: only with them messages are exchanged. */
+  otherNodes(): readonly string[]
+  /** Those of them that seal events; messages are relayed only among these. */
   peers(): readonly string[]
-  /** A peer sent something, and so is alive. */
-  met(nodeId: string): void
+  /** Called when a message of a peer arrives. */
+  markAlive(nodeId: string): void
   heartbeat(): Promise<void>
   /** Deregisters this node. Never rejects. */
-  leave(): Promise<void>
+  deregister(): Promise<void>
 }
 
 export function createPresence(deps: {
@@ -47,18 +47,18 @@ export function createPresence(deps: {
   let writing = Promise.resolve()
   let peers: string[] = []
   let unsealed: string[] = []
-  /** Peers that sent something since the last heartbeat began: what it reads may be older than they are. */
+  /** Peers whose messages arrived since the last heartbeat began; its query may have missed their rows. */
   const newcomers = new Set<string>()
-  let recordedAt: Instant | null = null
-  let left = false
+  let lastHeartbeatAt: Instant | null = null
+  let isDeregistered = false
 
   return {
-    came(connection) {
+    add(connection) {
       added.set(connection.id, connection.presence(nodeId))
       schedule()
     },
-    went(connection) {
-      // A row that was not written yet need not be removed, but a batch under way may hold it: remove in any case.
+    remove(connection) {
+      // Removed even if it was still to be added: the batch that is being written may contain it.
       added.delete(connection.id)
       removed.add(connection.id)
       schedule()
@@ -71,30 +71,30 @@ export function createPresence(deps: {
         (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
       )
     },
-    others: () => [...peers, ...unsealed],
+    otherNodes: () => [...peers, ...unsealed],
     peers: () => peers,
-    met(other) {
+    markAlive(other) {
       if (other === nodeId) return
       newcomers.add(other)
       if (!peers.includes(other)) peers = [...peers, other]
     },
     heartbeat: () => beat().catch(error => log.warn({ err: error }, 'the heartbeat could not be recorded')),
-    async leave() {
-      left = true
+    async deregister() {
+      isDeregistered = true
       clearTimeout(timer)
       await writing
-      await presence.leave(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
+      await presence.deregister(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
     },
   }
 
   async function beat(): Promise<void> {
-    if (left) return
+    if (isDeregistered) return
     const now = clock.now()
     const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, sealsEvents: true }
     await presence.heartbeat(node)
-    // After so long without a heartbeat others may have deregistered this node's connections.
-    if (recordedAt !== null && now - recordedAt >= NODE_TIMEOUT_MS) recordAllAgain()
-    recordedAt = now
+    // After so long without a heartbeat another node may have pruned this node's connections.
+    if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) addAll()
+    lastHeartbeatAt = now
     newcomers.clear()
     const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
     const sealing = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
@@ -103,7 +103,7 @@ export function createPresence(deps: {
     events.expectUnsealed?.(unsealed.length > 0)
   }
 
-  function recordAllAgain(): void {
+  function addAll(): void {
     for (const connection of registry.byId.values()) {
       if (connection.state === 'open') added.set(connection.id, connection.presence(nodeId))
     }
@@ -111,7 +111,7 @@ export function createPresence(deps: {
   }
 
   function schedule(delay = BATCH_MS): void {
-    if (timer || left) return
+    if (timer || isDeregistered) return
     timer = setTimeout(() => {
       writing = write()
     }, delay)
@@ -119,16 +119,16 @@ export function createPresence(deps: {
   }
 
   async function write(): Promise<void> {
-    const [rows, gone] = [added, removed]
+    const [addedRows, removedIds] = [added, removed]
     added = new Map()
     removed = new Set()
     let delay = 0
     try {
-      await presence.record([...rows.values()], [...gone])
+      await presence.record([...addedRows.values()], [...removedIds])
     } catch (error) {
       log.warn({ err: error }, 'live connections could not be recorded; trying again')
-      for (const [id, row] of rows) if (!removed.has(id) && !added.has(id)) added.set(id, row)
-      for (const id of gone) removed.add(id)
+      for (const [id, row] of addedRows) if (!removed.has(id) && !added.has(id)) added.set(id, row)
+      for (const id of removedIds) removed.add(id)
       delay = NODE_HEARTBEAT_MS
     }
     timer = undefined

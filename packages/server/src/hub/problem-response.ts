@@ -23,7 +23,7 @@ export function refuse(socket: Duplex, refusal: KeywayError, publicUrl: string, 
   socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
-/** What a client can do about it: RFC 6750 section 3 for 401, RFC 6455 section 4.2.2 for 426. */
+/** RFC 6750 section 3 for 401, RFC 6455 section 4.2.2 for 426, `Retry-After` for the rest. */
 function headersOf({ code, extras }: KeywayError, status: number): Record<string, string> {
   if (status === 401)
     return { 'WWW-Authenticate': code === 'invalid_token' ? 'Bearer error="invalid_token"' : 'Bearer' }
@@ -38,7 +38,7 @@ export function badToken(): KeywayError {
   )
 }
 
-/** A header of the handshake that cannot be. */
+/** The refusal of a handshake with an invalid header. */
 export function badHeader(field: string, message: string): KeywayError {
   return new KeywayError('invalid_request', message, { errors: [{ field, message }] })
 }

@@ -6,7 +6,7 @@ export interface Allowance {
   perSecond: number
 }
 
-/** State of a token bucket. The level may become negative; it must be refilled before the next unit passes. */
+/** State of a token bucket. The level may become negative: a debt, to be refilled before the next unit passes. */
 export interface Bucket {
   level: number
   filledAt: Instant
@@ -23,7 +23,7 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
   return bucket.level
 }
 
-/** Frames of one connection, of every kind. At the limit they are refused; a debt of one more burst closes with 4429. */
+/** Frames of one connection, of all kinds. Beyond it they are refused; a debt of one more burst closes with 4429. */
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
 export type RateDecision = 'pass' | 'refuse' | 'close'
@@ -40,35 +40,44 @@ function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant)
   return level > -allowance.burst ? 'refuse' : 'close'
 }
 
-/** Number of owners from which on full buckets are evicted. */
+/** Deliveries of one user on one node. */
+export const DELIVERY_ALLOWANCE: Allowance = { burst: 5000, perSecond: 1000 }
+/** Bytes written for the deliveries of one user on one node. */
+export const BYTE_ALLOWANCE: Allowance = { burst: 16 * 1024 * 1024, perSecond: 4 * 1024 * 1024 }
+/** Number of owners above which those with full buckets are evicted. */
 const PRUNE_ABOVE = 1000
 /** Number of connects charged to the owner of a connection that was closed for flooding. */
 const FLOOD_CONNECTS = 20
 
+type OwnerResource = 'frames' | 'connects' | 'deliveries' | 'bytes'
+
 /**
- * Limits over all connections of one owner on this node, proportional to the maximum number of connections. Kept
- * apart from the connections, so that reconnecting does not reset them.
+ * Limits of one owner on this node, over all connections and the API. They are kept apart from the connections, so
+ * that reconnecting does not reset them; those on frames and connects grow with the maximum number of connections.
  */
 export class OwnerLimits {
-  readonly #frameAllowance: Allowance
-  readonly #connectAllowance: Allowance
-  #owners = new Map<string, { frames: Bucket; connects: Bucket }>()
+  readonly #allowances: Record<OwnerResource, Allowance>
+  #owners = new Map<string, Record<OwnerResource, Bucket>>()
   #pruneAbove = PRUNE_ABOVE
 
   constructor(maxConnectionsPerUser: number) {
     const connections = Math.max(100, maxConnectionsPerUser)
-    this.#frameAllowance = { burst: 10 * connections, perSecond: 2 * connections }
-    this.#connectAllowance = { burst: 5 * connections, perSecond: connections / 10 }
+    this.#allowances = {
+      frames: { burst: 10 * connections, perSecond: 2 * connections },
+      connects: { burst: 5 * connections, perSecond: connections / 10 },
+      deliveries: DELIVERY_ALLOWANCE,
+      bytes: BYTE_ALLOWANCE,
+    }
   }
 
   takeFrame(userId: string, units: number, now: Instant): RateDecision {
-    return take(this.#of(userId, now).frames, this.#frameAllowance, units, now)
+    return take(this.#of(userId, now).frames, this.#allowances.frames, units, now)
   }
 
   /** Takes one connect; false when the owner has none left. */
   takeConnect(userId: string, now: Instant): boolean {
     const { connects } = this.#of(userId, now)
-    if (refill(connects, this.#connectAllowance, now) < 1) return false
+    if (refill(connects, this.#allowances.connects, now) < 1) return false
     connects.level -= 1
     return true
   }
@@ -77,35 +86,46 @@ export class OwnerLimits {
     this.#of(userId, now).connects.level -= FLOOD_CONNECTS
   }
 
-  #of(userId: string, now: Instant): { frames: Bucket; connects: Bucket } {
-    let owner = this.#owners.get(userId)
-    if (!owner) {
-      if (this.#owners.size >= this.#pruneAbove) this.#prune(now)
-      owner = {
-        frames: newBucket(this.#frameAllowance, now),
-        connects: newBucket(this.#connectAllowance, now),
-      }
-      this.#owners.set(userId, owner)
+  /** Whether the owner may send another message now. Its cost is charged after it was written. */
+  mayDeliver(userId: string, now: Instant): boolean {
+    const { deliveries, bytes } = this.#of(userId, now)
+    return refill(deliveries, DELIVERY_ALLOWANCE, now) > 0 && refill(bytes, BYTE_ALLOWANCE, now) > 0
+  }
+
+  chargeDeliveries(userId: string, count: number, frameBytes: number, now: Instant): void {
+    const { deliveries, bytes } = this.#of(userId, now)
+    deliveries.level -= count
+    bytes.level -= count * frameBytes
+  }
+
+  #of(userId: string, now: Instant): Record<OwnerResource, Bucket> {
+    const found = this.#owners.get(userId)
+    if (found) return found
+    if (this.#owners.size >= this.#pruneAbove) this.#prune(now)
+    const { frames, connects, deliveries, bytes } = this.#allowances
+    const buckets = {
+      frames: newBucket(frames, now),
+      connects: newBucket(connects, now),
+      deliveries: newBucket(deliveries, now),
+      bytes: newBucket(bytes, now),
     }
-    return owner
+    this.#owners.set(userId, buckets)
+    return buckets
   }
 
   /** A full bucket need not be stored. Doubling the threshold keeps pruning amortized constant per insert. */
   #prune(now: Instant): void {
-    for (const [userId, { frames, connects }] of this.#owners) {
-      const isFull =
-        refill(frames, this.#frameAllowance, now) >= this.#frameAllowance.burst &&
-        refill(connects, this.#connectAllowance, now) >= this.#connectAllowance.burst
+    const resources = Object.keys(this.#allowances) as OwnerResource[]
+    for (const [userId, buckets] of this.#owners) {
+      const isFull = resources.every(resource => {
+        const allowance = this.#allowances[resource]
+        return refill(buckets[resource], allowance, now) >= allowance.burst
+      })
       if (isFull) this.#owners.delete(userId)
     }
     this.#pruneAbove = Math.max(PRUNE_ABOVE, 2 * this.#owners.size)
   }
 }
-
-/** Deliveries of one user on one node. */
-export const DELIVERY_ALLOWANCE: Allowance = { burst: 5000, perSecond: 1000 }
-/** Bytes written for the deliveries of one user on one node. */
-export const BYTE_ALLOWANCE: Allowance = { burst: 16 * 1024 * 1024, perSecond: 4 * 1024 * 1024 }
 
 /** Failed handshakes of one network; a successful one is refunded. */
 export const HANDSHAKE_ALLOWANCE: Allowance = { burst: 1000, perSecond: 10 }

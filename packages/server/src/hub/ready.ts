@@ -12,11 +12,11 @@ export interface ReadyDeps {
   clock: Clock
   registry: Registry
   keyStatuses: KeyStatusLoader
-  presence: Pick<Presence, 'came'>
+  presence: Pick<Presence, 'add'>
   renewals: Pick<Renewals, 'noticeExpiry'>
 }
 
-/** Registers a connection first, loads the status of its key second, sends `ready` (or closes it) third. */
+/** Registers a connection, then loads the status of its key, then sends `ready` or closes it. */
 export type MakeReady = (connection: AgentConnection) => Promise<void>
 
 export function createMakeReady(deps: ReadyDeps): MakeReady {
@@ -24,7 +24,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   return makeReady
 
   async function makeReady(connection: AgentConnection): Promise<void> {
-    // Before the load, so that a concurrent revocation finds the connection.
+    // Registered before the load, so that a concurrent revocation closes the connection.
     registry.add(connection)
     const key = await keyStatuses.loadFor(connection, connection.keyId)
     if (connection.state !== 'pending') return
@@ -34,10 +34,10 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
       connection.close(refused)
       return
     }
-    connection.accept(key!)
+    connection.update(key!)
     connection.state = 'open'
     connection.send(readyFrame(connection, now))
-    presence.came(connection)
+    presence.add(connection)
     renewals.noticeExpiry(connection, now)
   }
 }

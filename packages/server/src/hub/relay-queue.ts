@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 const MIB = 1024 * 1024
 /** Maximum size of the queue while the database or Redis is slow. */
 const MAX_QUEUED_BYTES = 96 * MIB
-/** Answers and orders without a frame are still accepted when messages have filled the queue. */
+/** Responses and commands without a frame are still accepted when messages have filled the queue. */
 const RESERVED_BYTES = 16 * MIB
 /** Estimated size of a queued event without its frame. */
 const EVENT_BYTES = 1024
@@ -13,14 +13,13 @@ const BYTES_PER_CHARACTER = 2
 const WARN_EVERY_MS = 60_000
 
 export interface RelayQueue {
-  /** Publishes the event after all earlier ones, unless `isWanted` is false by then. False if the queue is full. */
-  add(event: RelayEvent, isWanted?: () => boolean): boolean
+  /** Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full. */
+  add(event: RelayEvent, isCurrent?: () => boolean): boolean
 }
 
 /**
- * Publishes events one at a time, since a carrier with several connections could reorder them. An owner may use at
- * most as many bytes as half of what is free, so that a single one leaves two thirds of the queue to others, and even
- * ten do not fill it.
+ * Publishes events one at a time, since a carrier with several connections could reorder them. An owner may queue at
+ * most half of the bytes that are free: one leaves two thirds of the queue to others, and even ten do not fill it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
   const queuedOf = new Map<string, number>()
@@ -29,14 +28,14 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   let warnedAt = Number.NEGATIVE_INFINITY
 
   return {
-    add(event, isWanted = () => true) {
+    add(event, isCurrent = () => true) {
       const { owner, bytes } = sizeOf(event)
       if (!hasRoom(owner, bytes)) return false
-      take(owner, bytes)
+      addBytes(owner, bytes)
       publishing = publishing
-        .then(() => (isWanted() ? events.publish(event) : undefined))
+        .then(() => (isCurrent() ? events.publish(event) : undefined))
         .catch(warn)
-        .finally(() => take(owner, -bytes))
+        .finally(() => addBytes(owner, -bytes))
       return true
     },
   }
@@ -46,7 +45,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
     return (queuedOf.get(owner) ?? 0) + bytes <= (MAX_QUEUED_BYTES - queued) / 2
   }
 
-  function take(owner: string | null, bytes: number): void {
+  function addBytes(owner: string | null, bytes: number): void {
     queued += bytes
     if (!owner) return
     const left = (queuedOf.get(owner) ?? 0) + bytes
@@ -61,7 +60,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   }
 }
 
-/** What it takes in memory at most, and the owner of a message. */
+/** The maximum memory of an event, and the owner of its message. */
 function sizeOf({ message }: RelayEvent): { owner: string | null; bytes: number } {
   if (message.kind === 'answer' || message.order.op !== 'deliver') return { owner: null, bytes: EVENT_BYTES }
   const { userId, frame } = message.order

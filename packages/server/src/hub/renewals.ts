@@ -2,7 +2,7 @@ import { allows } from '../api-keys/api-key.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type Ending, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
+import { type CloseStatus, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Presence } from './presence.ts'
@@ -17,21 +17,21 @@ export interface RenewalsDeps {
   ports: Pick<HubPorts, 'verifyToken'>
   registry: Registry
   keyStatuses: KeyStatusLoader
-  presence: Pick<Presence, 'came'>
+  presence: Pick<Presence, 'add'>
 }
 
 export interface Renewals {
   /**
-   * Replaces the connection's token by one of the same owner. It may be of another key, to which the connection then
-   * belongs. Otherwise the agent gets `invalid_token` and keeps the old token.
+   * Replaces the connection's token by another of the same owner, also of another key, to which the connection then
+   * belongs. If it is refused the agent gets `invalid_token`, and the old token stays.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
-  /** Sends `token_expiring` when it is due: 60 s before the end, once for each token. */
+  /** Sends `token_expiring` once for each token, from 60 s before its expiry. */
   noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
-/** TOKEN_EXPIRED once the token or the key has expired; null before. */
-export function endingByExpiry(connection: AgentConnection, now: Instant): Ending | null {
+/** TOKEN_EXPIRED if the token or the key has expired, else null. */
+export function expiryCloseStatus(connection: AgentConnection, now: Instant): CloseStatus | null {
   return now >= connection.expiresAt ? TOKEN_EXPIRED : null
 }
 
@@ -65,18 +65,18 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
       connection.fail('invalid_token', 'This token is not valid or not of the same owner.')
       return
     }
-    hold(connection, claims.keyId)
+    bindNewKey(connection, claims.keyId)
     const key = await keyStatuses.loadFor(connection, claims.keyId)
     if (connection.state !== 'open') return
     const refused = refusalOfKey(key, connection, clock.now())
     if (refused || !allows(claims.scopes, 'agent:connect')) {
-      letGo(connection)
+      unbindNewKey(connection)
       connection.fail('invalid_token', 'The key of this token does not open the hub now.')
       return
     }
     moveTo(connection, claims)
-    connection.accept(key!)
-    presence.came(connection)
+    connection.update(key!)
+    presence.add(connection)
     const now = clock.now()
     connection.expiryNoticed = false
     connection.send({ type: 'token_accepted', ...connection.lifetime(now) })
@@ -89,18 +89,18 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     connection.send({ type: 'token_expiring', ...connection.lifetime(now) })
   }
 
-  /** Registered under the new key before its status is loaded, as a new connection is. */
-  function hold(connection: AgentConnection, keyId: string): void {
+  /** Before its status is loaded, so that a concurrent revocation of the new key is noticed. */
+  function bindNewKey(connection: AgentConnection, keyId: string): void {
     connection.renewingTo = keyId
-    registry.hold(keyId, connection)
+    registry.bindKey(keyId, connection)
   }
 
-  function letGo(connection: AgentConnection): void {
-    if (connection.renewingTo !== connection.keyId) registry.letGo(connection.renewingTo!, connection)
+  function unbindNewKey(connection: AgentConnection): void {
+    if (connection.renewingTo !== connection.keyId) registry.unbindKey(connection.renewingTo!, connection)
   }
 
   function moveTo(connection: AgentConnection, claims: TokenClaims): void {
-    if (claims.keyId !== connection.keyId) registry.letGo(connection.keyId, connection)
+    if (claims.keyId !== connection.keyId) registry.unbindKey(connection.keyId, connection)
     connection.keyId = claims.keyId
     connection.scopes = claims.scopes
     connection.tokenExpiresAt = claims.expiresAt

@@ -6,23 +6,23 @@ import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Registry } from './registry.ts'
 
-/** How often a node polls the database for changes without an event: lost events, or commands run beside a server. */
+/** How often a node polls for endings whose event was lost, or never sent by a command run beside the server. */
 export const SWEEP_MS = SECOND
 /** How far back each sweep reads: a transaction may commit later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE
 const PAGE = 1000
 
 export interface Revocations {
-  /** Handles an event of any node: checks the keys that it concerns. */
+  /** Loads the status of the keys that an event concerns. */
   receive(event: Event): void
   /** Sweeps the database once. Never rejects; concurrent calls share one sweep. */
   sweep(): Promise<void>
 }
 
 /**
- * Closes the connections of a key when the key or its account ends or is restricted: at once by an event, and
- * reliably by the sweep, which reads the endings of the last minute. Both only make the hub load the key's status,
- * which decides. Each ending is processed once.
+ * Closes the connections of a key when the key or its account ends or is restricted: at once on an event, and reliably
+ * by the sweep, which reads the endings of the last minute. Both load the key's status, which decides. Each ending is
+ * processed once.
  */
 export function createRevocations(deps: {
   ports: Pick<HubPorts, 'endingsSince'>
@@ -39,12 +39,12 @@ export function createRevocations(deps: {
   return {
     receive(event) {
       if (event.type === 'events.gap') recheck(registry.keys())
-      else if (event.type === 'api_key.changed' && registry.holdsKey(event.keyId)) recheck([event.keyId])
+      else if (event.type === 'api_key.changed' && registry.hasKey(event.keyId)) recheck([event.keyId])
       else if (event.type === 'user.changed') recheck(registry.keysOf(event.userId))
     },
     sweep() {
       sweeping ??= sweepOnce()
-        .catch(() => {}) // the next sweep tries again, and 10 s without one closes every connection
+        .catch(() => {}) // retried by the next sweep; after 10 s without success every connection is closed
         .finally(() => {
           sweeping = null
         })
@@ -62,7 +62,7 @@ export function createRevocations(deps: {
       for (const ending of endings) {
         if (seen.has(ending.id)) continue
         seen.set(ending.id, ending.at)
-        if (ending.kind === 'api_key' && registry.holdsKey(ending.subjectId)) affected.add(ending.subjectId)
+        if (ending.kind === 'api_key' && registry.hasKey(ending.subjectId)) affected.add(ending.subjectId)
         if (ending.kind === 'user') for (const keyId of registry.keysOf(ending.userId)) affected.add(keyId)
       }
       const last = endings.at(-1)
@@ -88,7 +88,7 @@ export function createRevocations(deps: {
       if (connection.keyId !== keyId) continue
       const refused = refusalOfKey(key, connection, now)
       if (refused) connection.close(refused)
-      else if (connection.state === 'open') connection.accept(key!)
+      else if (connection.state === 'open') connection.update(key!)
     }
   }
 }

@@ -22,7 +22,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         )
         .execute()
     },
-    leave: nodeId =>
+    deregister: nodeId =>
       atomically(async tx => {
         await tx.deleteFrom('connections').where('node_id', '=', nodeId).execute()
         await tx.deleteFrom('nodes').where('id', '=', nodeId).execute()

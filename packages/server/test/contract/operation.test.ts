@@ -96,7 +96,7 @@ forEachEngine(engine => {
     assert.equal(await presence.prune(NOW + 6, 10), 2)
     await presence.heartbeat(node)
     await presence.record([row('c')], [])
-    await presence.leave('node')
+    await presence.deregister('node')
     assert.equal(await presence.prune(NOW + 6, 10), 0)
   })
 

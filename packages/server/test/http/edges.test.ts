@@ -272,9 +272,9 @@ forEachEngine(engine => {
     assert.equal(stream.headers.get('content-type'), 'text/event-stream')
     const reader = stream.body!.getReader()
     await server.call('DELETE', `/v1/api-keys/${id}`, { token })
-    let heard = ''
-    while (!heard.includes(id)) heard += new TextDecoder().decode((await reader.read()).value)
-    assert.match(heard, /id: \S+\nevent: revocation\ndata: \{/)
+    let received = ''
+    while (!received.includes(id)) received += new TextDecoder().decode((await reader.read()).value)
+    assert.match(received, /id: \S+\nevent: revocation\ndata: \{/)
     await reader.cancel()
     assert.deepEqual((await introspect()).body, { active: false })
     const feed = await server.get('/v1/revocations', { headers })

@@ -7,23 +7,23 @@ import { closeCodeIn, dialHub } from './support/raw-frames.ts'
 
 const MASK = [0, 0, 0, 0]
 
-/** What a hostile client writes after its handshake, and the code that it is closed with. */
+/** Name, bytes that a hostile client writes after its handshake, and the close code that it gets. */
 const ATTACKS: [string, number[], number][] = [
   ['an unmasked frame', [0x81, 0x02, 0x7b, 0x7d], 1002],
   ['a reserved bit, as of a compressed frame', [0xc1, 0x82, ...MASK, 0x7b, 0x7d], 1002],
   ['an unknown opcode', [0x83, 0x82, ...MASK, 0x7b, 0x7d], 1002],
-  ['a continuation of nothing', [0x80, 0x82, ...MASK, 0x7b, 0x7d], 1002],
+  ['a continuation frame without a first one', [0x80, 0x82, ...MASK, 0x7b, 0x7d], 1002],
   ['a fragmented ping', [0x09, 0x80, ...MASK], 1002],
   ['a ping of more than 125 bytes', [0x89, 0xfe, 0x00, 0x7e, ...MASK], 1002],
   ['text that is not UTF-8', [0x81, 0x82, ...MASK, 0xc3, 0x28], 1007],
   ['a close code that does not exist', [0x88, 0x82, ...MASK, 0x00, 0x01], 1002],
   ['a length of 2^62', [0x81, 0xff, 0x40, 0, 0, 0, 0, 0, 0, 0, ...MASK], 1009],
-  ['a frame of one byte too many', [0x81, 0xff, 0, 0, 0, 0, 0, 1, 0, 1, ...MASK], 1009],
+  ['a frame of 65,537 bytes', [0x81, 0xff, 0, 0, 0, 0, 0, 1, 0, 1, ...MASK], 1009],
 ]
 
-describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
+describe('malformed WebSocket frames', { timeout: 30_000 }, () => {
   for (const [attack, bytes, code] of ATTACKS) {
-    test(`${attack} closes with ${code} and disturbs nobody`, async t => {
+    test(`${attack} closes its connection with ${code} and no other`, async t => {
       const { services, url, port, key, hub } = await open('sqlite', t)
       const witness = await connect(services, url, key)
       const { socket, closed } = await upgrade(port, await tokenOf(services, key))
@@ -43,7 +43,7 @@ describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
     'all kinds': [ping, pong, text],
   })) {
     for (const count of [600, 20_000]) {
-      test(`${count} frames at once (${kind}) close with 4429 and disturb nobody`, async t => {
+      test(`${count} frames at once (${kind}) close their connection with 4429 and no other`, async t => {
         const { services, url, port, key, hub } = await open('sqlite', t)
         const witness = await connect(services, url, key)
         const { socket, closed } = await upgrade(port, await tokenOf(services, key))
@@ -55,7 +55,7 @@ describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
     }
   }
 
-  test('399 frames of any kind at once do not close, and what follows a second later is answered', async t => {
+  test('399 frames of any kind at once keep the connection open, and a frame a second later is answered', async t => {
     const { services, port, key, later } = await open('sqlite', t)
     const { socket, closed, received } = await upgrade(port, await tokenOf(services, key))
     socket.write(Buffer.concat(Array.from({ length: 133 }, () => [ping, pong, text]).flat()))
@@ -68,7 +68,7 @@ describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
     assert.equal(await closed, 1000)
   })
 
-  test('a message in ten thousand pieces is not put together', async t => {
+  test('a message of ten thousand fragments is refused', async t => {
     const { services, port, key } = await open('sqlite', t)
     const { socket, closed } = await upgrade(port, await tokenOf(services, key))
     const piece = Buffer.from([0x00, 0x81, ...MASK, 0x20])
@@ -78,14 +78,14 @@ describe('against the WebSocket protocol itself', { timeout: 30_000 }, () => {
   })
 })
 
-/** A bare socket that is a WebSocket from now on, and the code of the close frame that it gets at last. */
+/** Opens a WebSocket over a bare TCP socket; `closed` resolves with the code of the close frame. */
 async function upgrade(
   port: number,
   token: string,
 ): Promise<{
   socket: Socket
   closed: Promise<number | null>
-  /** Resolves when these bytes have come. */
+  /** Resolves when these bytes have arrived. */
   received(bytes: Buffer): Promise<void>
 }> {
   const socket = dialHub(port, token)

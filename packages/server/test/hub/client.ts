@@ -7,7 +7,7 @@ export interface ConnectOptions {
   headers?: Record<string, string>
   protocols?: string[]
   path?: string
-  /** False: the server's protocol pings stay unanswered. */
+  /** False: pings of the server are not answered. */
   autoPong?: boolean
 }
 
@@ -18,10 +18,10 @@ export interface Refused {
   headers: IncomingHttpHeaders
 }
 
-/** A `ws` client that keeps what it heard until it is asked for. */
+/** A `ws` client that queues received frames until a test reads them. */
 export class Client {
   readonly socket: WebSocket
-  readonly heard: ServerFrame[] = []
+  readonly received: ServerFrame[] = []
   closed: { code: number; reason: string } | null = null
   refused: Refused | null = null
   #wake: (() => void)[] = []
@@ -36,7 +36,7 @@ export class Client {
       perMessageDeflate: true,
       autoPong: options.autoPong ?? true,
     })
-    this.socket.on('message', data => this.#note(() => this.heard.push(JSON.parse(String(data)))))
+    this.socket.on('message', data => this.#note(() => this.received.push(JSON.parse(String(data)))))
     this.socket.on('error', () => {})
     this.socket.on('open', () => this.#note(() => {}))
     this.socket.on('close', (code, reason) =>
@@ -62,11 +62,11 @@ export class Client {
     })
   }
 
-  /** The first frame of that type from now or before, taken out. Rejects when the connection is over. */
+  /** Removes and returns the first frame of that type, received already or later. Rejects when the connection ends. */
   async next<Type extends ServerFrame['type']>(type: Type): Promise<Extract<ServerFrame, { type: Type }>> {
     return this.until(() => {
-      const index = this.heard.findIndex(frame => frame.type === type)
-      if (index >= 0) return this.heard.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>
+      const index = this.received.findIndex(frame => frame.type === type)
+      if (index >= 0) return this.received.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>
       if (this.closed || this.refused) {
         throw new Error(`closed before ${type}: ${JSON.stringify(this.closed ?? this.refused)}`)
       }
@@ -74,7 +74,7 @@ export class Client {
     })
   }
 
-  /** `4410 revoked` */
+  /** Resolves with close code and reason, such as `4410 revoked`. */
   async end(): Promise<string> {
     const { code, reason } = await this.until(() => this.closed ?? undefined)
     return `${code} ${reason}`.trim()
@@ -91,27 +91,27 @@ export class Client {
     this.socket.send(Buffer.isBuffer(frame) ? frame : JSON.stringify(frame))
   }
 
-  /** Sends `ping` and waits for `pong`: everything sent before has been dealt with. */
+  /** Sends `ping` and waits for `pong`: all frames sent before have been handled. */
   async flush(): Promise<void> {
     this.send({ type: 'ping' })
     await this.next('pong')
   }
 
-  async until<Value>(look: () => Value | undefined): Promise<Value> {
+  async until<Value>(find: () => Value | undefined): Promise<Value> {
     for (;;) {
-      const found = look()
+      const found = find()
       if (found !== undefined) return found
       await new Promise<void>(resolve => this.#wake.push(resolve))
     }
   }
 
-  #note(what: () => void): void {
-    what()
+  #note(update: () => void): void {
+    update()
     for (const wake of this.#wake.splice(0)) wake()
   }
 }
 
-/** Other people's hubs may answer anything. */
+/** A hub of another implementation may answer without a problem document. */
 function parse(body: string): Refused['problem'] {
   try {
     return JSON.parse(body)

@@ -9,7 +9,7 @@ import { caller, openServices } from '../support/services.ts'
 import { connect, makeKey, open, openHub } from './fixture.ts'
 
 describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing() }, () => {
-  test('messages, lists, disconnects and revocations reach both, and a dead node’s connections are gone', async t => {
+  test('messages, lists, disconnects and revocations work across nodes, and a dead node’s connections are not listed', async t => {
     const first = await open('postgres', t)
     const { services, key, userId } = first
     const storage = await createStorage(services.opened.config, services.log)
@@ -45,13 +45,13 @@ describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing
     for (let tries = 0; (await first.hub.connections(userId)).length !== 1 && tries < 100; tries++)
       await wait(20)
     assert.equal((await first.hub.connections(userId)).length, 1)
-    await storage.close() // it dies without saying goodbye
+    await storage.close() // the second node can no longer deregister itself
     services.clock.advance(10_001)
     assert.deepEqual(await first.hub.connections(userId), [])
   })
 })
 
-test('a node takes nobody before the others know that it is there', { timeout: 20_000 }, async t => {
+test('a node accepts agents only after the other nodes know it', { timeout: 20_000 }, async t => {
   const services = await openServices('sqlite', t)
   const { publish, subscribe } = services.storage.events
   const late = (listener: (event: Event) => void) => subscribe(event => setTimeout(listener, 50, event))
@@ -60,8 +60,8 @@ test('a node takes nobody before the others know that it is there', { timeout: 2
   assert.equal(old.hub.health().otherNodes, 1)
 })
 
-/** Events that a node hears only after `release()`, as over a slow line; what it published is kept. */
-function slowEvents(events: Events) {
+/** Events that can be held back until `release()`, as by a slow carrier; `published` has those of this node. */
+function heldEvents(events: Events) {
   const published: Event[] = []
   let held: (() => void)[] | null = null
   return {
@@ -70,7 +70,7 @@ function slowEvents(events: Events) {
       held = []
     },
     release() {
-      for (const hear of held ?? []) hear()
+      for (const deliver of held ?? []) deliver()
       held = null
     },
     publish(event: Event) {
@@ -82,12 +82,12 @@ function slowEvents(events: Events) {
   }
 }
 
-describe('an agent that leaves a draining node', { timeout: 20_000 }, () => {
-  test('gets its pong after what another node had taken before, over a slow line too', async t => {
+describe('an agent on a draining node', { timeout: 20_000 }, () => {
+  test('receives its pong after messages that another node accepted before, also when events are delayed', async t => {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
     const key = await makeKey(services, user.id)
-    const events = slowEvents(services.storage.events)
+    const events = heldEvents(services.storage.events)
     const old = await openHub(services, t, { events })
     const other = await openHub(services, t)
     const receiver = await connect(services, old.url, key)
@@ -96,21 +96,21 @@ describe('an agent that leaves a draining node', { timeout: 20_000 }, () => {
     await receiver.next('draining')
 
     events.hold()
-    sender.send({ type: 'send', id: '1', to: 'all', data: 'taken before' })
+    sender.send({ type: 'send', id: '1', to: 'all', data: 'accepted before' })
     await sender.flush()
     for (let pings = 0; pings < 20; pings++) receiver.send({ type: 'ping' })
     receiver.socket.ping()
-    await once(receiver.socket, 'pong') // the protocol's own: the frames before it have been read
-    const before = receiver.heard.length
+    await once(receiver.socket, 'pong') // of RFC 6455: the frames before it have been read
+    const before = receiver.received.length
     events.release()
-    await receiver.until(() => (receiver.heard.length > 20 ? true : undefined))
-    const types = receiver.heard.map(({ type }) => type)
+    await receiver.until(() => (receiver.received.length > 20 ? true : undefined))
+    const types = receiver.received.map(({ type }) => type)
     assert.equal(before, 0)
     assert.deepEqual(types, ['message', ...Array.from({ length: 20 }, () => 'pong')])
-    const asked = events.published.filter(
+    const requests = events.published.filter(
       event => event.type === 'hub.relay' && JSON.stringify(event).includes('"ping"'),
     )
-    assert.ok(asked.length <= 2, `${asked.length} questions for 20 pings`)
+    assert.ok(requests.length <= 2, `${requests.length} requests for 20 pings`)
 
     receiver.socket.close()
     await draining

@@ -14,7 +14,7 @@ function failuresOf(results: CheckResult[]): string[] {
     .map(({ check, why }) => `${check.promise}: ${why}`)
 }
 
-test('our own hub keeps every promise of docs/hub-protocol.md that can be tried from outside', {
+test('this hub passes every conformance check of docs/hub-protocol.md', {
   timeout: 120_000,
 }, async t => {
   const folder = temporaryFolder()
@@ -33,7 +33,7 @@ test('our own hub keeps every promise of docs/hub-protocol.md that can be tried 
   assert.ok(results.every(({ outcome, check }) => outcome !== 'skipped' || check.slow))
 })
 
-test('a hub that takes everybody and repeats what it hears does not conform', {
+test('a hub that accepts every client and echoes its frames fails the conformance checks', {
   timeout: 60_000,
 }, async t => {
   const http = createServer((_, response) => response.end('{"token":"x","agent_id":"y","expires_in":900}'))

@@ -14,7 +14,7 @@ export interface ConformanceOptions {
   url: string
   /** `svc_…`, with the scopes agent:connect and agents:send, or none. */
   key: string
-  /** Its owner's: also checks what revoking and expiry do, with keys made for it. */
+  /** Access token of the key's owner, to also check revocation and expiry with keys created for that. */
   accessToken?: string
   slow?: boolean
   /** How long a check may take, in milliseconds. */
@@ -30,7 +30,7 @@ export interface CheckResult {
 const DEADLINE_MS = 15_000
 const SLOW_DEADLINE_MS = 70_000
 
-/** One check after the other; `report` hears each as it is done. */
+/** Runs the checks one after the other; calls `report` after each. */
 export async function runConformance(
   options: ConformanceOptions,
   report: (result: CheckResult) => void = () => {},

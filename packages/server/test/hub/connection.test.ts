@@ -7,7 +7,7 @@ import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
 describe('frames', { timeout: 60_000 }, () => {
-  test('`ping` is answered with `pong`, and what is no known or valid frame with an error that keeps the line', async t => {
+  test('`ping` is answered with `pong`, and an unknown or invalid frame with an error that leaves the connection open', async t => {
     const { services, url, key } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const wrong: [Json, string][] = [
@@ -33,7 +33,7 @@ describe('frames', { timeout: 60_000 }, () => {
     assert.equal(await client.end(), '4400 bad_message')
   })
 
-  test('what is not one JSON object in one text message closes with 4400, and too much with 1009', async t => {
+  test('a message that is not one JSON object as text closes with 4400, and one over 64 KiB with 1009', async t => {
     const { services, url, key } = await open('sqlite', t)
     for (const text of ['', 'null', '[]', '"ping"', '{"type":"ping"', '{} {}', '7']) {
       const client = await connect(services, url, key)
@@ -45,7 +45,7 @@ describe('frames', { timeout: 60_000 }, () => {
     assert.match(await big.end(), /^1009/)
   })
 
-  test('a message reaches the others of its owner by connection, by key and all, in order, and never a stranger', async t => {
+  test('a message reaches the owner’s other connections by connection id, key id or `all`, in order, and no other owner’s', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
     const other = await makeKey(services, userId)
     const { user } = await services.signIn('eve@example.com')
@@ -75,12 +75,12 @@ describe('frames', { timeout: 60_000 }, () => {
     assert.deepEqual((await b.next('message')).data, 2)
     await b.next('message')
     await stranger.flush()
-    assert.deepEqual(stranger.heard, [])
+    assert.deepEqual(stranger.received, [])
     for (let n = 0; n < 150; n++) sender.send({ type: 'send', id: `${n}`, to: b.id, data: n })
     for (let n = 0; n < 150; n++) assert.equal((await b.next('message')).data, n)
   })
 
-  test('sending needs agents:send', async t => {
+  test('a `send` frame needs the scope agents:send', async t => {
     const { services, url, userId } = await open('sqlite', t)
     const client = await connect(
       services,
@@ -92,15 +92,15 @@ describe('frames', { timeout: 60_000 }, () => {
     assert.deepEqual([error.code, error.id], ['insufficient_scope', 'x'])
   })
 
-  test('a flood of frames is refused and then closed with 4429', async t => {
+  test('a flood of frames is refused, then closes the connection with 4429', async t => {
     const { services, url, key } = await open('sqlite', t)
     const client = await connect(services, url, key)
     for (let n = 0; n < 500; n++) client.send({ type: 'ping' })
     assert.equal(await client.end(), '4429 rate_limited')
-    assert.ok(client.heard.some(frame => frame.type === 'error' && frame.code === 'rate_limited'))
+    assert.ok(client.received.some(frame => frame.type === 'error' && frame.code === 'rate_limited'))
   })
 
-  test('who does not read is closed with 4429 slow_consumer while others are served', async t => {
+  test('a client that does not read is closed with 4429 slow_consumer while others are served', async t => {
     const { services, url, key, hub, userId, later } = await open('sqlite', t)
     const slow = await connect(services, url, key)
     const quick = await connect(services, url, key)
@@ -118,7 +118,7 @@ describe('frames', { timeout: 60_000 }, () => {
     await quick.flush()
   })
 
-  test('no frame that can be thought of crashes the hub or is answered by silence', async t => {
+  test('generated frames never crash the hub, and each is answered or closes its connection', async t => {
     const { services, url, key, hub } = await open('sqlite', t)
     const witness = await connect(services, url, key)
     const type = fc.constantFrom('send', 'token', 'ping', 'x', '__proto__')
@@ -159,7 +159,7 @@ describe('frames', { timeout: 60_000 }, () => {
 })
 
 describe('the end of a connection', { timeout: 120_000 }, () => {
-  test('an unrenewed token closes with 4408, after `token_expiring` 60 s before', async t => {
+  test('a token that is not renewed closes its connection with 4408, after `token_expiring` 60 s before', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const stay = async (ms: number) => {
@@ -169,7 +169,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
       }
     }
     await stay(839_999)
-    assert.deepEqual(client.heard, [])
+    assert.deepEqual(client.received, [])
     await stay(1)
     assert.equal((await client.next('token_expiring')).expires_in, 60)
     await stay(59_999)
@@ -177,7 +177,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(await client.end(), '4408 token_expired')
   })
 
-  test('a token is renewed in place, also by another key of the same owner; anyone else’s is refused', async t => {
+  test('a token is renewed in place, also by one of another key of the same owner; another owner’s is refused', async t => {
     const { services, url, key, userId, later, hub } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const { user } = await services.signIn('eve@example.com')
@@ -198,7 +198,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(await new Client(url, stale).end(), '4410 revoked')
   })
 
-  test('a key’s own expiry closes with 4408, also when rotation brings it forward', async t => {
+  test('the expiry of a key closes its connections with 4408, also when a rotation brings it forward', async t => {
     const { services, url, key, userId, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
     await services.apiKeys.rotate(userId, key.id, 5, caller())
@@ -208,7 +208,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(await client.end(), '4408 token_expired')
   })
 
-  test('suspension closes with 4403, a narrowed network with 4403', async t => {
+  test('suspending the owner or excluding the network closes with 4403', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
     const first = await connect(services, url, key)
     await services.apiKeys.update(userId, key.id, { allowedNetworks: ['192.0.2.0/24'] }, 'person')
@@ -218,7 +218,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(await second.end(), '4403 account_suspended')
   })
 
-  test('revocation closes with 4410 quickly, 200 times, and leaves other keys’ connections alone', async t => {
+  test('revoking a key closes its connections with 4410 within a second, 200 times, and no other key’s', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
     const witness = await connect(services, url, key)
     const took: number[] = []
@@ -236,7 +236,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     await witness.flush()
   })
 
-  test('whoever connects while the key is revoked is closed with 4410, whichever comes first', async t => {
+  test('a connect that races the revocation of its key is closed with 4410', async t => {
     const { services, url, userId, hub } = await open('sqlite', t)
     for (let round = 0; round < 100; round++) {
       const doomed = await makeKey(services, userId)
@@ -248,16 +248,16 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(hub.connectionCount, 0)
   })
 
-  test('a revocation whose event is lost is found by the sweep', async t => {
-    const deaf = { subscribe: () => () => {}, publish: async () => {} }
-    const { services, url, key, userId, hub } = await open('sqlite', t, { events: deaf })
+  test('the sweep closes the connections of a revoked key whose event was lost', async t => {
+    const noEvents = { subscribe: () => () => {}, publish: async () => {} }
+    const { services, url, key, userId, hub } = await open('sqlite', t, { events: noEvents })
     const client = await connect(services, url, key)
     await services.apiKeys.revoke(userId, key.id, caller())
     await hub.sweep()
     assert.equal(await client.end(), '4410 revoked')
   })
 
-  test('a node cut from the database for 10 s closes all with 1013, takes none, and resumes', async t => {
+  test('a node without its database for 10 s closes all connections with 1013, refuses new ones, and recovers', async t => {
     let away = false
     const { services, url, key, hub, later } = await open('sqlite', t)
     const cut = await import('./fixture.ts').then(({ openHub }) =>
@@ -289,7 +289,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(hub.connectionCount, 1)
   })
 
-  test('a silent connection is dropped after 60 s, one that answers pings stays', async t => {
+  test('a silent connection is terminated after 60 s, and one that answers pings stays open', async t => {
     const { services, url, key, later, hub } = await open('sqlite', t)
     const alive = await connect(services, url, key)
     const dead = await connect(services, url, key)
@@ -303,7 +303,9 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.match(await dead.end(), /^1006/)
   })
 
-  test('an agent that does nothing but send protocol pings stays', { timeout: 10_000 }, async t => {
+  test('a connection on which the agent sends only protocol pings stays open', {
+    timeout: 10_000,
+  }, async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key, { autoPong: false })
     for (let passed = 0; passed < 120; passed += 5) {
@@ -314,7 +316,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     await client.flush()
   })
 
-  test('each token is announced to expire, the renewed one too', async t => {
+  test('`token_expiring` is sent for every token, also for a renewed one', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
     for (let token = 0; token < 3; token++) {
@@ -328,7 +330,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     }
   })
 
-  test('draining tells agents to go, takes none, and closes those that stay with 1012', async t => {
+  test('a draining node sends `draining`, refuses new agents, and closes the remaining ones with 1012', async t => {
     const { services, url, key, hub } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const token = await tokenOf(services, key)
@@ -340,7 +342,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     assert.equal(hub.connectionCount, 0)
   })
 
-  test('its owner disconnects a connection, and nobody else can', async t => {
+  test('only its owner can disconnect or message a connection', async t => {
     const { services, url, key, hub, userId } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const { user } = await services.signIn('eve@example.com')

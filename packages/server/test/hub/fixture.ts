@@ -61,7 +61,7 @@ export async function openHub(
   await once(server, 'listening')
   await hub.start()
   t.after(async () => {
-    await hub.close()
+    await hub.stop()
     server.closeAllConnections()
     server.close()
   })
@@ -73,7 +73,7 @@ export async function open(engine: EngineName, t: TestContext, overrides: Partia
   const services = await openServices(engine, t)
   const { user } = await services.signIn('ada@example.com')
   const node = await openHub(services, t, overrides)
-  /** Moves the clock, lets the hub look at the database, and ticks. */
+  /** Advances the clock, then runs one sweep and one tick of the hub. */
   const later = async (ms: number) => {
     services.clock.advance(ms)
     await node.hub.sweep()
@@ -105,7 +105,7 @@ export async function tokenOf(services: Services, key: TestKey, ip = '127.0.0.1'
   return (await services.agentTokens.exchange(key.key, undefined, caller(ip))).token
 }
 
-/** A connection that is ready. */
+/** Connects and waits for `ready`. */
 export async function connect(
   services: Services,
   url: string,

@@ -7,10 +7,10 @@ import { type HubProcess, startHubProcess } from './support/hub-process.ts'
 
 const WARM_UP_SECONDS = 10
 const SECONDS = Number(process.env.FUZZ_SECONDS ?? 60)
-/** What a heap may differ by between two collections of a program that does nothing else. */
+/** Tolerated growth of the heap between two garbage collections. */
 const HEAP_SLACK_BYTES = 4 * 1024 * 1024
 
-test(`a fuzzer of frames for ${SECONDS} s crashes nothing and leaks nothing`, {
+test(`fuzzed frames for ${SECONDS} s neither crash the hub nor leak memory or sockets`, {
   timeout: 300_000,
 }, async t => {
   await using hub = await startHubProcess()
@@ -21,7 +21,7 @@ test(`a fuzzer of frames for ${SECONDS} s crashes nothing and leaks nothing`, {
   await witness.next('ready')
   const attack = (seconds: number) => fuzzFrames({ port: hub.port, tokens, witness, seconds, seed })
 
-  await attack(WARM_UP_SECONDS) // code is compiled, pools and caches have their size
+  await attack(WARM_UP_SECONDS) // compiles the code and fills pools and caches
   const before = await settled(hub)
   const report = await attack(SECONDS)
   const after = await settled(hub)
@@ -40,7 +40,7 @@ test(`a fuzzer of frames for ${SECONDS} s crashes nothing and leaks nothing`, {
   witness.socket.terminate()
 })
 
-/** When the last hostile socket is gone and its presence row is written. */
+/** Measures after the last hostile socket has closed and its presence row was written. */
 async function settled(hub: HubProcess) {
   await wait(4000)
   await hub.measure()

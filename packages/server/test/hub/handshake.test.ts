@@ -15,7 +15,7 @@ import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 const DEADLINE = { timeout: 30_000 }
 
 describe('the handshake', DEADLINE, () => {
-  test('a good token opens the hub in both ways, and `ready` says by what right and until when', async t => {
+  test('a valid token connects as header and as subprotocol, and `ready` has its scopes and expiry', async t => {
     const { services, url, userId } = await open('sqlite', t)
     const key = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'], name: 'pump' })
     for (const way of ['header', 'subprotocol'] as const) {
@@ -40,7 +40,7 @@ describe('the handshake', DEADLINE, () => {
     assert.equal(bare.socket.protocol, '')
   })
 
-  test('what is no agent token is 401 with the header, and accepted and closed with 4401 as subprotocol', async t => {
+  test('an invalid agent token is refused with 401 as header, and closed with 4401 as subprotocol', async t => {
     const { services, url, key } = await open('sqlite', t)
     const { tokens } = await services.signIn('eve@example.com')
     const expired = await tokenOf(services, key)
@@ -57,7 +57,7 @@ describe('the handshake', DEADLINE, () => {
     assert.equal(cookie.status, 401)
   })
 
-  test('a token in the query is 401 and the answer shows the two right ways', async t => {
+  test('a token in the query is refused with 401, and the answer shows both accepted ways', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
     for (const path of [`?token=${token}`, `?access_token=${token}`, `?x=${token}`, `?api_key=${key.key}`]) {
@@ -69,7 +69,7 @@ describe('the handshake', DEADLINE, () => {
     }
   })
 
-  test('the search for a credential in a query costs next to nothing, whatever the query is', async t => {
+  test('the search for a credential in the query takes linear time for hostile queries', async t => {
     const { port } = await open('sqlite', t)
     const queries = [
       'eyJ'.repeat(4900),
@@ -85,12 +85,12 @@ describe('the handshake', DEADLINE, () => {
         assert.match(await raw(port, head), /^HTTP\/1\.1 401 /)
       }
     }
-    // Processor time, so that a busy machine changes nothing; a quadratic search took 100 ms for each query.
+    // CPU time, so that the load of the machine does not matter; a quadratic search took 100 ms for each query.
     const { user, system } = process.threadCpuUsage(before)
     assert.ok(user + system < 2_000_000, `${(user + system) / 1000} ms of processor time`)
   })
 
-  test('two credentials at once, and subprotocols without ours, are 400', async t => {
+  test('two credentials, or subprotocols without keyway.hub.v1, are refused with 400', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
     const both = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
@@ -100,7 +100,7 @@ describe('the handshake', DEADLINE, () => {
     assert.equal((await new Client(url, null, lonely).refusal()).status, 400)
   })
 
-  test('a refused handshake says the same as the API does for its code, and which header was wrong', async t => {
+  test('a refused handshake has the same problem document as the API, and names the invalid header', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
     const refusals = {
@@ -127,7 +127,7 @@ describe('the handshake', DEADLINE, () => {
     }
   })
 
-  test('browsers may come from our own origin and listed ones only', async t => {
+  test('browsers may connect only from the service’s own origin and the listed ones', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
     const origins = {
@@ -147,7 +147,7 @@ describe('the handshake', DEADLINE, () => {
     }
   })
 
-  test('what the database knows closes with its code before `ready`', async t => {
+  test('a revoked, expired or restricted key closes with its own code before `ready`', async t => {
     const { services, url, userId, later } = await open('sqlite', t)
     const refused = async (
       key: Awaited<ReturnType<typeof makeKey>>,
@@ -158,7 +158,7 @@ describe('the handshake', DEADLINE, () => {
       await change()
       const client = new Client(url, token)
       const end = await client.end()
-      assert.deepEqual(client.heard, [])
+      assert.deepEqual(client.received, [])
       return end
     }
     const unchanged = async () => {}
@@ -180,7 +180,7 @@ describe('the handshake', DEADLINE, () => {
     )
   })
 
-  test('one connection more than the limit is closed with 4429, and another owner is not affected', async t => {
+  test('a connection above the owner’s limit is closed with 4429, and other owners are not affected', async t => {
     const { services, url, key } = await open('sqlite', t, { maxConnectionsPerUser: 2 })
     await connect(services, url, key)
     const second = await connect(services, url, key)
@@ -193,7 +193,7 @@ describe('the handshake', DEADLINE, () => {
     await connect(services, url, key)
   })
 
-  test('a list of subprotocols is read up to a bound of characters and of names', async t => {
+  test('a list of subprotocols has a maximum length and number of names', async t => {
     const { hub } = await open('sqlite', t)
     const offered = async (protocols: string) => {
       const { errors, detail } = await refusedUpgrade(hub, { 'sec-websocket-protocol': protocols })
@@ -204,7 +204,7 @@ describe('the handshake', DEADLINE, () => {
     assert.doesNotMatch(await offered(`${'a, '.repeat(15)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
   })
 
-  test('so many tokens are checked at once, and one more handshake is told to try again', async t => {
+  test('a handshake above the limit of concurrent token checks is refused with `unavailable`', async t => {
     const never = new Promise<never>(() => {})
     const { hub } = await open('sqlite', t, {
       ports: {
@@ -224,7 +224,7 @@ describe('the handshake', DEADLINE, () => {
     assert.deepEqual([code, retry_after], ['unavailable', 1])
   })
 
-  test('a network that keeps failing is told 429, and good tokens never count', async t => {
+  test('a network with too many failed handshakes is refused with 429, for a minute at most', async t => {
     const { services, url, port, key, later } = await open('sqlite', t)
     const statuses = await Promise.all(Array.from({ length: 10 }, () => floodOnce(port, 101)))
     assert.ok(statuses.flat().includes(429))
@@ -232,7 +232,7 @@ describe('the handshake', DEADLINE, () => {
     await connect(services, url, key)
   })
 
-  test('more good handshakes in a row than bad ones may be are not limited', async t => {
+  test('successful handshakes do not count towards the limit of failed ones', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
     for (let round = 0; round < 11; round++) {
@@ -243,7 +243,7 @@ describe('the handshake', DEADLINE, () => {
     }
   })
 
-  test('handshakes that make no sense are answered with 4xx and harm nobody', async t => {
+  test('malformed handshakes are answered with 4xx, and others still connect', async t => {
     const { services, url, port, key } = await open('sqlite', t)
     const good =
       'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
@@ -285,7 +285,7 @@ async function floodOnce(port: number, count: number): Promise<number[]> {
   return statuses
 }
 
-/** A request for an upgrade, as Node hands it over. */
+/** A request for an upgrade, as Node passes it on. */
 function upgradeRequest(headers: Record<string, string>): IncomingMessage {
   const request = new IncomingMessage(new Socket())
   const upgrade = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' }

@@ -3,19 +3,19 @@ import { describe, test } from 'node:test'
 import type { Services } from '../support/services.ts'
 import { Client, connect, makeKey, open, type TestKey, tokenOf } from './fixture.ts'
 
-/** Receivers of one owner, so that a message costs that many deliveries. */
-async function audience(services: Services, url: string, key: TestKey, size: number): Promise<Client[]> {
+/** Connects `size` receivers of one owner, so that a message to `all` costs that many deliveries. */
+async function connectMany(services: Services, url: string, key: TestKey, size: number): Promise<Client[]> {
   return Promise.all(Array.from({ length: size }, () => connect(services, url, key)))
 }
 
-/** How many sends pass before the first is refused, and the id that the refusal names. */
+/** Sends until a message is refused; returns the number of accepted ones and the id in the refusal. */
 async function sendUntilRefused(sender: Client, data: string): Promise<{ passed: number; refused?: string }> {
   for (let passed = 0; passed < 190; passed++) {
     sender.send({ type: 'send', id: `send ${passed}`, to: 'all', data })
     const answer = await sender.until(() =>
-      sender.heard.find(frame => frame.type === 'sent' || frame.type === 'error'),
+      sender.received.find(frame => frame.type === 'sent' || frame.type === 'error'),
     )
-    sender.heard.length = 0
+    sender.received.length = 0
     if (answer.type === 'error') {
       assert.equal(answer.code, 'rate_limited')
       return { passed, refused: answer.id }
@@ -24,29 +24,29 @@ async function sendUntilRefused(sender: Client, data: string): Promise<{ passed:
   return { passed: 190 }
 }
 
-describe('what one owner may cause', { timeout: 60_000 }, () => {
-  test('5000 deliveries pass at once, then 1000 a second, and others have their own', async t => {
+describe('the delivery limits of one owner', { timeout: 60_000 }, () => {
+  test('an owner may cause 5000 deliveries at once and 1000 a second, and owners do not share the limit', async t => {
     const { services, url, key, userId, hub, later } = await open('sqlite', t)
-    await audience(services, url, key, 50)
+    await connectMany(services, url, key, 50)
     const sender = await connect(services, url, key)
     assert.deepEqual(await sendUntilRefused(sender, 'x'), { passed: 100, refused: 'send 100' })
     await assert.rejects(hub.sendTo(userId, 'all', 'x'), { code: 'rate_limited' })
 
     const { user } = await services.signIn('eve@example.com')
-    const strangers = await audience(services, url, await makeKey(services, user.id), 2)
+    const strangers = await connectMany(services, url, await makeKey(services, user.id), 2)
     strangers[0]!.send({ type: 'send', id: 'mine', to: 'all', data: 1 })
     assert.equal((await strangers[0]!.next('sent')).delivered, 1)
 
     await later(1000)
-    // Who has any left may send once more, and owes the rest.
+    // A message passes while any allowance is left, and its cost may make the level negative.
     assert.deepEqual(await sendUntilRefused(sender, 'x'), { passed: 20, refused: 'send 20' })
   })
 
-  test('16 MiB of deliveries pass at once, then 4 MiB a second', async t => {
+  test('an owner may cause 16 MiB of deliveries at once and 4 MiB a second', async t => {
     const { services, url, key, later } = await open('sqlite', t)
-    await audience(services, url, key, 32)
+    await connectMany(services, url, key, 32)
     const sender = await connect(services, url, key)
-    // With its head each is a frame of 64 KiB at most: 32 of them are just under 2 MiB.
+    // With the other fields each frame has just under 64 KiB, and 32 of them just under 2 MiB.
     const data = 'x'.repeat(65_250)
     assert.equal((await sendUntilRefused(sender, data)).passed, 9)
     await later(1000)
@@ -54,20 +54,20 @@ describe('what one owner may cause', { timeout: 60_000 }, () => {
   })
 })
 
-test('a message that reaches nobody counts as one delivery', { timeout: 60_000 }, async t => {
+test('a message without a receiver counts as one delivery', { timeout: 60_000 }, async t => {
   const { services, url, key, userId, hub } = await open('sqlite', t)
   await connect(services, url, key)
   for (let n = 0; n < 5000; n++) assert.equal(await hub.sendTo(userId, 'nobody', n), null)
   await assert.rejects(hub.sendTo(userId, 'nobody', 1), { code: 'rate_limited' })
 })
 
-describe('what all connections of one owner may cost', { timeout: 60_000 }, () => {
-  test('unread messages of all connections count together, and who makes them too many is closed', async t => {
-    const { services, url, key, userId, hub } = await open('sqlite', t, { maxUnreadBytesPerUser: 100_000 })
+describe('limits over all connections of one owner', { timeout: 60_000 }, () => {
+  test('unsent bytes count over all connections of an owner, and the connection that exceeds the limit is closed', async t => {
+    const { services, url, key, userId, hub } = await open('sqlite', t, { maxUnsentBytesPerUser: 100_000 })
     const quick = await connect(services, url, key)
     const slow = await connect(services, url, key)
     slow.socket.pause()
-    // Far below 1 MiB for one connection, so every message is written until a heartbeat ends it.
+    // Below the 1 MiB of one connection, so every message is written until a heartbeat closes the connection.
     for (let n = 0; hub.connectionCount === 2; n++) {
       assert.ok(n < 200)
       assert.equal(await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)), 1)
@@ -78,14 +78,14 @@ describe('what all connections of one owner may cost', { timeout: 60_000 }, () =
     await quick.flush()
   })
 
-  test('frames of many connections count together, large ones more, and others have their own', async t => {
+  test('frames count over all connections of an owner, large ones several times, and owners do not share the limit', async t => {
     const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
-    // 1000 at once, 200 a second: more than five connections can send by their own limits.
-    const agents = await audience(services, url, key, 6)
-    const isRefused = (agent: Client) => agent.heard.some(frame => frame.type === 'error')
+    // The owner's limit is 1000 at once and 200 a second: five connections stay below it, six exceed it.
+    const agents = await connectMany(services, url, key, 6)
+    const isRefused = (agent: Client) => agent.received.some(frame => frame.type === 'error')
     const flood = async (agent: Client) => {
       for (let n = 0; n < 190; n++) agent.send({ type: 'ping' })
-      await agent.until(() => (agent.heard.length === 190 ? true : undefined))
+      await agent.until(() => (agent.received.length === 190 ? true : undefined))
     }
     for (const agent of agents) await flood(agent)
     assert.deepEqual(agents.map(isRefused), [false, false, false, false, false, true])
@@ -96,25 +96,25 @@ describe('what all connections of one owner may cost', { timeout: 60_000 }, () =
 
     await later(1000)
     const [one, other] = agents as [Client, Client]
-    one.heard.length = 0
+    one.received.length = 0
     // After a second 60 are left of 200; 7 messages of 60 KB count as 56.
     for (let n = 0; n < 7; n++) one.send({ type: 'send', id: `${n}`, to: 'nobody', data: 'x'.repeat(60_000) })
     for (let n = 0; n < 7; n++) await one.next('sent')
-    other.heard.length = 0
+    other.received.length = 0
     for (let n = 0; n < 5; n++) other.send({ type: 'ping' })
-    await other.until(() => (other.heard.length === 5 ? true : undefined))
+    await other.until(() => (other.received.length === 5 ? true : undefined))
     assert.deepEqual(
-      other.heard.map(frame => frame.type),
+      other.received.map(frame => frame.type),
       ['pong', 'pong', 'pong', 'pong', 'error'],
     )
   })
 
-  test('connects are limited, and who reconnects does not get its allowance anew', async t => {
+  test('the number of connects is limited, and reconnecting does not reset it', async t => {
     const { services, url, key, later } = await open('sqlite', t, { maxConnectionsPerUser: 100 })
     const token = await tokenOf(services, key)
     const connectOnce = async () => {
       const client = new Client(url, token)
-      const first = await client.until(() => client.heard[0] ?? client.closed ?? undefined)
+      const first = await client.until(() => client.received[0] ?? client.closed ?? undefined)
       client.socket.terminate()
       await client.end()
       return 'code' in first ? first.code : 'ready'
@@ -129,7 +129,7 @@ describe('what all connections of one owner may cost', { timeout: 60_000 }, () =
   })
 })
 
-test('a node whose database is closed renews nobody, and after ten seconds has let everybody go with 1013', {
+test('a node whose database is closed renews no token, and closes all connections with 1013 after ten seconds', {
   timeout: 60_000,
 }, async t => {
   const { services, url, key, hub, later } = await open('sqlite', t)
@@ -142,7 +142,7 @@ test('a node whose database is closed renews nobody, and after ten seconds has l
   await client.flush()
   await later(4999)
   await client.flush()
-  assert.deepEqual([client.heard, waiting.heard], [[], []])
+  assert.deepEqual([client.received, waiting.received], [[], []])
   await later(1)
   assert.equal(await client.end(), '1013 try_again_later')
   assert.equal(await waiting.end(), '1013 try_again_later')

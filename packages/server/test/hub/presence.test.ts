@@ -5,21 +5,21 @@ import { Registry } from '../../src/hub/registry.ts'
 import { newId } from '../../src/ids.ts'
 import { openTestStorage } from '../support/engines.ts'
 
-test('a node that greets while the list of nodes is being read is not forgotten', async t => {
+test('a node that announces itself while the list of nodes is being read is kept', async t => {
   const { storage, clock, log } = await openTestStorage('sqlite', t)
   const store = storage.store.presence
   const read = Promise.withResolvers<void>()
-  const goOn = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
   const nodeId = newId(clock.now())
   const newcomer = newId(clock.now())
   const presence = createPresence({
     presence: {
       ...store,
-      // The database's answer is on its way while the other node says hello.
+      // Holds the result back while the other node announces itself.
       async nodes(since) {
         const rows = await store.nodes(since)
         read.resolve()
-        await goOn.promise
+        await released.promise
         return rows
       },
     },
@@ -33,11 +33,11 @@ test('a node that greets while the list of nodes is being read is not forgotten'
 
   const beating = presence.heartbeat()
   await read.promise
-  presence.met(newcomer)
-  goOn.resolve()
+  presence.markAlive(newcomer)
+  released.resolve()
   await beating
-  assert.deepEqual(presence.others(), [newcomer])
+  assert.deepEqual(presence.otherNodes(), [newcomer])
 
   await presence.heartbeat()
-  assert.deepEqual(presence.others(), [], 'one that never recorded itself is gone with the next look')
+  assert.deepEqual(presence.otherNodes(), [], 'a node without a row is dropped by the next heartbeat')
 })

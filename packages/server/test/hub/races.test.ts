@@ -4,14 +4,14 @@ import type { HubDeps } from '../../src/hub/hub.ts'
 import { caller, openServices } from '../support/services.ts'
 import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
 
-const DEAF: HubDeps['events'] = { subscribe: () => () => {}, publish: async () => {} }
+const NO_EVENTS: HubDeps['events'] = { subscribe: () => () => {}, publish: async () => {} }
 
-/** A hub whose answers from the database can be held back after they were read. */
+/** Opens a hub whose database results can be held back after they were read. */
 async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
   let gate: { reached: () => void; released: Promise<void> } | null = null
-  /** Endings of transactions that have not committed yet, as the sweep sees it. */
+  /** Subjects whose endings the sweep does not see, as if their transactions had not committed. */
   const uncommitted = new Set<string>()
   const node = await openHub(services, t, {
     ports: {
@@ -31,7 +31,7 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
     },
     ...overrides,
   })
-  /** Holds the next key status back from when it was read until `release`. */
+  /** Holds back the next key status: `reached` resolves when it was read, and `release` returns it to the hub. */
   const hold = () => {
     const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     gate = { reached: reached.resolve, released: released.promise }
@@ -40,8 +40,8 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
   return { services, userId: user.id, hold, uncommitted, key: await makeKey(services, user.id), ...node }
 }
 
-describe('what happens while the status of a key is loaded', { timeout: 30_000 }, () => {
-  test('a connect whose key is revoked meanwhile is closed with 4410, for the status is loaded again', async t => {
+describe('races with the loading of a key’s status', { timeout: 30_000 }, () => {
+  test('a connect whose key is revoked meanwhile is closed with 4410, since the status is loaded again', async t => {
     const { services, url, userId, key, hold } = await openGated(t)
     const witness = await connect(services, url, key)
     const token = await tokenOf(services, key)
@@ -52,11 +52,11 @@ describe('what happens while the status of a key is loaded', { timeout: 30_000 }
     assert.equal(await witness.end(), '4410 revoked')
     release()
     assert.equal(await client.end(), '4410 revoked')
-    assert.deepEqual(client.heard, [])
+    assert.deepEqual(client.received, [])
   })
 
-  test('a connect is registered before its key is loaded, so that a sweep in between finds it', async t => {
-    const { services, url, userId, key, hold, hub } = await openGated(t, { events: DEAF })
+  test('a connect is registered before its key is loaded, so that a sweep in between closes it', async t => {
+    const { services, url, userId, key, hold, hub } = await openGated(t, { events: NO_EVENTS })
     const token = await tokenOf(services, key)
     const { reached, release } = hold()
     const client = new Client(url, token)
@@ -66,10 +66,10 @@ describe('what happens while the status of a key is loaded', { timeout: 30_000 }
     await hub.sweep()
     release()
     assert.equal(await client.end(), '4410 revoked')
-    assert.deepEqual(client.heard, [])
+    assert.deepEqual(client.received, [])
   })
 
-  test('a renewal whose new key is revoked meanwhile is refused, and the old key still closes the connection', async t => {
+  test('a renewal whose new key is revoked meanwhile is refused, and revoking the old key still closes the connection', async t => {
     const { services, url, userId, key, hold } = await openGated(t)
     const client = await connect(services, url, key)
     const next = await makeKey(services, userId)
@@ -81,13 +81,13 @@ describe('what happens while the status of a key is loaded', { timeout: 30_000 }
     await services.apiKeys.revoke(userId, next.id, caller())
     assert.equal(await witness.end(), '4410 revoked')
     release()
-    const answer = await client.until(() => client.heard[0])
+    const answer = await client.until(() => client.received[0])
     assert.equal(answer.type === 'error' && answer.code, 'invalid_token', JSON.stringify(answer))
     await services.apiKeys.revoke(userId, key.id, caller())
     assert.equal(await client.end(), '4410 revoked')
   })
 
-  test('a renewal whose old key is revoked meanwhile is closed with 4410', async t => {
+  test('a connection whose old key is revoked during a renewal is closed with 4410', async t => {
     const { services, url, userId, key, hold } = await openGated(t)
     const client = await connect(services, url, key)
     const token = await tokenOf(services, await makeKey(services, userId))
@@ -97,14 +97,14 @@ describe('what happens while the status of a key is loaded', { timeout: 30_000 }
     await services.apiKeys.revoke(userId, key.id, caller())
     assert.equal(await client.end(), '4410 revoked')
     release()
-    assert.deepEqual(client.heard, [])
+    assert.deepEqual(client.received, [])
   })
 })
 
-test('an ending that commits 30 s after the instant that it names is found by the sweep', {
+test('the sweep finds an ending that commits 30 s after its own timestamp', {
   timeout: 10_000,
 }, async t => {
-  const { services, url, userId, key, uncommitted, hub } = await openGated(t, { events: DEAF })
+  const { services, url, userId, key, uncommitted, hub } = await openGated(t, { events: NO_EVENTS })
   const client = await connect(services, url, key)
   uncommitted.add(key.id)
   await services.apiKeys.revoke(userId, key.id, caller())
@@ -119,7 +119,7 @@ test('an ending that commits 30 s after the instant that it names is found by th
   assert.equal(await client.end(), '4410 revoked')
 })
 
-test('a forged token is refused as often as it comes', { timeout: 10_000 }, async t => {
+test('a forged token is refused each time it is presented', { timeout: 10_000 }, async t => {
   const { services, url, key } = await openGated(t)
   const [head, payload] = (await tokenOf(services, key)).split('.')
   const forged = `${head}.${payload}.${Buffer.alloc(64, 7).toString('base64url')}`
@@ -128,7 +128,7 @@ test('a forged token is refused as often as it comes', { timeout: 10_000 }, asyn
   }
 })
 
-test('connections whose removal from presence could not be written are removed by the next write', {
+test('presence rows whose removal failed are removed by the next write', {
   timeout: 30_000,
 }, async t => {
   const services = await openServices('sqlite', t)
@@ -141,7 +141,7 @@ test('connections whose removal from presence could not be written are removed b
     presence: {
       ...presence,
       async record(added, removedIds) {
-        if (removedIds.length > 0 && failures-- > 0) throw new Error('the database is away')
+        if (removedIds.length > 0 && failures-- > 0) throw new Error('the database is unreachable')
         await presence.record(added, removedIds)
         if (added.length > 0) written.resolve()
         if (removedIds.length > 0) removed.resolve()

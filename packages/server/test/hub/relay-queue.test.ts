@@ -9,7 +9,7 @@ const MIB = 1024 * 1024
 /** The largest frame. */
 const FRAME = 'x'.repeat(64 * 1024)
 
-/** A node with one peer, and a carrier that publishes nothing until it is released. */
+/** The relay of a node with one peer, over a carrier that publishes only after `release()`. */
 function openRelay() {
   const published: Event[] = []
   let release = () => {}
@@ -25,10 +25,10 @@ function openRelay() {
   const peer = newId(1)
   const relay = createRelay({
     events,
-    presence: { peers: () => [peer], met: () => {} },
+    presence: { peers: () => [peer], markAlive: () => {} },
     log: createLog('silent'),
     nodeId: newId(1),
-    carryOut: () => 0,
+    execute: () => 0,
   })
   const frames = () =>
     published.flatMap(event =>
@@ -36,11 +36,11 @@ function openRelay() {
         ? [event.message.order]
         : [],
     )
-  const send = (userId: string) => void relay.ask({ op: 'deliver', userId, to: 'all', frame: FRAME })
+  const send = (userId: string) => void relay.broadcast({ op: 'deliver', userId, to: 'all', frame: FRAME })
   return { relay, published, frames, send, release, settled: () => new Promise(setImmediate) }
 }
 
-test('what one owner has waiting for a slow carrier is bounded in bytes, and larger than a burst of one connection', async () => {
+test('the queued bytes of one owner are bounded, and exceed a burst of one connection', async () => {
   const { frames, send, release, settled } = openRelay()
   for (let n = 0; n < 500; n++) send('owner')
   release()
@@ -50,7 +50,7 @@ test('what one owner has waiting for a slow carrier is bounded in bytes, and lar
   assert.ok(frames().length >= 200, `${frames().length} messages`)
 })
 
-test('what all owners have waiting is bounded in bytes', async () => {
+test('the queued bytes of all owners are bounded', async () => {
   const { frames, send, release, settled } = openRelay()
   for (let owner = 0; owner < 100; owner++) for (let n = 0; n < 90; n++) send(`flood ${owner}`)
   release()
@@ -58,7 +58,7 @@ test('what all owners have waiting is bounded in bytes', async () => {
   assert.ok(frames().length * FRAME.length <= 48 * MIB, `${frames().length} messages`)
 })
 
-test('ten owners that send as much as they can leave room for the largest frame of another', async () => {
+test('ten owners with full queues leave room for the largest frame of another owner', async () => {
   const { frames, send, release, settled } = openRelay()
   for (let owner = 0; owner < 10; owner++) for (let n = 0; n < 500; n++) send(`flood ${owner}`)
   send('newcomer')
@@ -67,16 +67,16 @@ test('ten owners that send as much as they can leave room for the largest frame 
   assert.equal(frames().filter(({ userId }) => userId === 'newcomer').length, 1)
 })
 
-test('an order that nobody waits for any more is not published', async () => {
+test('a command whose caller timed out is not published', async () => {
   const { relay, published, release, settled } = openRelay()
-  void relay.greet() // the publication under way
-  await relay.ask({ op: 'deliver', userId: 'owner', to: 'all', frame: 'late' })
+  void relay.announce() // its publication is in progress until `release()`
+  await relay.broadcast({ op: 'deliver', userId: 'owner', to: 'all', frame: 'late' })
   release()
   await settled()
   assert.equal(published.length, 1)
 })
 
-test('room that was taken is given back once an event was published', async () => {
+test('queued bytes are released once their event was published', async () => {
   const { frames, send, release, settled } = openRelay()
   release()
   for (let round = 0; round < 3; round++) {

@@ -16,12 +16,12 @@ async function openTwo(t: Parameters<typeof openServices>[1] & object) {
 }
 
 describe('the relay', { timeout: 60_000 }, () => {
-  test('few owners that send at once while a listed node is dead keep nobody else’s messages back', async t => {
+  test('a few owners that flood while a node is dead do not delay another owner’s messages', async t => {
     const { services, userId, agent } = await openTwo(t)
     const now = services.clock.now()
     const dead = { id: newId(now), startedAt: now, seenAt: now, version: 'test', sealsEvents: true }
     await services.storage.store.presence.heartbeat(dead)
-    const second = await openHub(services, t) // one that reads the list of nodes anew
+    const second = await openHub(services, t) // its start reads the list of nodes, with the dead one
     const senders = Array.from({ length: 5 }, () => newId(now))
     const floods = senders.flatMap(sender =>
       Array.from({ length: 1100 }, () => second.hub.sendTo(sender, 'all', 'flood').catch(() => null)),
@@ -30,18 +30,18 @@ describe('the relay', { timeout: 60_000 }, () => {
     await Promise.all(floods)
   })
 
-  test('a node that left a question unanswered is not waited for until it sends something', async t => {
+  test('a node that left a request unanswered is not awaited until it sends something', async t => {
     const { services, userId, agent } = await openTwo(t)
     const now = services.clock.now()
     const dead = { id: newId(now), startedAt: now, seenAt: now, version: 'test', sealsEvents: true }
     await services.storage.store.presence.heartbeat(dead)
-    const hub = (await openHub(services, t)).hub // its greeting is not answered by the dead one
+    const hub = (await openHub(services, t)).hub // the dead node does not answer its announcement
     const startedAt = performance.now()
     for (let n = 0; n < 20; n++) assert.equal(await hub.sendTo(userId, agent.id, n), 1)
     assert.ok(performance.now() - startedAt < 1000, 'twenty messages waited for less than one timeout')
   })
 
-  test('the limit of deliveries holds for owners without a connection on the node, and after a reconnection', async t => {
+  test('the delivery limit applies to owners without a connection on the node, and survives a reconnection', async t => {
     const { services, userId, here, agent } = await openTwo(t)
     const sends = Array.from({ length: DELIVERY_ALLOWANCE.burst + 100 }, () =>
       here.hub.sendTo(userId, newId(1), 'x').then(
@@ -59,13 +59,13 @@ describe('the relay', { timeout: 60_000 }, () => {
     assert.equal(await here.hub.sendTo(userId, agent.id, 'a second later'), 1)
   })
 
-  test('a message that does not name this process changes nothing, whoever sealed it', async t => {
+  test('a relay message that does not name this process has no effect, even if validly sealed', async t => {
     const { services, userId, agent } = await openTwo(t)
     const order = { op: 'disconnect', userId, target: agent.id } as const
     const from = newId(1)
     const event: Event = {
       type: 'hub.relay',
-      to: [newId(1)], // the node id of before a restart
+      to: [newId(1)], // the node id before a restart
       message: { kind: 'order', from, question: 1, order },
     }
     await services.storage.events.publish(event)

@@ -72,7 +72,7 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
     t.diagnostic(`${what}: p50 ${p50}, p99 ${p99}, worst ${worst} of ${figures.length}`)
   }
 
-  /** How the hub ends a connection with each token, each way once. */
+  /** The distinct close codes and reasons of connections with these tokens. */
   async function verdicts(tokens: readonly string[]): Promise<string[]> {
     const ends = new Set<string>()
     for (const token of tokens)

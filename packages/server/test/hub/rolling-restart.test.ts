@@ -9,7 +9,7 @@ import { createKey, createPrintedLinks, freshPostgres, signIn, startNode } from 
 
 const AGENTS = 20
 
-/** In front of the nodes: each connection goes to the next of them. */
+/** A round-robin TCP balancer in front of the nodes. */
 async function startBalancer(t: TestContext, nodes: { port: number }[]): Promise<string> {
   let turn = 0
   const balancer = createServer(client => {
@@ -23,7 +23,7 @@ async function startBalancer(t: TestContext, nodes: { port: number }[]): Promise
   return `http://127.0.0.1:${(balancer.address() as AddressInfo).port}`
 }
 
-test('nodes are replaced one after the other, and no agent is gone for a moment or misses a message', {
+test('replacing nodes one after the other disconnects no agent and loses no message', {
   skip: postgresMissing(),
   timeout: 120_000,
 }, async t => {
@@ -35,8 +35,8 @@ test('nodes are replaced one after the other, and no agent is gone for a moment 
   const apiKey: string = (await createKey(nodes[0]!.origin, person.access_token)).body.key
 
   const gone: AgentDisconnected[] = []
-  const heard = Array.from({ length: AGENTS }, (): Json[] => [])
-  const agents = heard.map(messages => {
+  const received = Array.from({ length: AGENTS }, (): Json[] => [])
+  const agents = received.map(messages => {
     const agent = new Agent({ url, apiKey })
     t.after(() => agent.close())
     return agent
@@ -65,8 +65,8 @@ test('nodes are replaced one after the other, and no agent is gone for a moment 
 
   assert.deepEqual(gone, [])
   const all = Array.from({ length: sent }, (_, n) => n)
-  for (const messages of heard.slice(1)) {
-    for (let look = 0; messages.length < sent && look < 100; look++) await wait(20)
+  for (const messages of received.slice(1)) {
+    for (let tries = 0; messages.length < sent && tries < 100; tries++) await wait(20)
     assert.deepEqual(messages, all)
   }
   t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, nobody disconnected`)

@@ -12,7 +12,7 @@ export async function openHttpPorts(engine: EngineName, t: TestContext, override
   const services = await openServices(engine, t, { mailHookSecret: MAIL_HOOK_SECRET, ...overrides })
   const hub = composeHub(services, newId(services.clock.now()), null)
   await hub.start()
-  t.after(() => hub.close())
+  t.after(() => hub.stop())
   const edge = composeHttpPorts(services, hub)
   const { apps } = services
 

@@ -52,7 +52,7 @@ export async function serve(
 
 /** Closes a server whose test is over: agents that it left connected are not given their seconds to go elsewhere. */
 export async function closeAtOnce(server: RunningServer): Promise<void> {
-  if (!server.hub.health().draining) await server.hub.close()
+  if (!server.hub.health().draining) await server.hub.stop()
   await server.close()
 }
 

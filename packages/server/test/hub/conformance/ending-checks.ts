@@ -9,7 +9,7 @@ async function connectWith(hub: HubUnderTest, made: MadeKey): Promise<ReadyClien
 export const endingChecks: Check[] = [
   {
     section: '5',
-    promise: 'revoking a key closes all its connections with 4410, and nobody else’s',
+    promise: 'revoking a key closes all its connections with 4410, and no others',
     needsOwner: true,
     async run(hub) {
       const doomed = await hub.makeKey()
@@ -31,14 +31,14 @@ export const endingChecks: Check[] = [
       for (const way of ['header', 'subprotocol'] as const) {
         const client = hub.dial(token, { way })
         assert.equal(await client.end(), '4410 revoked')
-        assert.deepEqual(client.heard, [])
+        assert.deepEqual(client.received, [])
       }
     },
   },
   {
     section: '4',
     promise:
-      'a revoked key’s token renews nothing, another key’s of the owner does and then holds the connection',
+      'a token of a revoked key is refused for renewal; one of another key of the owner moves the connection to that key',
     needsOwner: true,
     async run(hub) {
       const [first, second, third] = [await hub.makeKey(), await hub.makeKey(), await hub.makeKey()]
@@ -58,7 +58,7 @@ export const endingChecks: Check[] = [
   {
     section: '4',
     promise:
-      'a key that ends soon gives less life, `token_expiring` at once, and 4408 within a second of its end',
+      'a key that expires soon gives a shorter lifetime, `token_expiring` at once, and 4408 within a second of its expiry',
     needsOwner: true,
     async run(hub) {
       const made = await hub.makeKey({ expires_at: new Date(Date.now() + 3000).toISOString() })
@@ -72,7 +72,7 @@ export const endingChecks: Check[] = [
   },
   {
     section: '2',
-    promise: 'sending needs agents:send',
+    promise: 'a `send` frame needs the scope agents:send',
     needsOwner: true,
     async run(hub) {
       const client = await connectWith(hub, await hub.makeKey({ scopes: ['agent:connect'] }))
@@ -96,7 +96,7 @@ export const endingChecks: Check[] = [
   },
   {
     section: '5',
-    promise: 'its owner lists a connection, and closes it with 1001',
+    promise: 'the owner lists a connection, and closes it with 1001',
     needsOwner: true,
     async run(hub) {
       const client = await connectWith(hub, await hub.makeKey())

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { Json } from '@keyway/sdk/protocol'
 import type { Check, HubUnderTest, ReadyClient } from './hub-under-test.ts'
 
-/** What the hub says about a frame that it does not obey. */
+/** Code and id of the `error` that answers a frame. */
 async function errorAbout(client: ReadyClient, frame: Json) {
   client.send(frame)
   const { code, id } = await client.next('error')
@@ -15,16 +15,16 @@ async function pair(hub: HubUnderTest): Promise<[ReadyClient, ReadyClient]> {
   return [await hub.connect(), await hub.connect()]
 }
 
-async function endAfter(hub: HubUnderTest, what: (client: ReadyClient) => void): Promise<string> {
+async function endAfter(hub: HubUnderTest, action: (client: ReadyClient) => void): Promise<string> {
   const client = await hub.connect()
-  what(client)
+  action(client)
   return client.end()
 }
 
 export const frameChecks: Check[] = [
   {
     section: '2',
-    promise: '`ping` is answered by `pong`, and fields that are not known are skipped',
+    promise: '`ping` is answered by `pong`, and unknown fields are ignored',
     async run(hub) {
       const client = await hub.connect()
       client.send({ type: 'ping', later: { version: 2 } })
@@ -33,7 +33,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '2',
-    promise: 'what is no known or valid frame is an `error` with its id, and the line stays',
+    promise: 'an unknown or invalid frame is answered by `error` with its id, and the connection stays open',
     async run(hub) {
       const client = await hub.connect()
       const id = '7'
@@ -52,7 +52,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '2',
-    promise: 'what is not one JSON object in one text message closes with 4400',
+    promise: 'a message that is not one JSON object as text closes with 4400',
     async run(hub) {
       for (const text of ['', '[]', 'null', '7', '{} {}', '{"type":"ping"']) {
         assert.equal(await endAfter(hub, ({ socket }) => socket.send(text)), '4400 bad_message', text)
@@ -65,7 +65,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '2',
-    promise: 'a message of 65,536 bytes is read, one byte more closes with 1009',
+    promise: 'a message of 65,536 bytes is accepted, one byte more closes with 1009',
     async run(hub) {
       const client = await hub.connect()
       client.socket.send('{"type":"ping"}'.padEnd(65_536))
@@ -76,7 +76,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '2',
-    promise: 'a message in fragments is one, also with protocol pings in between',
+    promise: 'a fragmented message is one frame, also with protocol pings in between',
     async run(hub) {
       const { socket } = await hub.connect()
       const answered = once(socket, 'message')
@@ -88,7 +88,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '2',
-    promise: 'what breaks RFC 6455 closes with 1002 or 1007',
+    promise: 'violations of RFC 6455 close with 1002 or 1007',
     async run(hub) {
       assert.match(await endAfter(hub, ({ socket }) => socket.send('{}', { mask: false })), /^1002/)
       const invalid = Buffer.from([0x7b, 0xc3, 0x28, 0x7d])
@@ -98,7 +98,7 @@ export const frameChecks: Check[] = [
   {
     section: '3',
     promise:
-      'a message reaches a connection, a key’s connections and all, never its sender; `sent` counts them',
+      'a message reaches one connection, a key’s connections or all, never its sender; `sent` counts them',
     async run(hub) {
       const [sender, receiver] = await pair(hub)
       const { connection_id, key_id } = receiver.ready
@@ -120,12 +120,12 @@ export const frameChecks: Check[] = [
         })
       }
       await sender.flush()
-      assert.ok(!sender.heard.some(frame => frame.type === 'message'))
+      assert.ok(!sender.received.some(frame => frame.type === 'message'))
     },
   },
   {
     section: '3',
-    promise: 'sending to what is not there is `sent` to 0',
+    promise: 'sending to an unknown target is answered by `sent` with 0',
     async run(hub) {
       const client = await hub.connect()
       for (const to of [randomUUID(), 'nowhere', client.ready.connection_id]) {
@@ -136,7 +136,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '3',
-    promise: 'messages of one sender to one receiver arrive in their order',
+    promise: 'messages of one sender to one receiver arrive in order',
     async run(hub) {
       const [sender, receiver] = await pair(hub)
       const to = receiver.ready.connection_id
@@ -146,7 +146,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '3',
-    promise: 'a message that would not fit into a frame for its receivers is `invalid_frame`',
+    promise: 'a message too long for the receivers’ frame is `invalid_frame`',
     async run(hub) {
       const client = await hub.connect()
       const frame = { type: 'send', id: 'x', to: 'all', data: 'x'.repeat(65_450) }
@@ -155,7 +155,7 @@ export const frameChecks: Check[] = [
   },
   {
     section: '4',
-    promise: 'a new token renews in place; a bad one is `invalid_token` and the old one stays',
+    promise: 'a new token renews in place; an invalid one is `invalid_token`, and the old one stays',
     async run(hub) {
       const client = await hub.connect()
       assert.equal(await errorAbout(client, { type: 'token', token: 'garbage' }), 'invalid_token')
@@ -168,12 +168,12 @@ export const frameChecks: Check[] = [
   },
   {
     section: '6',
-    promise: 'a flood is `rate_limited`, and closes with 4429 when it goes on',
+    promise: 'a flood is `rate_limited`, and closes with 4429 if it continues',
     async run(hub) {
       const client = await hub.connect()
       for (let n = 0; n < 1500; n++) client.send({ type: 'ping' })
       assert.equal(await client.end(), '4429 rate_limited')
-      assert.ok(client.heard.some(frame => frame.type === 'error' && frame.code === 'rate_limited'))
+      assert.ok(client.received.some(frame => frame.type === 'error' && frame.code === 'rate_limited'))
     },
   },
   {

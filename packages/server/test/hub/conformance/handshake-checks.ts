@@ -13,7 +13,7 @@ const UPGRADE = {
 export const handshakeChecks: Check[] = [
   {
     section: '1',
-    promise: 'a key is exchanged for a token, its owner’s id and whole seconds of life',
+    promise: 'a key is exchanged for a token, its owner’s id and a lifetime in whole seconds',
     async run(hub) {
       const { token, agent_id, expires_in } = await hub.exchange()
       assert.equal(typeof token, 'string')
@@ -26,7 +26,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'the token opens the hub as a header, with our subprotocol or none',
+    promise: 'the token connects as a header, with subprotocol keyway.hub.v1 or none',
     async run(hub) {
       assert.equal((await hub.connect()).socket.protocol, HUB_PROTOCOL)
       assert.equal((await hub.connect({ protocols: [] })).socket.protocol, '')
@@ -34,7 +34,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'the token opens the hub as second subprotocol, which is never selected',
+    promise: 'the token connects as second subprotocol, which is never selected',
     async run(hub) {
       const client = await hub.connect({ way: 'subprotocol' })
       assert.equal(client.socket.protocol, HUB_PROTOCOL)
@@ -49,7 +49,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '2',
-    promise: '`ready` comes first and has every field',
+    promise: '`ready` is the first frame and has every field',
     async run(hub) {
       const { agent_id } = await hub.exchange()
       const { ready } = await hub.connect()
@@ -65,7 +65,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'two credentials at once are 400',
+    promise: 'two credentials are refused with 400',
     async run(hub) {
       const token = await hub.token()
       const { status } = await hub.dial(token, { protocols: [HUB_PROTOCOL, `bearer.${token}`] }).refusal()
@@ -74,14 +74,14 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'subprotocols without ours are 400',
+    promise: 'subprotocols without keyway.hub.v1 are refused with 400',
     async run(hub) {
       assert.equal((await hub.dial(await hub.token(), { protocols: ['chat'] }).refusal()).status, 400)
     },
   },
   {
     section: '1',
-    promise: 'no credential is 401 authentication_required',
+    promise: 'a missing credential is refused with 401 authentication_required',
     async run(hub) {
       const { status, problem } = await hub.dial(null).refusal()
       assert.deepEqual([status, problem.code], [401, 'authentication_required'])
@@ -89,7 +89,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'a bad token is 401 by header, and accepted and closed with 4401 as subprotocol',
+    promise: 'an invalid token is refused with 401 as header, and closed with 4401 as subprotocol',
     async run(hub) {
       const token = await hub.token()
       for (const bad of ['garbage', `${token}x`, token.slice(0, -4)]) {
@@ -101,7 +101,8 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'a token in the URL is 401 even beside a good one, and the answer shows the right ways',
+    promise:
+      'a token in the URL is refused with 401 even beside a valid one, and the answer shows the accepted ways',
     async run(hub) {
       const token = await hub.token()
       for (const path of [`?token=${token}`, `?access_token=${token}`]) {
@@ -113,7 +114,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'a page of an origin that is not listed is 403, and the service’s own is welcome',
+    promise: 'a page of an unlisted origin is refused with 403, and one of the service’s own origin connects',
     async run(hub) {
       const token = await hub.token()
       for (const origin of ['https://elsewhere.invalid', 'null']) {
@@ -124,7 +125,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'no upgrade, or another version, is 426',
+    promise: 'a request without upgrade, or for another version, is refused with 426',
     async run(hub) {
       const authorization = `Bearer ${await hub.token()}`
       assert.deepEqual(await hub.handshake({ authorization }), { status: 426, upgrade: 'websocket' })
@@ -134,7 +135,7 @@ export const handshakeChecks: Check[] = [
   },
   {
     section: '1',
-    promise: 'a malformed handshake is 400',
+    promise: 'a malformed handshake is refused with 400',
     async run(hub) {
       const authorization = `Bearer ${await hub.token()}`
       assert.equal(

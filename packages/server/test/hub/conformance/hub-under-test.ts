@@ -4,14 +4,14 @@ import { request as requestTls } from 'node:https'
 import type { AgentTokenAnswer, ServerFrame } from '@keyway/sdk/protocol'
 import { Client, type ConnectOptions } from '../client.ts'
 
-/** One sentence of docs/hub-protocol.md, and how it is tried from outside. */
+/** One statement of docs/hub-protocol.md, and its check from outside. */
 export interface Check {
   /** Of docs/hub-protocol.md. */
   section: string
   promise: string
   /** Takes up to a minute. */
   slow?: boolean
-  /** Makes and ends keys, so it needs the owner's access token. */
+  /** Creates and revokes keys, so it needs the owner's access token. */
   needsOwner?: boolean
   run(hub: HubUnderTest): Promise<void>
 }
@@ -25,7 +25,7 @@ export interface MadeKey {
   key: string
 }
 
-/** A hub that is known by its address and a key alone. */
+/** The hub to check, given by its URL and a key. */
 export class HubUnderTest {
   readonly origin: string
   readonly hubUrl: string
@@ -62,27 +62,27 @@ export class HubUnderTest {
     return client
   }
 
-  /** A connection that is ready. */
+  /** Connects and waits for `ready`. */
   async connect(options?: ConnectOptions & { token?: string }): Promise<ReadyClient> {
     const client = this.dial(options?.token ?? (await this.token()), options)
     return Object.assign(client, { ready: await client.next('ready') })
   }
 
-  /** How a handshake with these headers is answered that is no WebSocket client's own. */
+  /** Sends a handshake with exactly these headers; returns the answer's status. */
   async handshake(headers: Record<string, string>): Promise<{ status: number; upgrade: string | undefined }> {
     const send = this.origin.startsWith('https') ? requestTls : request
     return new Promise((resolve, reject) => {
-      const asking = send(`${this.origin}/hub`, { headers, agent: false })
-      asking.on('response', response => {
+      const call = send(`${this.origin}/hub`, { headers, agent: false })
+      call.on('response', response => {
         response.resume()
         resolve({ status: response.statusCode ?? 0, upgrade: response.headers.upgrade })
       })
-      asking.on('upgrade', (_response, socket) => {
+      call.on('upgrade', (_response, socket) => {
         socket.destroy()
         resolve({ status: 101, upgrade: undefined })
       })
-      asking.on('error', reject)
-      asking.end()
+      call.on('error', reject)
+      call.end()
     })
   }
 
@@ -111,9 +111,9 @@ export class HubUnderTest {
     return (text ? JSON.parse(text) : undefined) as Answer
   }
 
-  /** Lets go of everything that a check opened, and ends the keys that it made. */
+  /** Terminates the connections of a check, and revokes its keys. */
   async clear(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.socket.terminate()
-    for (const made of this.#made.splice(0)) await this.revoke(made).catch(() => {}) // it may have ended by itself
+    for (const made of this.#made.splice(0)) await this.revoke(made).catch(() => {}) // it may have expired
   }
 }

@@ -16,9 +16,9 @@ import {
 
 export interface FuzzOptions {
   port: number
-  /** Good agent tokens of the fuzzer's own. */
+  /** Valid agent tokens. */
   tokens: readonly string[]
-  /** An honest connection that must be served all the while. */
+  /** A well-behaved connection that must be served meanwhile. */
   witness: Client
   seconds: number
   seed: number
@@ -28,26 +28,26 @@ export interface FuzzReport {
   connections: number
   writes: number
   bytes: number
-  /** How often the hub closed with which code; `none`: without a close frame. */
+  /** Number of connections by close code; `none`: without a close frame. */
   closes: Record<string, number>
   /** The longest that the witness waited for its `pong`, in milliseconds. */
   slowestPong: number
 }
 
-const LINES = 16
-/** A hub that leaves a hostile line open for longer than this after it went quiet is asked to end by us. */
+const CONCURRENCY = 16
+/** The fuzzer closes a connection that the hub has not closed this long after the last write. */
 const PATIENCE_MS = 150
 
-/** Writes malformed, huge, fragmented and interleaved frames over many lines, cut into pieces anywhere. */
+/** Writes malformed, huge, fragmented and interleaved frames over many connections, in pieces of random length. */
 export async function fuzzFrames(options: FuzzOptions): Promise<FuzzReport> {
   const report: FuzzReport = { connections: 0, writes: 0, bytes: 0, closes: {}, slowestPong: 0 }
   const until = performance.now() + options.seconds * 1000
-  const lines = Array.from({ length: LINES }, async (_, line) => {
-    const random = new Random(options.seed + line)
+  const attacks = Array.from({ length: CONCURRENCY }, async (_, n) => {
+    const random = new Random(options.seed + n)
     while (performance.now() < until) await attack(options, random, report)
   })
   const watching = watch(options.witness, until, report)
-  await Promise.all([...lines, watching])
+  await Promise.all([...attacks, watching])
   return report
 }
 
@@ -63,11 +63,11 @@ async function watch(witness: Client, until: number, report: FuzzReport): Promis
 async function attack({ port, tokens }: FuzzOptions, random: Random, report: FuzzReport): Promise<void> {
   const socket = dialHub(port, random.pick(tokens))
   report.connections++
-  const heard: Buffer[] = []
-  socket.on('data', chunk => heard.push(Buffer.from(chunk)))
+  const received: Buffer[] = []
+  socket.on('data', chunk => received.push(Buffer.from(chunk)))
   const closed = new Promise(resolve => socket.once('close', resolve))
   const bytes = Buffer.concat(Array.from({ length: random.between(1, 12) }, () => strike(random, tokens)))
-  // Sometimes before the hub has answered the handshake.
+  // In one of ten cases the frames are sent before the handshake is answered.
   if (random.next() < 0.9) await Promise.race([new Promise(resolve => socket.once('data', resolve)), closed])
   for (const piece of pieces(bytes, random)) {
     if (!socket.writable) break
@@ -77,7 +77,7 @@ async function attack({ port, tokens }: FuzzOptions, random: Random, report: Fuz
     if (random.next() < 0.3) await new Promise(resolve => setImmediate(resolve))
   }
   await leave(socket, closed, random)
-  const code = String(closeCodeIn(Buffer.concat(heard)) ?? 'none')
+  const code = String(closeCodeIn(Buffer.concat(received)) ?? 'none')
   report.closes[code] = (report.closes[code] ?? 0) + 1
 }
 
@@ -92,7 +92,7 @@ async function leave(socket: Socket, closed: Promise<unknown>, random: Random): 
 
 function* pieces(bytes: Buffer, random: Random): Generator<Buffer> {
   const longest = random.pick([1, 7, 125, 4096, 70_000])
-  // Byte by byte only for the first 300: the rest would be waiting, not testing.
+  // At most 300 pieces, which are enough to test; more would only take time.
   for (let at = 0, count = 0; at < bytes.length; count++) {
     const length = count < 300 ? random.between(1, longest) : bytes.length
     yield bytes.subarray(at, at + length)
@@ -107,11 +107,11 @@ function strike(random: Random, tokens: readonly string[]): Buffer {
 type Strike = (random: Random, tokens: readonly string[]) => Buffer
 
 const STRIKES: Strike[] = [
-  // what an honest agent says
+  // valid frames
   () => text('{"type":"ping"}'),
   (random, tokens) => text(JSON.stringify({ type: 'token', token: random.pick(tokens) })),
   random => text(JSON.stringify({ type: 'send', id: `${random.next()}`, to: 'all', data: random.next() })),
-  // what is JSON and no frame of ours
+  // JSON that is not a valid frame
   random =>
     text(random.pick(['[]', '7', 'null', '""', '{}', '{"type":{}}', '{"__proto__":{"type":"ping"}}'])),
   random => text(`${'[{"a":'.repeat(random.between(1, 9000))}`),
@@ -120,7 +120,7 @@ const STRIKES: Strike[] = [
       `{"type":"send","id":"x","to":"all","data":${'['.repeat(3000)}${']'.repeat(random.between(2999, 3001))}}`,
     ),
   random => text(JSON.stringify({ type: 'token', token: 'e'.repeat(random.between(8190, 8194)) })),
-  // the same with bytes turned
+  // a valid frame with random bytes replaced
   random => text(flipped('{"type":"send","id":"x","to":"all","data":{"a":[1,2,"\u00e9"]}}', random)),
   // frames that RFC 6455 forbids
   random => encodeFrame({ opcode: random.between(0, 15), payload: random.bytes(random.between(0, 200)) }),
@@ -129,10 +129,10 @@ const STRIKES: Strike[] = [
   random => encodeFrame({ opcode: random.pick([CLOSE, PING, PONG]), payload: random.bytes(130) }),
   random => encodeFrame({ opcode: random.pick([CLOSE, PING, PONG]), payload: random.bytes(3), fin: false }),
   random => encodeFrame({ opcode: CLOSE, payload: random.bytes(random.between(0, 4)) }),
-  // huge: in truth, and in the head only
+  // oversized: in fact, and by the claimed length only
   random => text(' '.repeat(random.between(65_530, 65_540))),
   random => encodeFrame({ opcode: BINARY, payload: random.bytes(100), claimedLength: random.pick(CLAIMS) }),
-  // fragmented, with control frames in between, some left open
+  // fragmented, with control frames in between, some without a last fragment
   random => fragmented('{"type":"ping"}', random, random.next() < 0.7),
   random => fragmented('x'.repeat(60_000), random, false),
   random => Buffer.concat(Array.from({ length: random.between(1, 1100) }, () => EMPTY_PIECE)),
@@ -146,7 +146,7 @@ const STRIKES: Strike[] = [
         encodeFrame({ opcode: PING, payload: Buffer.alloc(9) }),
       ),
     ),
-  // anything
+  // random bytes
   random => random.bytes(random.between(1, 5000)),
 ]
 

@@ -4,27 +4,27 @@ import { makeKey, openHub, type TestKey, tokenOf } from '../fixture.ts'
 
 export interface Measured {
   connections: number
-  /** Open handles and timers of the process, sockets among them. */
+  /** Open handles and timers of the process, including sockets. */
   resources: number
   heapBytes: number
   residentBytes: number
-  /** One check of the deadlines of all connections. */
-  turnMs: number
+  /** Duration of one tick over all connections. */
+  tickMs: number
 }
 
-export type Orders = typeof orders
+export type Commands = typeof commands
 
 const ends: (() => unknown)[] = []
 const context = { after: (end: () => unknown) => ends.unshift(end) } as unknown as TestContext
 const services = await openServices('sqlite', context)
 const { hub, port } = await openHub(services, context, { tickMs: undefined, maxConnectionsPerUser: 10_000 })
 const keys: TestKey[] = []
-/** Shorter than the time after which a hub that has not looked at the database lets everybody go. */
+/** Shorter than the time without a poll of the database after which a hub closes all connections. */
 const STEP_MS = 5_000
 let running = performance.now()
 setInterval(run, 20).unref()
 
-const orders = {
+const commands = {
   async tokens(count: number, users: number): Promise<string[]> {
     while (keys.length < users) {
       const { user } = await services.signIn(`person-${keys.length}@example.com`)
@@ -42,17 +42,17 @@ const orders = {
   },
   measure(): Measured {
     globalThis.gc?.()
-    globalThis.gc?.() // what the first one only marked
+    globalThis.gc?.() // collects what the first call only marked
     const { heapUsed, external, rss } = process.memoryUsage()
     const began = performance.now()
     hub.tick()
-    const turnMs = performance.now() - began
+    const tickMs = performance.now() - began
     return {
       connections: hub.connectionCount,
       resources: process.getActiveResourcesInfo().length,
       heapBytes: heapUsed + external,
       residentBytes: rss,
-      turnMs,
+      tickMs,
     }
   },
 }
@@ -63,9 +63,9 @@ function run(): void {
   running = now
 }
 
-process.on('message', async ({ id, name, input }: { id: number; name: keyof Orders; input: never[] }) => {
-  const order = orders[name] as (...input: never[]) => unknown
-  process.send!({ id, answer: await order(...input) })
+process.on('message', async ({ id, name, input }: { id: number; name: keyof Commands; input: never[] }) => {
+  const command = commands[name] as (...input: never[]) => unknown
+  process.send!({ id, answer: await command(...input) })
 })
 process.on('disconnect', async () => {
   for (const end of ends) await end()

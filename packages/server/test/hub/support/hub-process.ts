@@ -1,16 +1,16 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { Measured, Orders } from './hub-process-child.ts'
+import type { Commands, Measured } from './hub-process-child.ts'
 
-/** A hub in a process of its own: its heap is not the client's, nor are its open files. */
+/** A hub in a process of its own, so that heap and open files of the clients are not counted. */
 export interface HubProcess extends AsyncDisposable {
   url: string
   port: number
-  /** Agent tokens of `users` new people with a key each, in turn; later calls renew for the same people. */
+  /** Agent tokens for the keys of `users` users, in turn; later calls issue tokens for the same keys. */
   tokens(count: number, users: number): Promise<string[]>
-  /** Its time runs by itself; this moves it ahead. */
+  /** Advances the hub's clock, which also runs by itself. */
   advance(ms: number): Promise<void>
-  /** After a garbage collection. */
+  /** Measures after a garbage collection. */
   measure(): Promise<Measured>
 }
 
@@ -24,21 +24,21 @@ export async function startHubProcess(): Promise<HubProcess> {
   })
   failed.catch(() => {})
   const [{ port }] = (await Promise.race([once(child, 'message'), failed])) as [{ port: number }]
-  let orders = 0
-  const ask = async <Name extends keyof Orders>(
+  let calls = 0
+  const call = async <Name extends keyof Commands>(
     name: Name,
-    ...input: Parameters<Orders[Name]>
-  ): Promise<Awaited<ReturnType<Orders[Name]>>> => {
-    const id = ++orders
+    ...input: Parameters<Commands[Name]>
+  ): Promise<Awaited<ReturnType<Commands[Name]>>> => {
+    const id = ++calls
     child.send({ id, name, input })
-    return Promise.race([answerTo<Awaited<ReturnType<Orders[Name]>>>(child, id), failed])
+    return Promise.race([responseTo<Awaited<ReturnType<Commands[Name]>>>(child, id), failed])
   }
   return {
     url: `ws://127.0.0.1:${port}/hub`,
     port,
-    tokens: (count, users) => ask('tokens', count, users),
-    advance: ms => ask('advance', ms),
-    measure: () => ask('measure'),
+    tokens: (count, users) => call('tokens', count, users),
+    advance: ms => call('advance', ms),
+    measure: () => call('measure'),
     async [Symbol.asyncDispose]() {
       if (child.exitCode !== null) return
       child.disconnect()
@@ -47,13 +47,13 @@ export async function startHubProcess(): Promise<HubProcess> {
   }
 }
 
-function answerTo<Answer>(child: ChildProcess, id: number): Promise<Answer> {
+function responseTo<Answer>(child: ChildProcess, id: number): Promise<Answer> {
   return new Promise(resolve => {
-    const hear = (message: { id: number; answer: Answer }) => {
+    const onMessage = (message: { id: number; answer: Answer }) => {
       if (message.id !== id) return
-      child.off('message', hear)
+      child.off('message', onMessage)
       resolve(message.answer)
     }
-    child.on('message', hear)
+    child.on('message', onMessage)
   })
 }

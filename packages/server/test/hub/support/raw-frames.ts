@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** A frame of RFC 6455 section 5.2, also a wrong one. */
+/** A frame of RFC 6455 section 5.2, possibly invalid. */
 export interface RawFrame {
   opcode: number
   payload: Buffer
@@ -8,7 +8,7 @@ export interface RawFrame {
   /** Reserved bits, 0 to 7. */
   reserved?: number
   masked?: boolean
-  /** What the head claims, where that is not the truth. */
+  /** The length in the header, if it differs from that of the payload. */
   claimedLength?: bigint
 }
 
@@ -19,7 +19,7 @@ export const CLOSE = 8
 export const PING = 9
 export const PONG = 10
 
-/** The bytes of a frame. The mask is zero, which is legal and leaves the payload as it is. */
+/** Encodes a frame. The mask is zero, which is legal and leaves the payload unchanged. */
 export function encodeFrame(frame: RawFrame): Buffer {
   const { opcode, payload, fin = true, reserved = 0, masked = true } = frame
   const length = frame.claimedLength ?? BigInt(payload.length)
@@ -35,7 +35,7 @@ export function encodeFrame(frame: RawFrame): Buffer {
   return Buffer.concat([Buffer.from(head), Buffer.alloc(masked ? 4 : 0), payload])
 }
 
-/** A bare socket that asked for its upgrade; what the hub answers is left to the caller. */
+/** Opens a TCP connection and sends the upgrade request; the caller reads the response. */
 export function dialHub(port: number, token: string): Socket {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
@@ -45,7 +45,7 @@ export function dialHub(port: number, token: string): Socket {
   return socket
 }
 
-/** Walks over the server's frames, which are unmasked, to the code of the close frame; null when there is none. */
+/** The code of the close frame among the server's frames, which are unmasked; null if there is none. */
 export function closeCodeIn(bytes: Buffer): number | null {
   let at = bytes.indexOf('\r\n\r\n') + 4
   while (at >= 4 && at + 2 <= bytes.length) {
