@@ -16,6 +16,10 @@ export interface ApiKeyObject {
   expires_at: string | null
   revoked_at: string | null
   replaced_by: string | null
+  /** An id of the owner's own. */
+  external_id: string | null
+  /** JSON of the owner's own. */
+  metadata: { [name: string]: Json } | null
 }
 
 /** The only response that contains the key itself. */

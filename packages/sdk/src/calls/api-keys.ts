@@ -1,4 +1,4 @@
-import type { ApiKeyObject, CreatedApiKey, Page } from '../protocol.ts'
+import type { ApiKeyObject, CreatedApiKey, Json, Page } from '../protocol.ts'
 import { segment, type Transport } from '../transport.ts'
 import { everyItem, type PageOptions } from './paging.ts'
 
@@ -11,9 +11,25 @@ export interface CreateApiKey {
   app_id?: string
   /** CIDRs. Omitted or empty: from anywhere. */
   allowed_networks?: string[]
+  /** An id of your own for whatever the key belongs to, at most 128 characters. */
+  external_id?: string
+  /** JSON of your own, at most 16 KiB. */
+  metadata?: Metadata
 }
 
-export type ApiKeyList = PageOptions & { status?: ApiKeyObject['status'] }
+export interface ChangeApiKey {
+  /** The empty text removes it. */
+  name?: string
+  allowed_networks?: string[]
+  /** Null removes it. */
+  external_id?: string | null
+  /** Replaced as a whole; null removes them. */
+  metadata?: Metadata | null
+}
+
+export type Metadata = { [name: string]: Json }
+
+export type ApiKeyList = PageOptions & { status?: ApiKeyObject['status']; external_id?: string }
 
 /** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
 export class ApiKeyCalls {
@@ -28,8 +44,8 @@ export class ApiKeyCalls {
     return this.#transport.call('POST', '/v1/api-keys', { body })
   }
 
-  list({ limit, cursor, status }: ApiKeyList = {}): Promise<Page<ApiKeyObject>> {
-    return this.#transport.call('GET', '/v1/api-keys', { query: { limit, cursor, status } })
+  list({ limit, cursor, status, external_id }: ApiKeyList = {}): Promise<Page<ApiKeyObject>> {
+    return this.#transport.call('GET', '/v1/api-keys', { query: { limit, cursor, status, external_id } })
   }
 
   /** All keys, newest first, over all pages. */
@@ -41,7 +57,7 @@ export class ApiKeyCalls {
     return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}`)
   }
 
-  update(keyId: string, body: { name?: string; allowed_networks?: string[] }): Promise<ApiKeyObject> {
+  update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject> {
     return this.#transport.call('PATCH', `/v1/api-keys/${segment(keyId)}`, { body })
   }
 

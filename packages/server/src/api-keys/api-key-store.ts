@@ -17,13 +17,24 @@ export interface ApiKeyStore {
    * the newer ones that expire later.
    */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
+  /** The same of the keys with this external id, by an index of its own. */
+  listByExternalId(
+    userId: string,
+    externalId: string,
+    status: ApiKeyStatus | null,
+    now: Instant,
+    page: PageRequest,
+  ): Promise<Slice<ApiKey>>
+  /** The metadata of these keys as JSON; keys that have none are absent. */
+  metadataOf(ids: readonly string[]): Promise<Map<string, string>>
   /** Number of active keys, at most `atMost`. Exact only under `users.lock`. */
   countActive(userId: string, now: Instant, atMost: number): Promise<number>
   /**
    * Creation time of the n-th last key (1: the newest); null where there are fewer. Revoked and expired keys count.
    */
   nthLastCreation(userId: string, n: number): Promise<Instant | null>
-  insert(key: ApiKey): Promise<void>
+  /** @param metadata JSON; its length becomes `metadataBytes` */
+  insert(key: ApiKey, metadata?: string | null): Promise<void>
   /**
    * Active keys of active owners, without a successor, for which an expiry notice is due: one of `thresholds` (days,
    * and the same in milliseconds) is reached and not yet recorded. Soonest first, at most `batch`.
@@ -46,6 +57,8 @@ export interface ApiKeyStore {
   prune(expiredBefore: Instant, batch: number): Promise<number>
   /** Removes keys, at most `batch`, of accounts that were deleted before this. Returns how many. */
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
+  /** Removes the metadata of keys that expired or were revoked before this. Returns how many. */
+  pruneMetadata(endedBefore: Instant, batch: number): Promise<number>
   /** Only `lastUsedAt`, and only forward. */
   recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
 }
@@ -56,7 +69,13 @@ export interface ApiKeyChanges {
   update(
     userId: string,
     id: string,
-    change: { name?: string | null; allowedNetworks?: string[] },
+    change: {
+      name?: string | null
+      allowedNetworks?: string[]
+      externalId?: string | null
+      /** JSON; null removes them. */
+      metadata?: string | null
+    },
     now: Instant,
   ): Promise<ApiKey | null>
   /** Sets `revokedAt` where it is unset; null for an unknown or revoked key. */

@@ -4,6 +4,7 @@ import { newId } from '../ids.ts'
 import { isWithin, networkMatcher } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
+import type { Metadata } from './metadata.ts'
 
 export const API_KEY_PREFIX = 'svc_'
 export const API_KEY_RANDOM_LENGTH = 32
@@ -41,6 +42,10 @@ export interface ApiKey {
   revokedAt: Instant | null
   lastUsedAt: Instant | null
   replacedBy: string | null
+  /** The owner's own id for whatever the key belongs to; need not be unique. */
+  externalId: string | null
+  /** Length of the metadata, which are stored apart (`ApiKeyStore.metadataOf`); null: none. */
+  metadataBytes: number | null
 }
 
 /** A key with its owner's status, which decides whether it may be used. */
@@ -132,6 +137,8 @@ export interface NewApiKey {
   expiresAt: Instant | null
   appId: string
   allowedNetworks: string[]
+  externalId?: string | null
+  metadata?: Metadata | null
 }
 
 /** A new key and its stored form, created before the transaction that stores it. */
@@ -151,6 +158,8 @@ export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { ke
     revokedAt: null,
     lastUsedAt: null,
     replacedBy: null,
+    externalId: wanted.externalId ?? null,
+    metadataBytes: null,
   }
   return { key, apiKey }
 }

@@ -13,6 +13,7 @@ import { createChange, type KeyChange } from './change.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
+import { bytesOf, type Metadata, storedForm } from './metadata.ts'
 import { createRevocation } from './revocation.ts'
 import { createRotation } from './rotation.ts'
 
@@ -24,7 +25,15 @@ export interface ApiKeys {
    *   `idempotency_conflict` (the owner has a key of this id already)
    */
   create(userId: string, wanted: NewApiKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>
-  list(userId: string, status: ApiKeyStatus | null, page: PageRequest): Promise<Slice<ApiKey>>
+  /** @param externalId only keys with this external id */
+  list(
+    userId: string,
+    status: ApiKeyStatus | null,
+    page: PageRequest,
+    externalId?: string,
+  ): Promise<Slice<ApiKey>>
+  /** Of those of these keys that have some. */
+  metadataOf(keys: readonly Pick<ApiKey, 'id' | 'metadataBytes'>[]): Promise<Map<string, Metadata>>
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
   get(userId: string, id: string): Promise<ApiKey>
   /**
@@ -97,12 +106,13 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
         ])
       }
       const { key, apiKey } = newApiKey(userId, wanted, now)
+      const metadata = storedForm(wanted.metadata ?? null)
       const mayExist = wanted.id !== undefined
       const refused = await refusalNow(store, apiKey, mayExist)
       if (refused) throw refusal(refused)
       const outcome = await storage.runExclusive([`user:${userId}`], () =>
         storage.transaction<Created>(
-          tx => insertWithinLimits(tx, apiKey, caller, mayExist),
+          tx => insertWithinLimits(tx, apiKey, metadata, caller, mayExist),
           afterwards => committedKey(afterwards, apiKey),
         ),
       )
@@ -110,9 +120,18 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return { key, apiKey: outcome.apiKey }
     },
 
-    async list(userId, status, page) {
-      const { rows, next } = await store.apiKeys.list(userId, status, clock.now(), page)
+    async list(userId, status, page, externalId) {
+      const now = clock.now()
+      const { rows, next } = await (externalId === undefined
+        ? store.apiKeys.list(userId, status, now, page)
+        : store.apiKeys.listByExternalId(userId, externalId, status, now, page))
       return { rows: rows.map(lastUsed.withLastUse), next }
+    },
+
+    async metadataOf(keys) {
+      const ids = keys.filter(({ metadataBytes }) => metadataBytes !== null).map(({ id }) => id)
+      const texts = ids.length > 0 ? await store.apiKeys.metadataOf(ids) : []
+      return new Map([...texts].map(([id, text]) => [id, JSON.parse(text) as Metadata]))
     },
 
     async get(userId, id) {
@@ -164,6 +183,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   async function insertWithinLimits(
     tx: Transaction,
     apiKey: ApiKey,
+    metadata: string | null,
     caller: Caller,
     mayExist: boolean,
   ): Promise<Created> {
@@ -173,8 +193,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     if (refused) return { refused }
     // The time is taken under the lock, so that creation times are in the order of creation.
     const now = clock.now()
-    const made = { ...apiKey, createdAt: now }
-    await tx.apiKeys.insert(made)
+    const made = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }
+    await tx.apiKeys.insert(made, metadata)
     await tx.securityEvents.insert(
       securityEvent('api_key_created', owner.id, now, caller, { keyId: made.id }),
     )

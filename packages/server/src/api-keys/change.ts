@@ -2,10 +2,15 @@ import { KeywayError } from '../errors.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
+import { type Metadata, storedForm } from './metadata.ts'
 
 export interface KeyChange {
   name?: string | null
   allowedNetworks?: string[]
+  /** Null removes it. */
+  externalId?: string | null
+  /** Replaces all of it; null or an empty object removes it. */
+  metadata?: Metadata | null
 }
 
 type Outcome = { apiKey: ApiKey } | { refused: 'not_found' | 'widens' }
@@ -33,12 +38,19 @@ export function createChange({
       const current = await lockedForNetworks(tx, found, change)
       if (!current) return { refused: 'not_found' }
       if (by === 'key' && widensNetworks(current, change)) return { refused: 'widens' }
-      const needed = changesNetworks(current, change) ? change : { name: change.name }
-      const apiKey = await tx.apiKeys.update(userId, id, needed, clock.now())
+      const apiKey = await tx.apiKeys.update(userId, id, rowsOf(current, change), clock.now())
       return apiKey ? { apiKey } : { refused: 'not_found' }
     })
     if ('apiKey' in outcome) return outcome.apiKey
     throw refusal(outcome.refused)
+  }
+}
+
+function rowsOf(current: ApiKey, { metadata, allowedNetworks, ...others }: KeyChange) {
+  return {
+    ...others,
+    ...(changesNetworks(current, { allowedNetworks }) && { allowedNetworks }),
+    ...(metadata !== undefined && { metadata: storedForm(metadata) }),
   }
 }
 

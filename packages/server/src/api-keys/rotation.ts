@@ -22,7 +22,7 @@ const DETAILS: Record<Reason, string> = {
 }
 
 /**
- * Replaces a key by one with the same name, scopes, app, networks and expiry. The old key stays valid for the
+ * Replaces a key by one with the same name, scopes, app, networks, expiry, external id and metadata. The old key stays valid for the
  * overlap. key-limits.ts decides when both may exist.
  */
 export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyof KeyLimits>) {
@@ -62,9 +62,11 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     // A revocation does not lock the owner's row and may have come first.
     if (!replaced) return { refused: 'api_key_inactive' }
 
-    const { name, scopes, appId, allowedNetworks, expiresAt } = old
-    const successor = { ...fresh, createdAt: now, name, scopes, appId, allowedNetworks, expiresAt }
-    await tx.apiKeys.insert(successor)
+    // The row that the replacement locked: what others changed since it was read comes along.
+    const { name, scopes, appId, allowedNetworks, externalId, metadataBytes } = replaced
+    const inherited = { name, scopes, appId, allowedNetworks, externalId, metadataBytes }
+    const successor = { ...fresh, createdAt: now, expiresAt: old.expiresAt, ...inherited }
+    await tx.apiKeys.insert(successor, (await tx.apiKeys.metadataOf([id])).get(id) ?? null)
     await tx.securityEvents.insert(
       securityEvent('api_key_rotated', old.userId, now, caller, { keyId: old.id }),
     )

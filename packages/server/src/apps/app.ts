@@ -13,6 +13,17 @@ export interface App {
   coversFrom: Instant
 }
 
+/**
+ * Whether an app may read what a key's owner attached to it: the app that the key is for, if it was registered or
+ * adopted the key before the key was made (decision 14), and first-party apps.
+ */
+export function covers(
+  app: Pick<App, 'id' | 'firstParty' | 'coversFrom'>,
+  key: { appId: string; createdAt: Instant },
+): boolean {
+  return app.firstParty || (app.id === key.appId && key.createdAt >= app.coversFrom)
+}
+
 /** Keys that can be exchanged, and sessions that can be refreshed. */
 export interface LivingCredentials {
   keys: number

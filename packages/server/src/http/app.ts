@@ -252,11 +252,12 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   async function readJson(
-    { maxJsonValues }: Route,
+    { maxJsonValues, maxBodyBytes }: Route,
     incoming: IncomingMessage,
     { network }: Caller,
   ): Promise<unknown> {
-    return parseJson(await intake.read(incoming, network, JSON_BODY), maxJsonValues)
+    const format = maxBodyBytes === undefined ? JSON_BODY : { ...JSON_BODY, maxBytes: maxBodyBytes }
+    return parseJson(await intake.read(incoming, network, format), maxJsonValues)
   }
 
   /** A busy node is alive: killing it for its load would pass the load on to the next, so probes always pass. */

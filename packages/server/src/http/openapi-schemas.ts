@@ -34,6 +34,8 @@ export const apiKey = z
     expires_at: nullable(instant),
     revoked_at: nullable(instant),
     replaced_by: nullable(id),
+    external_id: nullable(z.string()),
+    metadata: nullable(z.record(z.string(), z.unknown())),
   })
   .meta({ id: 'ApiKey' })
 
@@ -52,6 +54,8 @@ export const apiKeyExample = {
   expires_at: LATER,
   revoked_at: null,
   replaced_by: null,
+  external_id: 'customer-42',
+  metadata: { plan: 'pro' },
 }
 
 export const createdApiKey = apiKey

@@ -70,6 +70,8 @@ interface Declaration<
   body?: Body
   /** Values that the body may have; body.ts has the number for routes that say nothing. */
   maxJsonValues?: number
+  /** Bytes of the body, where they differ from `MAX_BODY_BYTES`. */
+  maxBodyBytes?: number
   /** The raw body, for routes that verify a signature over it. */
   raw?: RawBody<Path>
   query?: Query

@@ -1,7 +1,8 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
-import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
+import { type ApiKey, type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
 import { isWellFormed } from '../api-keys/authentication.ts'
+import { type App, covers } from '../apps/app.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
@@ -17,9 +18,13 @@ export interface Introspection {
   /**
    * Introspects a key, access token or agent token. Inactive ones (themselves, or by their key, session or owner) and
    * unknown ones answer alike. Read-only: no use is recorded.
+   *
+   * @param app who asks: of a key that it covers it also reads `external_id` and `metadata`
    */
-  introspect(token: string): Promise<IntrospectionAnswer>
+  introspect(token: string, app?: AskingApp): Promise<IntrospectionAnswer>
 }
+
+export type AskingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
 
 const INACTIVE: IntrospectionAnswer = { active: false }
 
@@ -35,13 +40,13 @@ export function createIntrospection(deps: {
   const { store } = storage
 
   return {
-    async introspect(token) {
-      if (isWellFormed(token)) return (await ofKey(token)) ?? INACTIVE
-      return (await ofAgentToken(token)) ?? (await ofAccessToken(token)) ?? INACTIVE
+    async introspect(token, app) {
+      if (isWellFormed(token)) return (await ofKey(token, app)) ?? INACTIVE
+      return (await ofAgentToken(token, app)) ?? (await ofAccessToken(token)) ?? INACTIVE
     },
   }
 
-  async function ofKey(key: string): Promise<IntrospectionAnswer | null> {
+  async function ofKey(key: string, app: AskingApp | undefined): Promise<IntrospectionAnswer | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
     if (!apiKey || !isUsable(apiKey)) return null
     return {
@@ -54,13 +59,18 @@ export function createIntrospection(deps: {
       ...scopeOf(apiKey.scopes),
       iat: seconds(apiKey.createdAt),
       ...(apiKey.expiresAt !== null && { exp: seconds(apiKey.expiresAt) }),
+      ...(await attachedTo(apiKey, app)),
     }
   }
 
-  async function ofAgentToken(token: string): Promise<IntrospectionAnswer | null> {
+  async function ofAgentToken(
+    token: string,
+    app: AskingApp | undefined,
+  ): Promise<IntrospectionAnswer | null> {
     const audience = await audienceOf(token)
     const claims = audience === null ? null : await agentTokens.verify(token, audience)
-    if (!claims || !(await hasUsableKey(claims))) return null
+    const apiKey = claims && (await usableKeyOf(claims))
+    if (!apiKey) return null
     return {
       active: true,
       type: 'agent_ws',
@@ -74,6 +84,7 @@ export function createIntrospection(deps: {
       iat: seconds(claims.issuedAt),
       exp: seconds(claims.expiresAt),
       jti: claims.tokenId,
+      ...(await attachedTo(apiKey, app)),
     }
   }
 
@@ -105,10 +116,21 @@ export function createIntrospection(deps: {
     return (await store.apps.findByAudience(claimed)) ? claimed : null
   }
 
-  async function hasUsableKey({ keyId, agentId }: AgentTokenClaims): Promise<boolean> {
+  async function usableKeyOf({ keyId, agentId }: AgentTokenClaims): Promise<OwnedApiKey | null> {
     const id = parseId(keyId)
     const [apiKey] = id ? await store.apiKeys.findMany([id]) : []
-    return apiKey?.userId === agentId && isUsable(apiKey)
+    return apiKey?.userId === agentId && isUsable(apiKey) ? apiKey : null
+  }
+
+  /** What the owner attached to the key, for the apps that it is meant for. One more read where there are metadata. */
+  async function attachedTo(apiKey: ApiKey, app: AskingApp | undefined): Promise<Record<string, Json>> {
+    if (!app || !covers(app, apiKey)) return {}
+    const texts = apiKey.metadataBytes === null ? null : await store.apiKeys.metadataOf([apiKey.id])
+    const text = texts?.get(apiKey.id)
+    return {
+      external_id: apiKey.externalId,
+      metadata: text === undefined ? null : (JSON.parse(text) as Json),
+    }
   }
 
   function isUsable(apiKey: OwnedApiKey): boolean {

@@ -16,6 +16,8 @@ export const KEPT_FOR = {
   securityEvents: 400 * DAY,
   /** Revoked ones stay for as long as the account. */
   expiredKeys: 400 * DAY,
+  /** Of keys that expired or were revoked. Who makes keys without end would otherwise fill the disk with it. */
+  metadataOfEndedKeys: 7 * DAY,
   /** Until then an agent that still holds one reads `api_key_revoked`, and every token made from it is long over. */
   keysOfDeletedAccounts: DAY,
   /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
@@ -61,6 +63,7 @@ export function createHousekeeping({
       batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),
       batch => store.apiKeys.prune(now - KEPT_FOR.expiredKeys, batch),
       batch => store.apiKeys.pruneOfDeletedOwners(now - KEPT_FOR.keysOfDeletedAccounts, batch),
+      batch => store.apiKeys.pruneMetadata(now - KEPT_FOR.metadataOfEndedKeys, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
       batch => store.suppressions.prune(now, batch),

@@ -1,13 +1,15 @@
 import { type ExpressionBuilder, type RawBuilder, sql } from 'kysely'
 import { type ApiKey, type ApiKeyStatus, type OwnedApiKey, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeyChanges, ApiKeyStore } from '../api-keys/api-key-store.ts'
+import { bytesOf } from '../api-keys/metadata.ts'
 import type { Instant } from '../clock.ts'
 import { type PageRequest, toSlice } from '../paging.ts'
 import type { UserStatus } from '../users/user.ts'
-import type { Engine, LookUp } from './engine.ts'
+import type { Db, Engine, LookUp } from './engine.ts'
+import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
 import { before } from './paging.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { countOf, type Statements, toList } from './statements.ts'
+import { CHUNK, countOf, inChunks, type Statements, toList } from './statements.ts'
 
 type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 
@@ -19,14 +21,15 @@ type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
 const select = (lookUpKey: string, { indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
     k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice,
-    coalesce(u.status, 'active') as owner_status, ${lookUpKey} as look_up_key
+    k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status, ${lookUpKey} as look_up_key
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
 /** Hot path: part of every exchange. */
 const BY_HASH: LookUp = { select: engine => select('k.key_hash', engine), column: 'k.key_hash' }
 /** Part of every connect to the hub and every renewal. */
 const BY_ID: LookUp = { select: engine => select('k.id', engine), column: 'k.id' }
 
-export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKeyStore & ApiKeyChanges {
+export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyChanges {
+  const { db, atomically, lookUp } = statements
   return {
     async findByHash(keyHash) {
       const row = (await lookUp(BY_HASH, keyHash)) as OwnedRow | undefined
@@ -50,6 +53,15 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
       const rows = newest ?? (await pageOf(userId, status, now, page).execute(db)).rows
       return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
     },
+    async listByExternalId(userId, externalId, status, now, page) {
+      const older = page.after ? sql`and ${before('created_at', page.after)}` : sql``
+      const { rows } = await rowsOf(sql`user_id = ${userId} and external_id = ${externalId}
+        and ${hasStatus(status, now)} ${older} order by created_at desc, id desc limit ${page.limit + 1}`).execute(
+        db,
+      )
+      return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
+    },
+    metadataOf: ids => metadataOf(db, ids),
     async countActive(userId, now, atMost) {
       const { rows } = await sql<{ count: number }>`select count(*) as count from (
         select * from (select 1 as one from api_keys where ${neverExpires(userId)} limit ${atMost}) as endless
@@ -107,23 +119,19 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
         .execute()
       return removed
     },
-    async insert(key) {
-      await db.insertInto('api_keys').values(toRow(key)).execute()
-    },
-    async update(userId, id, change) {
-      const set: Partial<ApiKeyRow> = {}
-      if (change.name !== undefined) set.name = change.name
-      if (change.allowedNetworks) set.allowed_networks = JSON.stringify(change.allowedNetworks)
-      if (Object.keys(set).length === 0) return this.findOwned(userId, id)
-      const row = await db
-        .updateTable('api_keys')
-        .set(set)
-        .where('id', '=', id)
-        .where('user_id', '=', userId)
-        .returningAll()
-        .executeTakeFirst()
-      return row ? toApiKey(row) : null
-    },
+    insert: (key, metadata = null) =>
+      atomically(async tx => {
+        const row = { ...toRow(key), metadata_bytes: bytesOf(metadata) }
+        await tx.insertInto('api_keys').values(row).execute()
+        if (metadata !== null) await setMetadata(tx, key.id, metadata)
+      }),
+    update: (userId, id, change) =>
+      atomically(async tx => {
+        const row = await changeOf(tx, userId, id, change)
+        if (row && change.metadata !== undefined) await setMetadata(tx, id, change.metadata)
+        return row ? toApiKey(row) : null
+      }),
+    pruneMetadata: (endedBefore, batch) => pruneMetadata(statements, endedBefore, batch),
     async revoke(id, at) {
       const row = await db
         .updateTable('api_keys')
@@ -244,6 +252,30 @@ export function createApiKeyStore({ db, atomically, lookUp }: Statements): ApiKe
   }
 }
 
+async function changeOf(
+  tx: Db,
+  userId: string,
+  id: string,
+  change: Parameters<ApiKeyChanges['update']>[2],
+): Promise<ApiKeyRow | undefined> {
+  const set: Partial<ApiKeyRow> = {}
+  if (change.name !== undefined) set.name = change.name
+  if (change.allowedNetworks) set.allowed_networks = JSON.stringify(change.allowedNetworks)
+  if (change.externalId !== undefined) set.external_id = change.externalId
+  if (change.metadata !== undefined) set.metadata_bytes = bytesOf(change.metadata)
+  const isOwned = sql<boolean>`id = ${id} and user_id = ${userId}`
+  if (Object.keys(set).length === 0)
+    return tx.selectFrom('api_keys').selectAll().where(isOwned).executeTakeFirst()
+  return tx.updateTable('api_keys').set(set).where(isOwned).returningAll().executeTakeFirst()
+}
+
+function hasStatus(status: ApiKeyStatus | null, now: Instant): RawBuilder<unknown> {
+  if (status === 'revoked') return sql`revoked_at is not null`
+  if (status === 'expired') return sql`revoked_at is null and expires_at <= ${now}`
+  if (status === 'active') return sql`revoked_at is null and (expires_at is null or expires_at > ${now})`
+  return sql`true`
+}
+
 const ALL_OF = (userId: string) => sql`user_id = ${userId}`
 const isRevoked = (userId: string) => sql`user_id = ${userId} and revoked_at is not null`
 /** Not revoked, and never expires. */
@@ -310,13 +342,6 @@ function rowsOf(condition: RawBuilder<unknown>): RawBuilder<ApiKeyRow> {
   return sql<ApiKeyRow>`select * from api_keys where ${condition}`
 }
 
-/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
-const CHUNK = 100
-
-function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {
-  for (let start = 0; start < items.length; start += CHUNK) yield items.slice(start, start + CHUNK)
-}
-
 function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
   return eb.and([
     eb('revoked_at', 'is', null),
@@ -339,6 +364,8 @@ function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
     revoked_at: key.revokedAt,
     last_used_at: key.lastUsedAt,
     replaced_by: key.replacedBy,
+    external_id: key.externalId,
+    metadata_bytes: key.metadataBytes,
   }
 }
 
@@ -357,6 +384,8 @@ function toApiKey(row: ApiKeyRow): ApiKey {
     revokedAt: row.revoked_at,
     lastUsedAt: row.last_used_at,
     replacedBy: row.replaced_by,
+    externalId: row.external_id,
+    metadataBytes: row.metadata_bytes,
   }
 }
 

@@ -23,6 +23,7 @@ export interface Schema {
   subscriptions: { user_id: string; plan: 'free'; status: 'active'; started_at: Instant }
   charge_authorizations: ChargeAuthorizationRow
   api_keys: ApiKeyRow
+  key_metadata: { key_id: string; metadata: string }
   apps: AppRow
   app_secrets: { app_id: string; secret_hash: string; created_at: Instant }
   endings: EndingRow
@@ -88,6 +89,8 @@ export interface ApiKeyRow {
   last_used_at: Instant | null
   replaced_by: string | null
   expiry_notice: number | null
+  external_id: string | null
+  metadata_bytes: number | null
 }
 
 export interface AppRow {

@@ -16,3 +16,10 @@ export function toList(text: string): string[] {
 export function countOf(result: { numDeletedRows: bigint }): number {
   return Number(result.numDeletedRows)
 }
+
+/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
+export const CHUNK = 100
+
+export function* inChunks<Item>(items: readonly Item[]): Generator<Item[]> {
+  for (let start = 0; start < items.length; start += CHUNK) yield items.slice(start, start + CHUNK)
+}

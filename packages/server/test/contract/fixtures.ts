@@ -47,6 +47,8 @@ export function aKey(userId: string, change: Partial<ApiKey> = {}): ApiKey {
     revokedAt: null,
     lastUsedAt: null,
     replacedBy: null,
+    externalId: null,
+    metadataBytes: null,
     ...change,
   }
 }

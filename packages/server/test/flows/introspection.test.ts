@@ -94,7 +94,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user, key, token, accessToken, introspect } = await withAll(services)
     const states = async () =>
-      (await Promise.all([key, token, accessToken].map(introspect))).map(({ active }) => active)
+      (await Promise.all([key, token, accessToken].map(text => introspect(text)))).map(({ active }) => active)
     await services.users.suspend(user.id)
     assert.deepEqual(await states(), [false, false, false])
     await services.users.activate(user.id)

@@ -1,6 +1,7 @@
 import { type ApiKeyObject, MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { type ApiKey, MAX_ALLOWED_NETWORKS, statusOf, toScopes } from '../../api-keys/api-key.ts'
+import { type Metadata, withinPageBytes } from '../../api-keys/metadata.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
@@ -20,6 +21,7 @@ import {
   wholeNumber,
 } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
+import { externalId, MAX_KEY_BODY_BYTES, MAX_KEY_BODY_VALUES, metadata } from '../key-attachments.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
@@ -60,15 +62,24 @@ const newKey = z.strictObject({
   expires_at: optional(instant),
   app_id: optional(appId),
   allowed_networks: optional(allowedNetworks),
+  external_id: optional(externalId),
+  metadata: optional(metadata),
 })
 
 const statusQuery = pageQuery.extend({
   status: z
     .enum(['active', 'expired', 'revoked'], { error: 'must be active, expired or revoked' })
     .optional(),
+  external_id: externalId.optional(),
 })
 
-const keyChange = z.strictObject({ name: optional(name), allowed_networks: optional(allowedNetworks) })
+/** In these, null and the empty value remove what there is. */
+const keyChange = z.strictObject({
+  name: optional(name),
+  allowed_networks: optional(allowedNetworks),
+  external_id: externalId.nullable().optional(),
+  metadata: metadata.nullable().optional(),
+})
 
 const rotation = z.strictObject({
   overlap_seconds: optional(
@@ -97,6 +108,8 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
         'The whole key is in this answer and never again. Without scopes it may do all that its owner may; without `expires_at` it never expires.',
       access: 'session',
       body: newKey,
+      maxBodyBytes: MAX_KEY_BODY_BYTES,
+      maxJsonValues: MAX_KEY_BODY_VALUES,
       example: { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2090-01-01T00:00:00Z' },
       answers: [{ status: 201, description: 'The key object, and `key`.', ...madeKey }],
       errors: ['key_limit_reached', 'rate_limited'],
@@ -107,9 +120,11 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
           expiresAt: inFuture(body.expires_at, clock.now()),
           appId: body.app_id ?? DEFAULT_KEY_APP_ID,
           allowedNetworks: body.allowed_networks ?? [],
+          externalId: nameOrNone(body.external_id) ?? null,
+          metadata: body.metadata ?? null,
         }
         const { key, apiKey } = await apiKeys.create(principal.userId, wanted, caller)
-        return created({ ...apiKeyObject(apiKey, clock.now()), key })
+        return created({ ...(await objectOf(apiKey)), key })
       },
     }),
     route({
@@ -119,7 +134,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       tag: TAG,
       summary: 'List your keys',
       description:
-        'Newest first. Revoked keys stay visible as long as the account, expired ones for 400 days.',
+        'Newest first. Revoked keys stay visible as long as the account, expired ones for 400 days. A page with more than 256 KiB of metadata ends early, with `has_more`.',
       access: 'keys:read',
       query: statusQuery,
       answers: [
@@ -133,9 +148,11 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       errors: [],
       async handle({ principal, query }) {
         const wanted = { limit: query.limit, after: query.cursor ?? null }
-        const slice = await apiKeys.list(principal.userId, query.status ?? null, wanted)
+        const { status = null, external_id: externalId } = query
+        const slice = withinPageBytes(await apiKeys.list(principal.userId, status, wanted, externalId))
+        const metadata = await apiKeys.metadataOf(slice.rows)
         const now = clock.now()
-        return ok(page(slice, key => apiKeyObject(key, now)))
+        return ok(page(slice, key => apiKeyObject(key, metadata.get(key.id), now)))
       },
     }),
     route({
@@ -149,7 +166,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: [],
       async handle({ principal, params }) {
-        return ok(apiKeyObject(await apiKeys.get(principal.userId, params.key_id), clock.now()))
+        return ok(await objectOf(await apiKeys.get(principal.userId, params.key_id)))
       },
     }),
     route({
@@ -157,19 +174,26 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       path: '/v1/api-keys/{key_id}',
       operation: 'updateApiKey',
       tag: TAG,
-      summary: 'Change the name or the allowed networks',
+      summary: 'Change a key',
       description:
-        'What is left out stays. An empty name removes it; an empty list of networks means any. A key may only narrow the networks, its own or another key’s.',
+        'What is left out stays. An empty name or external id removes it, as null does for `external_id` and `metadata`; metadata are replaced as a whole; an empty list of networks means any. A key may only narrow the networks, its own or another key’s.',
       access: 'keys:write',
       body: keyChange,
+      maxBodyBytes: MAX_KEY_BODY_BYTES,
+      maxJsonValues: MAX_KEY_BODY_VALUES,
       example: { name: 'Old laptop' },
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
-        const change = { name: nameOrNone(body.name), allowedNetworks: body.allowed_networks }
+        const change = {
+          name: nameOrNone(body.name),
+          allowedNetworks: body.allowed_networks,
+          externalId: body.external_id === '' ? null : body.external_id,
+          metadata: body.metadata,
+        }
         const by = principal.session ? 'person' : 'key'
         const changed = await apiKeys.update(principal.userId, params.key_id, change, by)
-        return ok(apiKeyObject(changed, clock.now()))
+        return ok(await objectOf(changed))
       },
     }),
     route({
@@ -179,7 +203,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       tag: TAG,
       summary: 'Replace a key',
       description:
-        'A new key with the name, scopes, app, networks and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. At the key limit one rotation with an overlap works until that ends; without one every rotation works.',
+        'A new key with the name, scopes, app, networks, external id, metadata and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. At the key limit one rotation with an overlap works until that ends; without one every rotation works.',
       access: 'session',
       body: rotation,
       example: { overlap_seconds: 3600 },
@@ -188,7 +212,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       async handle({ principal, params, body, caller }) {
         const overlap = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS
         const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id, overlap, caller)
-        return created({ ...apiKeyObject(apiKey, clock.now()), key })
+        return created({ ...(await objectOf(apiKey)), key })
       },
     }),
     route({
@@ -203,10 +227,14 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...oneKey }],
       errors: [],
       async handle({ principal, params, caller }) {
-        return ok(apiKeyObject(await apiKeys.revoke(principal.userId, params.key_id, caller), clock.now()))
+        return ok(await objectOf(await apiKeys.revoke(principal.userId, params.key_id, caller)))
       },
     }),
   ]
+
+  async function objectOf(key: ApiKey): Promise<ApiKeyObject> {
+    return apiKeyObject(key, (await apiKeys.metadataOf([key])).get(key.id), clock.now())
+  }
 }
 
 function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null {
@@ -218,7 +246,7 @@ function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null 
 }
 
 /** Built name by name, as every answer is: what is not listed never leaves. */
-function apiKeyObject(key: ApiKey, now: Instant): ApiKeyObject {
+function apiKeyObject(key: ApiKey, metadata: Metadata | undefined, now: Instant): ApiKeyObject {
   return {
     id: key.id,
     user_id: key.userId,
@@ -234,5 +262,7 @@ function apiKeyObject(key: ApiKey, now: Instant): ApiKeyObject {
     expires_at: toRfc3339OrNull(key.expiresAt),
     revoked_at: toRfc3339OrNull(key.revokedAt),
     replaced_by: key.replacedBy,
+    external_id: key.externalId,
+    metadata: metadata ?? null,
   }
 }

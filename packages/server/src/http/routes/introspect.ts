@@ -13,7 +13,7 @@ export function introspectRoute({ introspection }: Pick<HttpPorts, 'introspectio
     tag: 'Tokens',
     summary: 'Ask what a credential stands for (RFC 7662)',
     description:
-      'For registered apps. Dead, by itself or by its key, session or owner, and unknown credentials are not active.',
+      'For registered apps. Dead, by itself or by its key, session or owner, and unknown credentials are not active. The app that a key’s `app_id` names and first-party apps also read its `external_id` and `metadata`.',
     access: 'app',
     body: z.object({ token: text('a token or API key', answers.EXAMPLE_KEY) }),
     example: { token: answers.EXAMPLE_KEY },
@@ -26,8 +26,8 @@ export function introspectRoute({ introspection }: Pick<HttpPorts, 'introspectio
       },
     ],
     errors: [],
-    async handle({ body }) {
-      return ok(await introspection.introspect(body.token))
+    async handle({ body, principal }) {
+      return ok(await introspection.introspect(body.token, principal))
     },
   })
 }

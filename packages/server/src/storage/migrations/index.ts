@@ -8,6 +8,7 @@ import { keyLists } from './0007-key-lists.ts'
 import { nodesThatSeal } from './0008-nodes-that-seal.ts'
 import { appsCoverFrom } from './0009-apps-cover-from.ts'
 import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
+import { keyMetadata } from './0013-key-metadata.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -22,6 +23,7 @@ export const MIGRATIONS: readonly Migration[] = [
   nodesThatSeal,
   appsCoverFrom,
   keysOfDeletedAccounts,
+  keyMetadata,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

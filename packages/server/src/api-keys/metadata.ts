@@ -1,0 +1,85 @@
+import type { Json } from '@keyway/sdk/protocol'
+import type { Instant } from '../clock.ts'
+import type { Slice } from '../paging.ts'
+
+/** What the owner's app attaches to a key. Keyway stores it and gives it no meaning. */
+export type Metadata = { [name: string]: Json }
+
+/** Of the metadata as they are stored: JSON without white space, in UTF-8. */
+export const MAX_METADATA_BYTES = 16 * 1024
+/** Levels of nesting, the object itself included. */
+export const MAX_METADATA_DEPTH = 32
+/** Code points of an external id. */
+export const MAX_EXTERNAL_ID_LENGTH = 128
+/** Metadata in one page of a list: a page of 100 keys may otherwise have 1.6 MiB. */
+export const MAX_PAGE_METADATA_BYTES = 256 * 1024
+
+/** As stored and as counted against `MAX_METADATA_BYTES`; null for none, which an empty object is too. */
+export function storedForm(metadata: Metadata | null): string | null {
+  return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata)
+}
+
+/** Length of a stored form. */
+export function bytesOf(stored: string | null): number | null {
+  return stored === null ? null : Buffer.byteLength(stored)
+}
+
+/** Null where JSON of this value keeps its meaning; otherwise what is wrong with it. */
+export function metadataProblem(value: Metadata): string | null {
+  const wrong = problemOfMembers(value)
+  if (wrong) return wrong
+  const bytes = Buffer.byteLength(JSON.stringify(value))
+  return bytes > MAX_METADATA_BYTES
+    ? `must have at most ${MAX_METADATA_BYTES} bytes as JSON in UTF-8; this has ${bytes}`
+    : null
+}
+
+/**
+ * A page whose keys have metadata of at most `MAX_PAGE_METADATA_BYTES` together: cut after the last that fits, never
+ * before the first.
+ */
+export function withinPageBytes<Key extends { id: string; createdAt: Instant; metadataBytes: number | null }>(
+  slice: Slice<Key>,
+): Slice<Key> {
+  let bytes = 0
+  const tooMany = slice.rows.findIndex(({ metadataBytes }) => {
+    bytes += metadataBytes ?? 0
+    return bytes > MAX_PAGE_METADATA_BYTES
+  })
+  if (tooMany <= 0) return slice
+  const rows = slice.rows.slice(0, tooMany)
+  const { createdAt, id } = rows.at(-1)!
+  return { rows, next: { at: createdAt, id } }
+}
+
+/** Level by level, so that no nesting is deep enough to exhaust the stack. */
+function problemOfMembers(metadata: Metadata): string | null {
+  let level: Json[] = [metadata]
+  for (let depth = 1; level.length > 0; depth++) {
+    const next: Json[] = []
+    for (const value of level) {
+      if (typeof value === 'number' && !isExact(value)) return INEXACT
+      if (typeof value === 'string' && !isClean(value)) return UNCLEAN
+      if (typeof value !== 'object' || value === null) continue
+      if (depth > MAX_METADATA_DEPTH) return `must be nested at most ${MAX_METADATA_DEPTH} levels deep`
+      if (!Object.keys(value).every(isClean)) return UNCLEAN
+      for (const member of Object.values(value)) next.push(member)
+    }
+    level = next
+  }
+  return null
+}
+
+const UNCLEAN = 'must not contain NUL or lone surrogates'
+const INEXACT =
+  'must have no whole number beyond ±9007199254740991, which would be rounded: send it as a text'
+
+/** RFC 7493 section 2.2: whole numbers beyond this are rounded without a sign by most readers, this one included. */
+function isExact(value: number): boolean {
+  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
+}
+
+/** PostgreSQL stores no NUL, and UTF-8 has no lone surrogate. */
+function isClean(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}

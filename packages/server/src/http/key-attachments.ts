@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { hasControlCharacters } from '../api-keys/key-name.ts'
+import {
+  MAX_EXTERNAL_ID_LENGTH,
+  MAX_METADATA_BYTES,
+  MAX_METADATA_DEPTH,
+  type Metadata,
+  metadataProblem,
+} from '../api-keys/metadata.ts'
+import { MAX_JSON_VALUES } from './body.ts'
+import { text, wanted } from './body-fields.ts'
+
+/* What an owner's app attaches to a key. */
+
+export const externalId = text('an external id', 'customer-42', { max: MAX_EXTERNAL_ID_LENGTH })
+  .refine(value => !hasControlCharacters(value), { error: 'must not contain control characters' })
+  .meta({ description: 'An id of your own for whatever the key belongs to; many keys may have the same.' })
+
+/** Not copied, so that a member named `__proto__` stays a member. */
+export const metadata = z
+  .custom<Metadata>(isObject, { error: wanted('a JSON object', '{"plan": "pro"}'), abort: true })
+  .superRefine((value, context) => {
+    const problem = metadataProblem(value)
+    if (problem) context.addIssue({ code: 'custom', message: problem })
+  })
+  .meta({
+    type: 'object',
+    description: `JSON of your own, at most ${MAX_METADATA_BYTES} bytes and ${MAX_METADATA_DEPTH} levels; an empty object is none.`,
+    examples: [{ plan: 'pro' }],
+  })
+
+/** Of metadata at its limit with every character escaped that may be, beside the other fields. */
+export const MAX_KEY_BODY_BYTES = 32 * 1024
+/** As many as metadata at its limit can hold (`[0,0,…]`), beside the other fields. */
+export const MAX_KEY_BODY_VALUES = MAX_METADATA_BYTES / 2 + MAX_JSON_VALUES
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
