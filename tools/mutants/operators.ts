@@ -50,7 +50,12 @@ function walk(
   place: string,
   visit: (node: Node, parents: Node[], place: string) => void,
 ): void {
-  if (UNTOUCHED.has(node.type) || isForPeople(node, parents.at(-1))) return
+  if (
+    UNTOUCHED.has(node.type) ||
+    (node.type === 'ExportNamedDeclaration' && node.source) ||
+    isForPeople(node, parents.at(-1))
+  )
+    return
   const inside = [place, nameOf(node)].filter(Boolean).join('.')
   visit(node, parents, inside)
   for (const [property, child] of Object.entries(node)) {

@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import type { Result } from './run.ts'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ORIGINAL } from './copy.ts'
+import type { Result } from './results.ts'
+import type { Candidate } from './run.ts'
 
 interface Equivalent {
   file: string
@@ -9,41 +11,77 @@ interface Equivalent {
   reason: string
 }
 
+export interface Outcome {
+  all: readonly Candidate[]
+  /** Of those that were chosen. */
+  found: readonly Result[]
+  minutes: number
+  seed: string
+  write: boolean
+  command: string
+}
+
 const EQUIVALENT = join(import.meta.dirname, 'equivalent.json')
+const WRITTEN = join(ORIGINAL, 'tools/mutants/results.md')
 
 /** Prints figures by folder and every survivor. @returns the share that was caught, equivalent ones left out */
-export function report(files: readonly string[], all: readonly Result[], minutes: number): number {
+export function report({ all, found, minutes, seed, write, command }: Outcome): number {
   const equivalents: Equivalent[] = JSON.parse(readFileSync(EQUIVALENT, 'utf8'))
   const isEquivalent = ({ file, key }: Result) =>
     equivalents.some(each => each.file === file && each.mutant === key)
-  const results = all.filter(({ file }) => files.includes(file))
-  const survivors = results.filter(result => !isCaught(result) && !isEquivalent(result))
-  for (const { file, line, key, outcome } of survivors) console.log(`${outcome}: ${file}:${line} ${key}`)
+  const isLeft = (result: Result) => !isCaught(result) && !isEquivalent(result)
+  const left = found
+    .filter(isLeft)
+    .map(({ file, line, key, outcome }) => `${outcome}: ${file}:${line} ${key}`)
+  for (const line of left) console.log(line)
   for (const { file, mutant } of equivalents) {
-    const found = results.find(result => result.file === file && result.key === mutant)
-    if (files.includes(file) && (!found || isCaught(found)))
-      console.log(`listed as equivalent, but ${found ? 'caught' : 'not there'}: ${file} ${mutant}`)
+    const result = found.find(each => each.file === file && each.key === mutant)
+    const isThere = all.some(each => each.file === file && each.key === mutant)
+    if (all.some(each => each.file === file) && (!isThere || (result && isCaught(result))))
+      console.log(`listed as equivalent, but ${isThere ? 'caught' : 'not there'}: ${file} ${mutant}`)
   }
-  const figures = (part: Result[]) => {
-    const equivalent = part.filter(result => !isCaught(result) && isEquivalent(result)).length
+  const figures = (part: readonly Result[]) => {
     const count = (outcome: Result['outcome']) => part.filter(result => result.outcome === outcome).length
     const caught = count('killed') + count('timed out')
-    const share = caught / (part.length - equivalent)
+    const remaining = part.filter(isLeft).length
     return {
-      mutants: part.length,
+      judged: part.length,
       killed: count('killed'),
       'timed out': count('timed out'),
-      equivalent,
-      survived: part.length - caught - equivalent,
-      caught: `${(share * 100).toFixed(1)} %`,
-      share,
+      equivalent: part.length - caught - remaining,
+      left: remaining,
+      caught: `${((caught / (caught + remaining)) * 100).toFixed(1)} %`,
+      share: caught / (caught + remaining),
     }
   }
-  const byFolder = Map.groupBy(results, ({ file }) => dirname(file).replace('packages/server/src/', ''))
-  const rows = [...byFolder].map(([folder, part]) => ({ folder, ...figures(part) }))
-  console.table([...rows, { folder: 'all', ...figures([...results]) }].map(({ share: _, ...row }) => row))
+  const folderOf = new Map(all.map(({ file, folder }) => [file, folder]))
+  const byFolder = Map.groupBy(found, ({ file }) => folderOf.get(file)!)
+  const rows = [...byFolder].map(([folder, part]) => {
+    const total = all.filter(each => each.folder === folder).length
+    const mutants = part.length < total ? `sample of ${part.length} of ${total}, seed ${seed}` : String(total)
+    return { folder, mutants, ...figures(part) }
+  })
+  const shown = [...rows, { folder: 'all', mutants: String(all.length), ...figures(found) }].map(
+    ({ share: _, ...row }) => row,
+  )
+  console.table(shown)
   console.log(`${minutes.toFixed(1)} minutes`)
-  return figures([...results]).share
+  if (write) writeFileSync(WRITTEN, written(shown, left, command))
+  return figures(found).share
+}
+
+function written(rows: readonly Record<string, string | number>[], left: readonly string[], command: string) {
+  const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |\n`
+  const titles = Object.keys(rows[0]!)
+  return [
+    '# Mutants caught by the tests\n\n',
+    `Written by \`npm run test:mutants -- ${command}\`. How the tool works: CONTRIBUTING.md, “How we test”.\n\n`,
+    line(titles),
+    line(titles.map(() => '---')),
+    ...rows.map(row => line(titles.map(title => row[title]!))),
+    '\n## Left\n\n',
+    ...left.map(each => `- \`\` ${each} \`\`\n`),
+  ].join('')
 }
 
 function isCaught({ outcome }: Result): boolean {

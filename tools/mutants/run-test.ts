@@ -80,7 +80,7 @@ export async function runTest(file: string, options: TestRunOptions): Promise<Te
   return { outcome: status === 0 ? 'passed' : 'failed', failed: said.split('\n')[0] ?? '', seconds }
 }
 
-function killGroup(pid: number): void {
+export function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {

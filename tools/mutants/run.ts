@@ -1,26 +1,28 @@
 /**
  * `npm run test:mutants -- FOLDER_OR_FILE…` (below packages/server/src or packages/sdk/src): changes the source in one
- * place at a time and runs the tests that run this place, until one fails. What no test notices has survived, and is
- * either worth a test or stands with its reason in `equivalent.json`.
+ * place at a time and runs the tests that come by this place, until one fails. What no test notices has survived, and
+ * is either worth a test or stands with its reason in `equivalent.json`.
  *
- *   --tests GLOB     only these test files (repeatable); else all that run the file, the quickest first
- *   --seconds N      what tests of one mutant may take (40); of more tests the quickest
- *   --parallel N     (2)
- *   --fresh          forgets earlier results; else a mutant is tried again only after its file or one of its tests changed
+ *   --tests GLOB     only these test files (repeatable); else all that run in one process
+ *   --seconds N      what tests of one mutant may take (30); of more tests those that caught most in the least time
+ *   --parallel N     processes (2)
+ *   --sample N       so many mutants of each folder, drawn by --seed (1); else all
+ *   --fresh          forgets earlier results; else a mutant is tried again only after its file or its tests changed
+ *   --write          also writes the table and what is left into results.md
  *
  * Status 1 when less than 90 % were caught.
  */
 import {
+  chmodSync,
   existsSync,
   globSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import {
   findPostgresBinaries,
@@ -28,35 +30,36 @@ import {
   startCluster,
 } from '../../packages/server/test/support/postgres.ts'
 import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
-import { inCopy, ORIGINAL } from './copy.ts'
-import { type Coverage, candidateTests, coverageOf, covers, hashOf } from './coverage.ts'
+import { inCopy } from './copy.ts'
+import { type Coverage, candidateTests, coverageOf, digest, hashOf } from './coverage.ts'
+import { createJury, type Verdict } from './jury.ts'
 import { type Mutant, mutantsOf } from './operators.ts'
+import { createWorker, type Worker } from './pool.ts'
 import { report } from './report.ts'
-import { ROOT, runTest } from './run-test.ts'
+import { openResults } from './results.ts'
+import { ROOT } from './run-test.ts'
+import { instrument } from './schemata.ts'
 
-export interface Result {
+/** A mutant and the number that switches it on. */
+export interface Candidate extends Mutant {
+  id: number
   file: string
-  key: string
-  line: number
-  outcome: 'killed' | 'timed out' | 'survived' | 'not covered'
-  /** The test file and title that noticed it. */
-  by: string
-  /** Of what it was judged by: the source and the test files. */
-  judgedBy: string
+  folder: string
+  /** Evaluated when its module is loaded: it needs a process of its own. */
+  isStatic: boolean
 }
-
-const RESULTS = join(ORIGINAL, '.tmp/mutants.json')
-const TIMEOUT_FACTOR = 4
-const TIMEOUT_FLOOR_MS = 15_000
 
 await inCopy(import.meta.filename)
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     tests: { type: 'string', multiple: true },
-    seconds: { type: 'string', default: '40' },
+    seconds: { type: 'string', default: '30' },
     parallel: { type: 'string', default: '2' },
+    sample: { type: 'string' },
+    seed: { type: 'string', default: '1' },
     fresh: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
   },
 })
 
@@ -65,21 +68,25 @@ if (files.length === 0) throw new Error('npm run test:mutants -- FOLDER_OR_FILE�
 const tests = values.tests
   ? values.tests.flatMap(pattern => globSync(pattern, { cwd: ROOT }))
   : candidateTests()
-const results = new Map(readResults().map(result => [idOf(result), result]))
-const kills = new Map<string, number>()
 const into = mkdtempSync(join(quickFolder(), 'keyway-mutants-'))
+chmodSync(into, 0o755)
 const cluster = findPostgresBinaries() ? await startCluster() : null
 const env = cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}
 const started = performance.now()
+const all = instrumentAll()
+const chosen = values.sample ? sampleOf(Number(values.sample)) : all
+const results = openResults()
 try {
-  const coverage = await coverageOf(tests, files, into, inParallel, env)
-  for (const file of files) await tryAll(file, coverage)
+  const sources = digest(files.map(file => file + hashOf(file)).join())
+  const coverage = await coverageOf(tests, sources, inParallel)
+  await judgeAll(coverage)
 } finally {
   await cluster?.stop()
   rmSync(into, { recursive: true, force: true, maxRetries: 3 })
 }
 const minutes = (performance.now() - started) / 60_000
-const caught = report(files, [...results.values()], minutes)
+const found = chosen.flatMap(({ file, key }) => results.find(file, key) ?? [])
+const caught = report({ all, found, minutes, ...values, command: process.argv.slice(2).join(' ') })
 process.exitCode = caught >= 0.9 ? 0 : 1
 
 function sourcesOf(name: string): string[] {
@@ -95,90 +102,72 @@ function sourcesOf(name: string): string[] {
   return globSync(`${found.replace(/\/$/, '')}/**/*.ts`, { cwd: ROOT }).sort()
 }
 
-async function tryAll(file: string, coverage: Coverage[]): Promise<void> {
-  const mutants = mutantsOf(readFileSync(join(ROOT, file), 'utf8'))
-  const keys = new Set(mutants.map(({ key }) => idOf({ file, key })))
-  for (const [id, result] of results) if (result.file === file && !keys.has(id)) results.delete(id)
+/** Writes each source with all of its mutants where the workers read it (switch.cjs). */
+function instrumentAll(): Candidate[] {
+  const candidates: Candidate[] = []
+  const written: Record<string, string> = {}
+  for (const file of files) {
+    const source = readFileSync(join(ROOT, file), 'utf8')
+    const mutants = mutantsOf(source)
+    const first = candidates.length
+    const { code, statics } = instrument(source, mutants, mutant => first + mutants.indexOf(mutant))
+    const folder = positionals.find(name => sourcesOf(name).includes(file))!
+    for (const [index, mutant] of mutants.entries())
+      candidates.push({ ...mutant, id: first + index, file, folder, isStatic: statics.has(first + index) })
+    const path = join(into, `${Object.keys(written).length}.js`)
+    writeFileSync(path, code)
+    written[join(ROOT, file)] = path
+  }
+  writeFileSync(join(into, 'files.json'), JSON.stringify(written))
+  return candidates
+}
+
+function sampleOf(size: number): Candidate[] {
+  const lot = ({ file, key }: Candidate) => digest(`${values.seed} ${file} ${key}`)
+  return [...Map.groupBy(all, ({ folder }) => folder).values()].flatMap(part =>
+    part
+      .map(candidate => ({ candidate, lot: lot(candidate) }))
+      .sort((a, b) => (a.lot < b.lot ? -1 : 1))
+      .slice(0, size)
+      .map(({ candidate }) => candidate),
+  )
+}
+
+async function judgeAll(coverage: Coverage): Promise<void> {
+  const jury = createJury(coverage, all, { secondsEach: Number(values.seconds), into, env })
+  const hashes = new Map(files.map(file => [file, hashOf(file)]))
+  const missing = chosen.filter(candidate => {
+    const known = results.find(candidate.file, candidate.key)
+    if (values.fresh || !known || known.hash !== hashes.get(candidate.file)) return true
+    return !jury.stillHolds(known, candidate)
+  })
+  console.log(`${missing.length} of ${chosen.length} mutants to try`)
   let done = 0
-  await inParallel(mutants, async mutant => {
-    const judges = coverage.filter(each => covers(each, file, mutant.start))
-    const judgedBy = [hashOf(file), ...judges.map(({ test }) => hashOf(test))].join(' ')
-    const known = results.get(idOf({ file, key: mutant.key }))
+  await inParallel(missing, async (candidate, worker) => {
+    const verdict: Verdict = await jury.judge(
+      candidate,
+      worker,
+      results.find(candidate.file, candidate.key)?.by,
+    )
+    const { file, key, line } = candidate
+    results.keep({ file, hash: hashes.get(file)!, key, line, ...verdict })
     done++
-    if (!values.fresh && known && (known.judgedBy === judgedBy || stillKilled(known, file))) return
-    const { outcome, by } = await judge(file, mutant, judges)
-    results.set(idOf({ file, key: mutant.key }), {
-      file,
-      key: mutant.key,
-      line: mutant.line,
-      outcome,
-      by,
-      judgedBy,
-    })
-    writeResults()
-    if (outcome === 'survived' || outcome === 'not covered')
-      console.log(`${done}/${mutants.length} ${outcome}: ${file}:${mutant.line} ${mutant.key}`)
+    const minutes = ((performance.now() - started) / 60_000).toFixed(1)
+    if (done % 100 === 0) console.log(`${done}/${missing.length} after ${minutes} minutes`)
+    if (verdict.outcome === 'survived' || verdict.outcome === 'not covered')
+      console.log(`${done}/${missing.length} ${verdict.outcome}: ${file}:${line} ${key}`)
   })
 }
 
-/** Whatever changed in other tests. */
-function stillKilled({ outcome, by, judgedBy }: Result, file: string): boolean {
-  const test = by.split(' ')[0]!
-  if (outcome !== 'killed' || !existsSync(join(ROOT, test))) return false
-  return judgedBy.startsWith(hashOf(file)) && judgedBy.includes(hashOf(test))
-}
-
-async function judge(
-  file: string,
-  mutant: Mutant,
-  judges: Coverage[],
-): Promise<Pick<Result, 'outcome' | 'by'>> {
-  if (judges.length === 0) return { outcome: 'not covered', by: '' }
-  for (const { test, seconds } of withinTime(judges)) {
-    const options = {
-      mutant: { file: join(ROOT, file), edits: [mutant] },
-      timeoutMs: Math.max(TIMEOUT_FLOOR_MS, seconds * 1000 * TIMEOUT_FACTOR),
-      into,
-      env,
-    }
-    const run = await runTest(test, options)
-    // Without a title the process died, be it of something else: only what happens again counts.
-    const again = run.outcome === 'failed' && run.failed === '' ? await runTest(test, options) : run
-    if (again.outcome === 'passed') continue
-    kills.set(test, (kills.get(test) ?? 0) + 1)
-    return { outcome: run.outcome === 'failed' ? 'killed' : 'timed out', by: `${test} “${run.failed}”` }
-  }
-  return { outcome: 'survived', by: '' }
-}
-
-/** The tests that caught most in the least time first. */
-function withinTime(judges: Coverage[]): Coverage[] {
-  const worth = ({ test, seconds }: Coverage) => ((kills.get(test) ?? 0) + 1) / seconds
-  const sorted = judges.toSorted((a, b) => worth(b) - worth(a))
-  let left = Number(values.seconds)
-  return sorted.filter(({ seconds }, index) => {
-    left -= seconds
-    return index === 0 || left >= 0
-  })
-}
-
-async function inParallel<Item>(items: readonly Item[], each: (item: Item) => Promise<void>): Promise<void> {
+async function inParallel<Item>(
+  items: readonly Item[],
+  each: (item: Item, worker: Worker) => Promise<void>,
+): Promise<void> {
   const queue = items.values()
-  const worker = async () => {
-    for (const item of queue) await each(item)
+  const work = async () => {
+    const worker = createWorker({ into, env })
+    for (const item of queue) await each(item, worker)
+    worker.stop()
   }
-  await Promise.all(Array.from({ length: Number(values.parallel) }, worker))
-}
-
-function idOf({ file, key }: Pick<Result, 'file' | 'key'>): string {
-  return `${file} ${key}`
-}
-
-function readResults(): Result[] {
-  return existsSync(RESULTS) ? JSON.parse(readFileSync(RESULTS, 'utf8')) : []
-}
-
-function writeResults(): void {
-  mkdirSync(dirname(RESULTS), { recursive: true })
-  writeFileSync(RESULTS, JSON.stringify([...results.values()], null, 1))
+  await Promise.all(Array.from({ length: Number(values.parallel) }, work))
 }

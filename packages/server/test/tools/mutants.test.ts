@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { tool } from '../../../../tools/install.ts'
+
+const SWITCH = '__keywayMutant'
+let modules = 0
+
+/** A module with a place for every operator of the tool, and the shapes around which a switch is hard to put. */
+const SOURCE = `
+const LIMITS = [60 * 1000, 2]
+let calls: string[] = []
+const kept = { note: (text: string) => { if (calls.push(text) > 500) throw new RangeError() }, deep: { list: ['b', 'a'] as string[] } }
+class Counter {
+  #count = 0
+  readonly step = LIMITS[1]!
+  add(by = 1) {
+    this.#count += by
+    this.#count++
+    return this
+  }
+  get value() { return -this.#count }
+}
+const maybe = (there: boolean) => there ? kept : undefined
+function judge(a: number, b: number | null): string {
+  calls = []
+  kept.note('begin');
+  const found = maybe(a > 1)?.deep.list.filter(each => each !== 'b').toSorted()
+  maybe(a < 1)?.note?.('chain')
+  if (found && a >= 2 || b === null) kept.note(\`found \${found?.length ?? 'none'}\`)
+  else kept.note('not found')
+  for (let index = 0; index < a; index++) {
+    if (index % 2 === 1) continue
+    kept.note(String(index))
+  }
+  ;[a, b ?? 7].forEach(each => { kept.note(each.toString()) })
+  const isLate = false
+  if (isLate || a > 3) kept.note('late')
+  const isOdd = !(a % 2 === 0)
+  try {
+    if (isOdd) throw new Error('odd')
+  } catch {
+    return 'caught' + calls.join().toUpperCase()
+  }
+  return [calls.join('|'), new Counter().add().add(a).value, Math.max(a, b ?? 0)].join(' ')
+}
+export const run = () => [[0, null], [1, 4], [2, 0], [3, null], [4, 5]].map(([a, b]) => {
+  try { return judge(a as number, b as number | null) } catch (error) { return (error as Error).name }
+})
+`
+
+describe('a module that holds its mutants behind switches', () => {
+  test('does what each of them does alone, and what the original does with none on', async t => {
+    if (!(await tool(t, 'acorn'))) return
+    const { instrument } = await import('../../../../tools/mutants/schemata.ts')
+    const { mutantsOf } = await import('../../../../tools/mutants/operators.ts')
+    const { stripTypeScriptTypes } = await import('node:module')
+    const plain = stripTypeScriptTypes(SOURCE)
+    const mutants = mutantsOf(SOURCE)
+    const { code, statics } = instrument(SOURCE, mutants, mutant => mutants.indexOf(mutant))
+    const original = await resultOf(plain, -1)
+    assert.deepEqual(await resultOf(code, -1), original)
+    let differing = 0
+    for (const [id, { start, end, text, key }] of mutants.entries()) {
+      const alone = await resultOf(plain.slice(0, start) + text + plain.slice(end), -1)
+      assert.deepEqual(await resultOf(code, id), alone, key)
+      if (String(alone) !== String(original)) differing++
+    }
+    assert.ok(mutants.length > 90 && differing > mutants.length / 2, `${differing} of ${mutants.length}`)
+    const operators = new Set(mutants.map(({ operator }) => operator))
+    assert.equal(operators.size, 16, [...operators].join())
+    const atLoad = mutants.filter((_, id) => statics.has(id)).map(({ key }) => key)
+    assert.ok(atLoad.includes('LIMITS: 60 * 1000: * → /'), atLoad.join())
+    assert.ok(!atLoad.some(key => key.startsWith('judge')), atLoad.join())
+  })
+})
+
+/** What the module says of itself, or why it does not load. */
+async function resultOf(code: string, on: number): Promise<unknown> {
+  const name = `${SWITCH}${modules++}`
+  Reflect.set(globalThis, name, (id: number) => id === on)
+  try {
+    const url = `data:text/javascript,${encodeURIComponent(code.replaceAll(SWITCH, name))}//${name}`
+    return (await import(url)).run()
+  } catch (error) {
+    return (error as Error).name
+  } finally {
+    Reflect.deleteProperty(globalThis, name)
+  }
+}

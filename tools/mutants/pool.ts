@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { TEST_FOLDER_VARIABLE } from '../../packages/server/test/support/quick-folder.ts'
+import { killGroup, ROOT } from './run-test.ts'
+import type { Answer, Request } from './worker.ts'
+
+const HERE = import.meta.dirname
+/** What its tests leave behind in it (listeners, caches of modules) slows a process down. */
+const MOST_RUNS = 1_500
+
+export interface WorkerOptions {
+  /** Where the instrumented sources are, and what workers leave. */
+  into: string
+  env: NodeJS.ProcessEnv
+  /** On from the first import on; none unless given. */
+  mutant?: number
+}
+
+/** A process that runs tests one at a time; started by the first request, and again after it had to be killed. */
+export function createWorker(options: WorkerOptions) {
+  let child: ChildProcess | null = null
+  let folder = ''
+  let runs = 0
+
+  function start(): ChildProcess {
+    folder = mkdtempSync(join(options.into, 'worker-'))
+    const temporary = join(folder, 'tmp')
+    mkdirSync(temporary)
+    // A server that a test starts runs as another user where we are root.
+    chmodSync(folder, 0o755)
+    runs = 0
+    return spawn(process.execPath, ['--no-warnings', join(HERE, 'worker.ts')], {
+      cwd: ROOT,
+      detached: true,
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      env: {
+        ...process.env,
+        ...options.env,
+        NODE_OPTIONS: `--require ${JSON.stringify(join(HERE, 'switch.cjs'))}`,
+        KEYWAY_MUTANTS: options.into,
+        KEYWAY_MUTANT_ON: String(options.mutant ?? -1),
+        TMPDIR: temporary,
+        [TEST_FOLDER_VARIABLE]: folder,
+      },
+    })
+  }
+
+  function stop(): void {
+    if (!child) return
+    child.removeAllListeners()
+    killGroup(child.pid!)
+    child = null
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  return {
+    stop,
+    /** @returns null where the process died or did not answer within `timeoutMs`; it is then started anew */
+    ask(request: Request, timeoutMs: number): Promise<Answer | 'died' | 'timed out'> {
+      if (++runs > MOST_RUNS) stop()
+      child ??= start()
+      const asked = child
+      return new Promise(resolve => {
+        const end = (answer: Answer | 'died' | 'timed out') => {
+          clearTimeout(timer)
+          asked.removeAllListeners()
+          if (typeof answer === 'string') stop()
+          resolve(answer)
+        }
+        const timer = setTimeout(end, timeoutMs, 'timed out')
+        asked.once('message', answer => end(answer as Answer))
+        asked.once('exit', () => end('died'))
+        asked.send(request, error => error && end('died'))
+      })
+    },
+  }
+}
+
+export type Worker = ReturnType<typeof createWorker>

@@ -1,0 +1,180 @@
+import { createRequire, stripTypeScriptTypes } from 'node:module'
+import { need } from '../install.ts'
+import type { Mutant, Node } from './operators.ts'
+
+const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
+  parse(code: string, options: object): Node
+}
+
+/** The function that every switch calls; switch.cjs defines it before any module is loaded. */
+const SWITCH = '__keywayMutant'
+
+/** A place whose text may be exchanged while the program runs. */
+interface Slot {
+  kind: 'expression' | 'statement' | 'block'
+  start: number
+  end: number
+  /** Evaluated when the module is loaded, and only then. */
+  isStatic: boolean
+  /** Whether it begins a statement of a list, where a parenthesis would continue the line before. */
+  beginsStatement: boolean
+  mutants: { id: number; text: string }[]
+  inner: Slot[]
+}
+
+export interface Instrumented {
+  code: string
+  /** Those that are evaluated when the module is loaded, and only then. */
+  statics: Set<number>
+}
+
+/**
+ * A module that holds all of its mutants, each behind a switch that is asked each time its place is evaluated
+ * (“mutant schemata”, https://doi.org/10.1145/154183.154265): one load of the module serves them all.
+ *
+ * @param idOf  the number by which a mutant is switched on
+ */
+export function instrument(
+  source: string,
+  mutants: readonly Mutant[],
+  idOf: (mutant: Mutant) => number,
+): Instrumented {
+  const code = stripTypeScriptTypes(source)
+  const root: Slot = {
+    kind: 'statement',
+    start: 0,
+    end: code.length,
+    isStatic: true,
+    beginsStatement: false,
+    mutants: [],
+    inner: [],
+  }
+  slotsOf(parse(code, { ecmaVersion: 'latest', sourceType: 'module' }), root)
+  const statics = new Set<number>()
+  for (const mutant of mutants) {
+    const slot = slotAround(root, mutant)
+    if (slot === root) throw new Error(`no switch can be put around line ${mutant.line}: ${mutant.key}`)
+    const text = code.slice(slot.start, mutant.start) + mutant.text + code.slice(mutant.end, slot.end)
+    if (slot.kind !== 'expression' && !isAt(slot, mutant))
+      throw new Error(`only the whole statement of line ${mutant.line} can be removed: ${mutant.key}`)
+    slot.mutants.push({ id: idOf(mutant), text })
+    if (slot.isStatic) statics.add(idOf(mutant))
+  }
+  return { code: render(root, code), statics }
+}
+
+function slotAround(slot: Slot, mutant: Mutant): Slot {
+  // Without semicolons a statement and its expression are the same place.
+  if (slot.kind === 'statement' && mutant.operator === 'call' && isAt(slot, mutant)) return slot
+  const inner = slot.inner.find(({ start, end }) => start <= mutant.start && mutant.end <= end)
+  return inner ? slotAround(inner, mutant) : slot
+}
+
+function isAt(slot: Slot, { start, end }: Mutant): boolean {
+  return slot.start === start && slot.end === end
+}
+
+function slotsOf(root: Node, into: Slot): void {
+  visit(root, undefined, '', into, false)
+
+  function visit(
+    node: Node,
+    parent: Node | undefined,
+    property: string,
+    around: Slot,
+    isFixed: boolean,
+  ): void {
+    const kind = isFixed ? undefined : kindOf(node, parent, property)
+    const isStatic =
+      around.isStatic && !DEFERRED.has(node.type) && !(node.type === 'PropertyDefinition' && !node.static)
+    const slot: Slot =
+      kind === undefined
+        ? around
+        : {
+            kind,
+            start: node.start,
+            end: node.end,
+            isStatic,
+            beginsStatement: kind === 'statement' && isListed(parent),
+            mutants: [],
+            inner: [],
+          }
+    if (slot !== around) around.inner.push(slot)
+    // A function's own place may be static while what is inside of it is not.
+    const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
+    for (const [name, child] of Object.entries(node)) {
+      for (const each of Array.isArray(child) ? child : [child]) {
+        if (isNode(each)) visit(each, node, name, inside, isPartOfChain(node, name, isFixed))
+      }
+    }
+  }
+}
+
+/** `a?.b` ends the whole chain `a?.b.c` when `a` is missing, so that only the whole may be exchanged. */
+function isPartOfChain(node: Node, property: string, isFixed: boolean): boolean {
+  if (node.type === 'ChainExpression') return true
+  return isFixed && (property === 'object' || property === 'callee')
+}
+
+function kindOf(node: Node, parent: Node | undefined, property: string): Slot['kind'] | undefined {
+  if (node.type === 'BlockStatement') return 'block'
+  if (node.type === 'ExpressionStatement') return node.directive === undefined ? 'statement' : undefined
+  if (node.type === 'Identifier') return property === 'test' || property === 'body' ? 'expression' : undefined
+  if (!/(Expression|Literal)$/.test(node.type) || !parent) return undefined
+  switch (parent.type) {
+    case 'CallExpression':
+      return property === 'callee' && /^(Member|Function|Arrow)/.test(node.type) ? undefined : 'expression'
+    case 'AssignmentExpression':
+    case 'ForInStatement':
+    case 'ForOfStatement':
+      return property === 'left' ? undefined : 'expression'
+    case 'Property':
+    case 'MethodDefinition':
+    case 'PropertyDefinition':
+      if (property === 'key') return parent.computed ? 'expression' : undefined
+      return parent.type === 'MethodDefinition' || parent.method || (parent.kind && parent.kind !== 'init')
+        ? undefined
+        : 'expression'
+    case 'UpdateExpression':
+    case 'TaggedTemplateExpression':
+    case 'ImportDeclaration':
+    case 'ImportAttribute':
+    case 'ExportNamedDeclaration':
+    case 'ExportAllDeclaration':
+      return undefined
+    case 'UnaryExpression':
+      return parent.operator === 'delete' ? undefined : 'expression'
+    default:
+      return 'expression'
+  }
+}
+
+const DEFERRED = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
+
+function isListed(parent: Node | undefined): boolean {
+  return ['Program', 'BlockStatement', 'StaticBlock', 'SwitchCase'].includes(parent?.type ?? '')
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && 'type' in value && 'start' in value
+}
+
+function render(slot: Slot, code: string): string {
+  let text = ''
+  let at = slot.start
+  for (const inner of slot.inner.toSorted((a, b) => a.start - b.start)) {
+    text += code.slice(at, inner.start) + render(inner, code)
+    at = inner.end
+  }
+  return switched(slot, text + code.slice(at, slot.end))
+}
+
+function switched({ kind, mutants, beginsStatement }: Slot, text: string): string {
+  const isNone = mutants.map(({ id }) => `!${SWITCH}(${id})`).join('&&')
+  if (kind === 'expression') {
+    if (mutants.length === 0) return text
+    return mutants.reduce((rest, { id, text }) => `(${SWITCH}(${id})?(${text}):${rest})`, `(${text})`)
+  }
+  if (mutants.length === 0) return beginsStatement && /^[([`]/.test(text) ? `;${text}` : text
+  return kind === 'block' ? `{if(${isNone})${text}}` : `{if(${isNone}){${text}}}`
+}

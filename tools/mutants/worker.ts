@@ -1,0 +1,96 @@
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import fc from 'fast-check'
+import { type RegisteredTest, replaceNodeTest, testsOf } from './registered-tests.ts'
+import { ROOT } from './run-test.ts'
+
+/** What a worker is asked. */
+export type Request =
+  /** Loads a test file and answers with its tests. */
+  | { kind: 'load'; file: string }
+  /** Runs one test with one mutant on, or none (-1). */
+  | { kind: 'run'; file: string; title: string; mutant: number }
+
+export type Answer =
+  | { kind: 'loaded'; tests: { title: string; body: string }[]; hits: number[] }
+  | {
+      kind: 'ran'
+      error: string | null
+      /** Whether the error came from outside of the test, which may still be running. */
+      isStray: boolean
+      milliseconds: number
+      hits: number[]
+    }
+
+interface Switches {
+  active: number
+  hits: Set<number> | null
+}
+
+declare global {
+  var __keywayMutants: Switches
+  var __keywaySwitchOn: (id: number) => void
+}
+
+const files = new Map<string, Map<string, RegisteredTest>>()
+let failRunning: ((error: unknown) => void) | null = null
+
+replaceNodeTest()
+fc.configureGlobal({ seed: 1 })
+process.on('uncaughtException', error => failRunning?.(error))
+process.on('unhandledRejection', error => failRunning?.(error))
+process.on('disconnect', () => process.exit())
+process.on('message', async (request: Request) => {
+  process.send?.(request.kind === 'load' ? await load(request.file) : await run(request))
+})
+await once(process, 'disconnect')
+
+async function load(file: string): Promise<Answer> {
+  const hits = recordHits()
+  const tests = [...(await registeredBy(file)).values()]
+  return { kind: 'loaded', tests: tests.map(({ title, body }) => ({ title, body })), hits: hits() }
+}
+
+async function registeredBy(file: string): Promise<Map<string, RegisteredTest>> {
+  const known = files.get(file)
+  if (known) return known
+  const tests = await testsOf(pathToFileURL(join(ROOT, file)).href)
+  const byTitle = new Map(tests.map(each => [each.title, each]))
+  files.set(file, byTitle)
+  return byTitle
+}
+
+async function run({ file, title, mutant }: Request & { kind: 'run' }): Promise<Answer> {
+  const test = (await registeredBy(file)).get(title)
+  if (!test) return { kind: 'ran', error: 'no such test', isStray: true, milliseconds: 0, hits: [] }
+  globalThis.__keywaySwitchOn(mutant)
+  const hits = mutant < 0 ? recordHits() : () => []
+  const started = performance.now()
+  let isStray = false
+  const stray = new Promise<never>((_, reject) => {
+    failRunning = error => {
+      isStray = true
+      reject(error)
+    }
+  })
+  stray.catch(() => {})
+  let error: string | null = null
+  try {
+    await Promise.race([test.run(), stray])
+  } catch (thrown) {
+    error = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
+  }
+  failRunning = null
+  globalThis.__keywaySwitchOn(-1)
+  return { kind: 'ran', error, isStray, milliseconds: performance.now() - started, hits: hits() }
+}
+
+function recordHits(): () => number[] {
+  const hits = new Set<number>()
+  globalThis.__keywayMutants.hits = hits
+  return () => {
+    globalThis.__keywayMutants.hits = null
+    return [...hits]
+  }
+}
