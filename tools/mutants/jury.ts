@@ -22,7 +22,8 @@ export function createJury(
   mutants: readonly Candidate[],
   { secondsEach, into, env }: JuryOptions,
 ) {
-  const kills = new Map<Judge, number>()
+  /** By source file, how often each test noticed one of its mutants. */
+  const kills = new Map<string, Map<Judge, number>>()
   const unreliable = new Set<Judge>()
   const byFile = Map.groupBy(mutants, ({ file }) => file)
 
@@ -33,11 +34,11 @@ export function createJury(
     return judges.filter(judge => byFile.get(mutant.file)!.some(({ id }) => judge.hits.has(id)))
   }
 
-  function withinTime(found: readonly Judge[], by: string | undefined): Judge[] {
+  function withinTime(found: readonly Judge[], file: string, by: string | undefined): Judge[] {
     const worth = (judge: Judge) =>
       nameOf(judge) === by
         ? Number.POSITIVE_INFINITY
-        : ((kills.get(judge) ?? 0) + 1) / (judge.milliseconds + 5)
+        : ((kills.get(file)?.get(judge) ?? 0) + 1) / (judge.milliseconds + 5)
     let left = secondsEach * 1000
     return found
       .filter(judge => !unreliable.has(judge))
@@ -50,16 +51,21 @@ export function createJury(
       .map(({ judge }) => judge)
   }
 
+  function count(file: string, judge: Judge): void {
+    const counts = kills.get(file) ?? new Map()
+    kills.set(file, counts.set(judge, (counts.get(judge) ?? 0) + 1))
+  }
+
   async function judge(mutant: Candidate, shared: Worker, by?: string): Promise<Verdict> {
     const found = candidatesFor(mutant)
     if (found.length === 0) return UNCOVERED
     const own = mutant.isStatic || !found[0]!.hits.has(mutant.id)
     const worker = own ? createWorker({ into, env, mutant: mutant.id }) : shared
     try {
-      for (const each of withinTime(found, by)) {
+      for (const each of withinTime(found, mutant.file, by)) {
         const noticed = await notices(each, mutant, worker, own)
         if (!noticed) continue
-        kills.set(each, (kills.get(each) ?? 0) + 1)
+        count(mutant.file, each)
         return { outcome: noticed, by: nameOf(each), judges: each.hash }
       }
       return { outcome: 'survived', by: '', judges: hashOfAll(found) }
