@@ -13,7 +13,9 @@ const BYTES_PER_CHARACTER = 2
 const WARN_EVERY_MS = 60_000
 
 export interface RelayQueue {
-  /** Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full. */
+  /**
+   * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full.
+   */
   add(event: RelayEvent, isCurrent?: () => boolean): boolean
 }
 

@@ -106,7 +106,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       const ids = owners.map(({ id }) => id)
       const theirs = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
       const removed = countOf(await db.deleteFrom('api_keys').where('id', 'in', theirs).executeTakeFirst())
-      // Asked anew: another node may be removing the same ones, which leaves fewer to this one.
+      // Checked by the statement itself, since another node may be deleting the same keys.
       await db
         .updateTable('users')
         .set({ keys_pruned: 1 })
@@ -307,13 +307,13 @@ function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { lim
     ) as active ${page}`
 }
 
-/** Of keys with an expiry as many times a page are read by creation, before all that have not expired are. */
+/** Pages of keys with an expiry that are read by creation, before those that have not expired are read by expiry. */
 const PAGES_BY_CREATION = 3
 
 /**
- * A page of active keys without reading all of those that expire, for owners of very many: among the newest with an
- * expiry are enough that have not expired. Null where they may not be: keys are missing from the page that are older
- * than `read_to`, the oldest that was read. (A key of the same millisecond counts as missing.)
+ * A page of active keys without reading all that have an expiry, for owners of very many: usually enough of the newest
+ * have not expired. Null if the page may be incomplete, since keys older than `read_to`, the oldest that was read, were
+ * not considered (nor those of the same millisecond).
  */
 async function newestActive(
   db: Statements['db'],

@@ -3,6 +3,8 @@ import type { AppChanges, AppStore } from '../apps/app-store.ts'
 import type { AppRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
+/** The newest secrets of an app that are valid. */
+/** The newest secrets of an app that are valid. */
 const KEPT_SECRETS = 2
 
 export function createAppStore({ db, atomically }: Statements): AppStore & AppChanges {
@@ -58,7 +60,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
     },
     addSecret: (appId, secretHash, at) =>
       atomically(async tx => {
-        // Locks the app, so that of two secrets added at once both see the other.
+        // Locks the app, so that concurrent calls see each other's secret.
         await tx
           .updateTable('apps')
           .set(eb => ({ name: eb.ref('name') }))

@@ -14,7 +14,7 @@ const EXCLUDED = new Set([
   'connections',
   'inbox',
 ])
-/** Written first, since foreign keys refer to them. */
+/** Tables written first, since foreign keys refer to them. */
 const WRITTEN_FIRST = ['users', 'apps']
 /** Bind variables per statement; SQLite's limit is 32766. */
 const MAX_VARIABLES = 20_000

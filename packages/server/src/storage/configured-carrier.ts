@@ -5,7 +5,7 @@ import type { Result } from './engine.ts'
 import type { DatabaseTime, EventCarrier } from './event-carrier.ts'
 import { createPostgresEvents } from './postgres-events.ts'
 
-/** The carrier that the settings name. The client of Redis is loaded only where Redis carries the events. */
+/** Creates the configured carrier. The Redis client is loaded only if it is needed. */
 export async function createEventCarrier(
   carrier: Config['events'],
   deps: {

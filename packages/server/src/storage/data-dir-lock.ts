@@ -4,7 +4,7 @@ import { makeFolder, makePrivateFile } from '../folders.ts'
 import { CannotStart } from '../operator-error.ts'
 import { isBusy, toStartError } from './sqlite-errors.ts'
 
-/** Longer than a probe holds the file. */
+/** Longer than `isDataDirHeld` holds the file. */
 const PROBE_TIMEOUT_MS = 100
 
 /**
@@ -43,7 +43,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
   return () => lock.close()
 }
 
-/** Whether a process serves this data directory. Takes nothing and creates nothing. */
+/** Whether a process serves this data directory. Takes no lock and creates no file. */
 export function isDataDirHeld(dataDir: string): boolean {
   let probe: DatabaseSync | undefined
   try {

@@ -31,9 +31,9 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'se
 type Rows = Omit<RowTransaction, 'publish'>
 
 export interface DatabaseStorage extends Storage {
-  /** Also with the statements that nouns get from their transaction only; the service sees `Storage`. */
+  /** Includes the statements that the service may use only within a transaction. */
   readonly store: Rows
-  /** Whether events of other nodes arrive here now. */
+  /** Whether events of other nodes arrive. */
   eventsHealth(): EventsHealth
   /** The engine behind the ports, for backups and tests. */
   readonly engine: Engine

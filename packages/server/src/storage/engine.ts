@@ -42,7 +42,7 @@ export interface EventsHealth {
   listening: boolean
   /** Milliseconds from sending the last test event to receiving it; absent where events do not leave the process. */
   lagMs?: number
-  /** Events that were not accepted since the start, by reason; absent where none comes from outside. */
+  /** Number of rejected events since the start, by reason; absent where events do not leave the process. */
   rejected?: ReadonlyMap<string, number>
 }
 

@@ -9,8 +9,8 @@ export const SEALED_CHANNEL = 'keyway_sealed'
 /** How nodes on one database exchange events. */
 export interface EventCarrier extends Events {
   /**
-   * A statement that publishes these events when its transaction commits. A carrier without it is outside of the
-   * database: then they are published after the commit, and one that is lost there is found by the sweep.
+   * A statement that publishes these events when its transaction commits. Absent for carriers outside the database:
+   * there events are published after the commit, and the sweep covers lost ones.
    */
   notification?(events: readonly Event[]): { sql: string; parameters: readonly unknown[] }
   start(): Promise<void>

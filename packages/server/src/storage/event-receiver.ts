@@ -5,25 +5,25 @@ import { createUnsealedHints } from './unsealed-hints.ts'
 
 const LOG_EVERY_MS = 60_000
 
-/** Sent by a node to itself, to find out whether its events arrive. */
+/** Sent by a node to itself, to check that events arrive. */
 export interface TestEvent {
   type: 'events.test'
   id: string
 }
 
 export interface EventReceiver {
-  /** What arrived on the sealed channel. Never throws. */
+  /** Handles a payload of the sealed channel. Never throws. */
   receive(sealed: Buffer): void
-  /** What arrived on the channel of the previous minor version, which is read while one is listed. Never throws. */
+  /** Handles a payload of the previous minor version's channel. Never throws. */
   receiveUnsealed(text: string): void
-  /** How many were not accepted since the start, by reason. */
+  /** Number of rejected events since the start, by reason. */
   readonly rejected: ReadonlyMap<Rejection, number>
   stop(): void
 }
 
 /**
- * The one way by which events enter this process. Whatever is not sealed by a process with a listed secret, or
- * not for the first time, is counted, logged at most once a minute, and ignored.
+ * All events enter this process here. One that was not sealed under a listed secret, or that is replayed, is counted,
+ * logged at most once a minute, and ignored.
  */
 export function createEventReceiver(deps: {
   seal: Pick<EventSeal, 'open'>
@@ -50,10 +50,10 @@ export function createEventReceiver(deps: {
       else reject('invalid')
     },
     receiveUnsealed(text) {
-      const taken = hints.receive(text)
-      // A genuine node of that version sends itself test events and relays messages: no reason to warn.
-      if (taken === null) count('unsealed')
-      if (taken === false) reject('too_many')
+      const isAccepted = hints.receive(text)
+      // Not logged, since genuine nodes of that version also publish test events and relay messages.
+      if (isAccepted === null) count('unsealed')
+      if (isAccepted === false) reject('too_many')
     },
     stop: hints.stop,
   }
@@ -68,7 +68,7 @@ export function createEventReceiver(deps: {
     if (performance.now() - loggedAt < LOG_EVERY_MS) return
     log.warn(
       { reason, events: unlogged },
-      'events that no node with a listed secret sealed just now were ignored',
+      'ignored events that were not sealed under a listed secret, replayed or stale',
     )
     loggedAt = performance.now()
     unlogged = 0

@@ -20,37 +20,37 @@ const PART_HEADER_BYTES = 10
 const TAG_BYTES = 16
 const NONCE_BYTES = 12
 const OVERHEAD_BYTES = HEADER_BYTES + PART_HEADER_BYTES + TAG_BYTES
-/** A message frame of 64 KiB, escaped as JSON, with the nodes that it is meant for, needs a fraction of this. */
+/** Several times a message frame of 64 KiB, escaped as JSON, with the ids of its receiving nodes. */
 const MAX_EVENT_BYTES = 1024 * 1024
 /** The largest sealed event that is sent in one part. */
 export const MAX_SEALED_BYTES = MAX_EVENT_BYTES + OVERHEAD_BYTES
-/** How far the sealing time may lie from the receiver's: late delivery and clocks that differ. */
+/** Maximum difference between sealing time and the receiver's time, for late delivery and clock differences. */
 const MAX_AGE_MS = 60_000
-/** While an event of it could still be accepted a sender is remembered, or a replay would look like its first. */
+/** Senders are remembered while their events could be accepted; otherwise a replay would look like a first event. */
 const REMEMBER_SENDER_MS = 2 * MAX_AGE_MS
-/** Processes, commands included, whose events are accepted within two minutes. Each costs about 3 KB. */
+/** Maximum number of sending processes, commands included, within two minutes. Each takes about 3 KB. */
 const MAX_SENDERS = 1000
 
 /** Why an event was not accepted; a label of `keyway_events_rejected_total`. */
 export type Rejection =
-  /** Not of this format. */
+  /** Not in this format. */
   | 'malformed'
-  /** Names a secret that is not listed here. */
+  /** Sealed under a secret that is not listed here. */
   | 'unknown_secret'
-  /** Invented or changed. */
+  /** Forged or changed. */
   | 'not_authentic'
   | 'replayed'
-  /** Sealed more than a minute ago, or ahead. */
+  /** Sealed more than a minute ago, or in the future. */
   | 'stale'
   /** A part whose predecessors did not arrive. */
   | 'incomplete'
-  /** Opened, but no event that this version knows. */
+  /** Authentic, but not an event known to this version. */
   | 'invalid'
   | 'too_many'
-  /** Content that came without a seal. */
+  /** Received without a seal, and not a hint. */
   | 'unsealed'
 
-/** A part that completes no event yet is neither. */
+/** `part`: the event is not complete yet. */
 export type Opened = { value: unknown } | { rejected: Rejection } | 'part'
 
 interface Sender {
@@ -62,9 +62,9 @@ interface Sender {
 }
 
 export interface EventSeal {
-  /** The parts of an event, to be sent in this order. Throws for one of more than 1 MiB. */
+  /** The sealed parts of an event, to be sent in this order. @throws Error for an event of more than 1 MiB */
   seal(event: object): Buffer[]
-  /** Opens what any process with a listed secret sealed, once. Never throws. */
+  /** Opens a part sealed under any listed secret, once. Never throws. */
   open(sealed: Buffer): Opened
 }
 
@@ -145,7 +145,7 @@ export function createEventSeal(deps: {
     return assemble(sender, number, plain)
   }
 
-  /** Derived anew for each that does not open: only what opened is remembered, so inventing senders fills nothing. */
+  /** Derived on every failed attempt: only senders of authentic events are remembered, so forged ones use no memory. */
   function keyOf(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(
       'event',
@@ -178,7 +178,7 @@ export function createEventSeal(deps: {
   }
 }
 
-/** Parts of one event come in a row and have counters in a row; parts of others never reach this. */
+/** Parts of one event arrive in sequence, with consecutive counters; only authentic parts get here. */
 function assemble(sender: Sender, counter: number, plain: Buffer): Opened {
   const index = plain.readUInt16BE(6)
   const count = plain.readUInt16BE(8)

@@ -80,7 +80,7 @@ async function applyAppSecrets(db: Db, { id, secrets }: EntryOf<'app_secrets'>):
   return true
 }
 
-/** Deletes again what the deletion of the account had erased. The links are ended, so no trace of them is needed. */
+/** Erases again what the account's deletion erased. Its links are no longer valid, so their rows are deleted. */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
   await db.deleteFrom('messages').where('recipient', '=', email).execute()

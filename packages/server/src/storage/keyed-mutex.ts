@@ -32,12 +32,12 @@ export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
     try {
       return await work()
     } finally {
-      names.forEach(leave)
+      names.forEach(dequeue)
       mine.resolve()
     }
   }
 
-  function leave(name: string): void {
+  function dequeue(name: string): void {
     const queue = queues.get(name)!
     queue.length--
     if (queue.length === 0) queues.delete(name)
@@ -45,6 +45,6 @@ export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
 }
 
 function tooMany(): KeywayError {
-  const detail = 'Too many requests for the same thing at once. Try again in 1 second.'
+  const detail = 'Too many concurrent requests for the same row. Try again in 1 second.'
   return new KeywayError('rate_limited', detail, { retryAfter: 1 })
 }

@@ -6,12 +6,12 @@ export interface Listeners {
   deliver(event: Event): void
 }
 
-/** The subscribers of this process. One that throws does not keep events from the others. */
+/** The event listeners of this process. If one throws, the others still get the event. */
 export function createListeners(log: Log): Listeners {
   const listeners = new Set<(event: Event) => void>()
   return {
     subscribe(listener) {
-      // A function of its own, so that one listener may subscribe twice.
+      // Wrapped, so that the same listener may subscribe twice.
       const own = (event: Event) => listener(event)
       listeners.add(own)
       return () => listeners.delete(own)

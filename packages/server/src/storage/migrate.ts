@@ -35,7 +35,7 @@ export async function migrate(
 interface Applied {
   names: ReadonlySet<string>
   /**
-   * The oldest version that can use the newest of them, as recorded by the version that applied it; null: not
+   * The oldest version that can use a database with the newest of them, as recorded when it was applied; null: not
    * recorded.
    */
   oldestReader: string | null
@@ -60,10 +60,10 @@ async function appliedNames(db: Db): Promise<Applied> {
   const rows = await db.selectFrom('schema_migrations').select('name').orderBy('name').execute()
   const newest = rows.at(-1)?.name
   if (newest === undefined) return { names: new Set(), oldestReader: null }
-  const fact = db.selectFrom('instance').select('value').where('name', '=', oldestReaderOf(newest))
+  const recorded = db.selectFrom('instance').select('value').where('name', '=', oldestReaderOf(newest))
   return {
     names: new Set(rows.map(row => row.name)),
-    oldestReader: (await fact.executeTakeFirst())?.value ?? null,
+    oldestReader: (await recorded.executeTakeFirst())?.value ?? null,
   }
 }
 
@@ -116,10 +116,9 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
     }
     const newest = migrations.at(-1)?.name
     if (missing.length > 0 && newest) {
-      const fact = { name: oldestReaderOf(newest), value: OLDEST_READER }
       await db
         .insertInto('instance')
-        .values(fact)
+        .values({ name: oldestReaderOf(newest), value: OLDEST_READER })
         .onConflict(conflict => conflict.column('name').doNothing())
         .execute()
     }

@@ -5,7 +5,7 @@ import { createWriteSemaphore } from './write-semaphore.ts'
 
 /** Fraction of the pool that writers may use; the rest is reserved for reads, which never wait for row locks. */
 const WRITERS_SHARE = 0.7
-/** Beyond this many waiting calls the database is stuck: refuse at once. */
+/** Maximum number of calls waiting for a connection; further calls are refused at once. */
 const MAX_WAITING = 1000
 /** Also the timeout for a free connection of the pool. */
 const CONNECT_TIMEOUT_MS = 2000
@@ -29,7 +29,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // For a database that does not answer at all, so that its own timeouts have no effect.
+    // Client-side timeout, for a database that no longer applies its own.
     query_timeout: STATEMENT_TIMEOUT_MS + 1000,
     // Per connection, not for the whole process. 64-bit integers are instants, counts and micro-dollars, all exact in
     // a double.

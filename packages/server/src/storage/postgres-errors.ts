@@ -49,7 +49,7 @@ const ACCESS = /^(28|3D000|42501)/
 
 /** At startup: CannotStart for errors in the connection URL or its user's privileges; other errors unchanged. */
 export function toStartError(error: unknown): unknown {
-  // What the pool could not connect to is `unavailable`, with the database's own answer as its cause.
+  // A failed connection of the pool is `unavailable`, with the database's own error as its cause.
   const answer = error instanceof KeywayError ? error.extras.cause : error
   if (!(answer instanceof pg.DatabaseError) || !ACCESS.test(answer.code ?? '')) return error
   return new CannotStart(`PostgreSQL refuses: ${answer.message}. Check KEYWAY_DATABASE_URL.`)

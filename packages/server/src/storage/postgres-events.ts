@@ -10,22 +10,22 @@ import { connectionOptions } from './postgres-connections.ts'
 import { describeError } from './postgres-errors.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
-/** PostgreSQL takes less than 8000 bytes of text; base64url makes four characters of three bytes. */
+/** A notification of PostgreSQL has less than 8000 bytes of text; base64url encodes three bytes as four characters. */
 const MAX_PART_BYTES = 5_990
 const TEST_EVERY_MS = 5000
 const MAX_BACKOFF_MS = 5000
 const NO_LISTEN =
   'This database has no LISTEN, by which nodes exchange events. Let Redis or Valkey carry the events: KEYWAY_EVENTS_URL=redis://redis.example.com:6379'
-/** The head of the previous minor version's notifications: `<id>:<index>:<count>:`, here of one part. */
+/** The header of the previous minor version's notifications, `<id>:<index>:<count>:`, for a single part. */
 const UNSEALED_HEAD = /^[0-9a-f-]{36}:0:1:/
 const UNSEALED_HEAD_CHARACTERS = 41
 
 /**
- * Events by LISTEN and NOTIFY, over one connection of their own. It listens to itself: a pooler in between
- * accepts LISTEN and delivers nothing, so a test event that does not arrive causes a new connection. After every
- * time in which events may have been missed listeners get `events.gap` and ask the store again.
+ * Events by LISTEN and NOTIFY, received over a dedicated connection. Test events check that it works, since a pooler
+ * may accept LISTEN and deliver nothing; if one does not arrive, it reconnects. After a gap, listeners get `events.gap`
+ * and read the store again.
  *
- * @param deps.url null: no listening here (another carrier brings the events)
+ * @param deps.url null: only publishes, since another carrier delivers the events
  */
 export function createPostgresEvents(
   deps: CarrierDeps & {
@@ -81,7 +81,7 @@ export function createPostgresEvents(
     }),
   }
 
-  /** One statement that notifies of all these events; inside a transaction it does so when that commits. */
+  /** One statement that publishes all these events; inside a transaction, when that commits. */
   function notification(events: readonly (Event | TestEvent)[]) {
     const parts = events.flatMap(event => seal.seal(event)).map(part => part.toString('base64url'))
     const hints = unsealed ? hintsAmong(events as readonly Event[]) : []
@@ -129,14 +129,14 @@ export function createPostgresEvents(
     await deps.execute(sql, parameters)
   }
 
-  /** Sends the next test event, unless the one before did not arrive. */
+  /** Sends a test event; reconnects if the previous one did not arrive. */
   async function test(): Promise<void> {
     const tested = client
     if (!tested) return
     if (expected !== null) return lose(tested, new Error('a test event did not arrive'))
     expected = randomUUID()
     sentAt = performance.now()
-    // Sent over the pool, where events come from; a pool that is away is not the listener's fault.
+    // Sent over the pool, as events are. A failing pool says nothing about this connection.
     await send({ type: 'events.test', id: expected }).catch(() => {
       expected = null
     })
@@ -147,7 +147,7 @@ export function createPostgresEvents(
   function lose(lost: pg.Client, cause: Error): void {
     if (stopped || client !== lost) return
     client = null
-    log.warn({ error: describeError(cause) }, 'events do not arrive; connecting anew')
+    log.warn({ error: describeError(cause) }, 'events do not arrive; reconnecting')
     lost.end().catch(() => {})
     schedule(reconnect, 0)
   }
@@ -174,7 +174,7 @@ function withoutHead(payload: string): string {
   return UNSEALED_HEAD.test(payload) ? payload.slice(UNSEALED_HEAD_CHARACTERS) : ''
 }
 
-/** feature_not_supported, syntax_error: an engine that speaks the protocol and not all of the language. */
+/** feature_not_supported, syntax_error: an engine with PostgreSQL's protocol, but not all of its SQL. */
 function isUnknownStatement(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '0A000' || error.code === '42601')
 }

@@ -8,16 +8,16 @@ import { createEventSeal, MAX_SEALED_BYTES } from './event-seal.ts'
 import { createListeners } from './listeners.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
-/** A test event that did not arrive by the time of the next one means that none do. */
+/** Interval of test events; if one did not arrive before the next, events do not arrive. */
 const TEST_EVERY_MS = 5000
 const CONNECT_TIMEOUT_MS = 2000
 const MAX_BACKOFF_MS = 5000
-/** Start waits this long for Redis and then goes on without: the sweep needs no events. */
+/** How long a start waits for Redis; it then continues without, since the sweep needs no events. */
 const PATIENCE_MS = 2000
 
 /**
- * Events by Redis or Valkey's PUBLISH and SUBSCRIBE, on two connections. Nothing is kept there: a node that was
- * away gets `events.gap` when events arrive again, and asks the store. Redis being away stops no node.
+ * Events by PUBLISH and SUBSCRIBE of Redis or Valkey, on two connections. Redis stores no events: after an outage nodes
+ * get `events.gap` and read the store again. Nodes keep serving without Redis.
  */
 export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCarrier {
   const { url, log, secrets, time } = deps
@@ -64,10 +64,10 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     const publisher = makeClient(url)
     const subscriber = makeClient(url)
     const made = { publisher, subscriber, isSubscribed: false }
-    publisher.on('error', () => {}) // shows in the next test event
+    publisher.on('error', () => {}) // detected by the next test event
     publisher.on('ready', () => void test())
     subscriber.on('error', error => lose(error))
-    // The first time it is ready before SUBSCRIBE was sent; later ones come after the client has subscribed anew.
+    // At first emitted before SUBSCRIBE was sent; after a reconnection, when the client has subscribed again.
     subscriber.on('ready', () => {
       if (unsealed) followUnsealed(made)
       void test()
@@ -102,7 +102,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
       await publisher.publish(UNSEALED_CHANNEL, JSON.stringify(hint))
   }
 
-  /** Sends a test event; one before that did not arrive means that something in between delivers nothing. */
+  /** Sends a test event; if the previous one did not arrive, the connection delivers nothing. */
   async function test(): Promise<void> {
     if (expected !== null && performance.now() - sentAt >= TEST_EVERY_MS) {
       lose(new Error('a test event did not arrive'))
@@ -132,7 +132,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   }
 
   function lose(cause: Error): void {
-    if (listening) log.warn({ error: cause.message }, 'events do not arrive; connecting anew')
+    if (listening) log.warn({ error: cause.message }, 'events do not arrive; reconnecting')
     listening = false
     expected = null
   }
@@ -141,7 +141,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
 function makeClient(url: string) {
   return createClient({
     url,
-    // What cannot be sent now is not worth sending later.
+    // A test event or hint sent late would be useless.
     disableOfflineQueue: true,
     socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoff },
   })
@@ -160,7 +160,7 @@ function disconnect({ publisher, subscriber }: Connections): void {
     try {
       client.destroy()
     } catch {
-      // It was not connected.
+      // not connected
     }
   }
 }

@@ -9,7 +9,7 @@ const COLUMNS: Record<SealedPlace, { id: string; sealed: string }> = {
   inbox: { id: 'id', sealed: 'sealed_mail' },
   instance: { id: 'name', sealed: 'value' },
 }
-/** The only sealed row of `instance`. */
+/** The name of the only sealed row of `instance`. */
 const SEALED_FACT = 'address-pepper'
 
 export function createSealedStore(engine: Engine): SealedStore {

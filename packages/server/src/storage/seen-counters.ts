@@ -1,12 +1,12 @@
-/** Events of one sender that may overtake each other: transactions seal before they commit, and commit in any order. */
+/** How far events of one sender may arrive out of order: transactions seal events before they commit. */
 const WINDOW = 16_384
 
-/** Which counters of one sender were received already: a sliding window, as in RFC 4303, section 3.4.3. */
+/** Replay protection for one sender: a sliding window of received counters, as in RFC 4303 section 3.4.3. */
 export class SeenCounters {
   #highest = -1
   #bits = new Uint32Array(WINDOW / 32)
 
-  /** False for one that was received, and for one so far behind the highest that this is not known any more. */
+  /** False for a counter that was received, or that is older than the window. */
   isNew(counter: number): boolean {
     if (counter > this.#highest) return true
     return this.#highest - counter < WINDOW && (this.#bits[this.#word(counter)]! & bitOf(counter)) === 0

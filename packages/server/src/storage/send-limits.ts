@@ -4,8 +4,8 @@ import type { Db, LookUp } from './engine.ts'
 import { countOf, type Statements } from './statements.ts'
 
 /*
- * Accepted sends of a bucket are numbered 1, 2, 3 … So "was there room within the window" is one point read of
- * the send that lies `limit` sends back, however many there were, and never a count.
+ * Accepted sends of a bucket are numbered 1, 2, 3 … So whether the window has room is one point read of the send that
+ * is `limit` numbers back, never a count.
  */
 
 /** One per configured list of limits: of addresses, networks and sites. */

@@ -5,7 +5,7 @@ import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
 const MAX_BATCH = 256
-/** Maximum time until the commit of a batch, so that new transactions do not delay it without end. */
+/** Maximum time until the commit of a batch, so that new transactions cannot delay it indefinitely. */
 const MAX_BATCH_MS = 20
 
 export interface GroupCommit {

@@ -24,9 +24,9 @@ export class BatchAborted extends Error {
 type WithoutId<Request> = Request extends { id: number } ? Omit<Request, 'id'> : Request
 
 export interface Writer {
-  /** Waits for the answer. @throws SqliteError, BatchAborted, KeywayError `unavailable` when the thread is gone */
+  /** Waits for the response. @throws SqliteError, BatchAborted, KeywayError `unavailable` when the thread is gone */
   request(request: WithoutId<Extract<WriterRequest, { id: number }>>): Promise<Result>
-  /** Does not wait: requests are obeyed in request, and a failure shows in the next answer of the batch. */
+  /** Does not wait: requests are executed in order, and a failure is reported by the next response of the batch. */
   post(request: Extract<WriterRequest, { kind: 'release' | 'rollback' }>): void
   /** Resolves with the reason when the thread ends before `close`. */
   readonly failure: Promise<Error>

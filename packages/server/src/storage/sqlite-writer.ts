@@ -3,11 +3,11 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { SqliteValue } from './sqlite-values.ts'
 
 /**
- * The only thread that writes. Executes requests in request; sqlite-group-commit.ts decides which transactions share a
+ * The only thread that writes. Executes requests in order; sqlite-group-commit.ts decides which transactions share a
  * commit.
  */
 
-/** `batch` numbers outer transactions; the first request of a batch begins it. */
+/** `batch` is the number of the outer transaction; the first request with it begins that transaction. */
 export type WriterRequest =
   | { kind: 'run'; id: number; batch: number; savepoint: boolean; sql: string; parameters: SqliteValue[] }
   | { kind: 'release' | 'rollback'; batch: number }

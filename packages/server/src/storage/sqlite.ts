@@ -76,7 +76,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
         verb =>
           `create trigger ${table}_no_${verb} before ${verb} on ${table} begin select raise(abort, '${table} only grows'); end`,
       ),
-    refuseTruncate: () => [], // no statement of its own: an unconditional DELETE fires the trigger as well
+    refuseTruncate: () => [], // SQLite has no TRUNCATE, and an unconditional DELETE fires the trigger
     clockReference: 'system',
     async readClock() {
       const { rows } = await reader.execute(

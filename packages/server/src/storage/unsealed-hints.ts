@@ -10,23 +10,23 @@ const DELIVERY_INTERVAL_MS = 250
 /** Maximum number of distinct hints per interval. The sweep covers dropped ones. */
 const MAX_HINTS = 500
 
-/** What the previous minor version publishes and receives. Anybody who may publish can forge it. */
+/** The channel of the previous minor version. Its events are not authenticated. */
 export const UNSEALED_CHANNEL = 'keyway'
 
 export interface UnsealedHints {
-  /** Null: no hint. False: one too many. */
+  /** Null if the text is no hint, false if there are too many. */
   receive(text: string): boolean | null
   stop(): void
 }
 
-/** The hints among these events: all that may be published unsealed. */
+/** The hints among these events; only hints may be published unsealed. */
 export function hintsAmong(events: readonly Event[]): Hint[] {
   return events.flatMap(event => parseHint(event) ?? [])
 }
 
 /**
- * Hints that come without a seal, while a node of the previous minor version is listed. They are collected and
- * passed on four times a second, so that a forger can cause no more than a bounded number of questions.
+ * Receives unsealed hints while a node of the previous minor version is listed. They are delivered four times a second
+ * without duplicates, so that forged hints cause a bounded number of queries.
  */
 export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {
   let waiting = new Map<string, Hint>()

@@ -17,10 +17,10 @@ import {
 import { startProxy } from '../support/proxy.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
-/** Waits until something is so, and fails by name when it takes longer. */
-async function until(what: string, isSo: () => Promise<boolean> | boolean, ms = 15_000): Promise<number> {
+/** Waits until `isTrue` returns true; fails with `what` after the timeout. */
+async function until(what: string, isTrue: () => Promise<boolean> | boolean, ms = 15_000): Promise<number> {
   const started = performance.now()
-  while (!(await isSo())) {
+  while (!(await isTrue())) {
     if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${what}`)
     await wait(25)
   }
@@ -28,9 +28,9 @@ async function until(what: string, isSo: () => Promise<boolean> | boolean, ms = 
 }
 
 const isReady = async (node: TestNode) => (await call(node.origin, 'GET', '/readyz')).status === 200
-const hears = (node: TestNode) => node.services.storage.eventsHealth().listening
+const receivesEvents = (node: TestNode) => node.services.storage.eventsHealth().listening
 
-/** A person with a key, and the way to connect with it. */
+/** A signed-in user with a key; `connect` opens a hub connection with it. */
 async function openAgent(node: TestNode, links: ReturnType<typeof createPrintedLinks>, email: string) {
   const person = await signIn(node.origin, links, email)
   const { id, key } = (await createKey(node.origin, person.access_token)).body
@@ -48,66 +48,66 @@ async function openPair(t: TestContext, forB: Record<string, string>, forBoth: R
   return { a, b, links }
 }
 
-/** These tests wait far more than they compute, each for nodes and a database of its own. */
-const AT_ONCE = { concurrency: true, timeout: 120_000 }
+/** These tests mostly wait, and each has nodes and a database of its own, so they run concurrently. */
+const CONCURRENT = { concurrency: true, timeout: 120_000 }
 
-describe('when nodes cannot hear or see', { ...AT_ONCE, skip: postgresMissing() }, () => {
-  test('a node that hears no events closes the connections of a revoked key within ten seconds', async t => {
+describe('nodes without events or without the database', { ...CONCURRENT, skip: postgresMissing() }, () => {
+  test('a node that receives no events closes the connections of a revoked key within ten seconds', async t => {
     const url = await freshPostgres(t)
-    const wire = await startProxy(url, t)
+    const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_EVENTS_URL: wire.through(url) },
+      { KEYWAY_EVENTS_URL: proxy.through(url) },
       { KEYWAY_DATABASE_URL: url },
     )
-    const agent = await openAgent(a, links, 'deaf@example.com')
+    const agent = await openAgent(a, links, 'no-events@example.com')
     const connection = await agent.connect(b)
-    wire.cut()
-    await until('b notices that it is deaf', () => !hears(b))
+    proxy.cut()
+    await until('b reports that no events arrive', () => !receivesEvents(b))
     const startedAt = performance.now()
     await revokeKey(a.origin, agent.person.access_token, agent.id)
     const { code, at } = await connection.closed
     assert.equal(code, 4410)
     assert.ok(at - startedAt < 10_000, `closed after ${at - startedAt} ms`)
     t.diagnostic(`closed by the sweep after ${Math.round(at - startedAt)} ms`)
-    assert.ok(await isReady(b), 'deafness alone does not take a node out')
-    wire.heal()
-    await until('b hears again', () => hears(b))
+    assert.ok(await isReady(b), 'a node without events stays ready')
+    proxy.heal()
+    await until('events reach b again', () => receivesEvents(b))
   })
 
-  test('a silent wire is noticed as deafness and mended without anybody’s hand', async t => {
+  test('an event connection that stops delivering is detected and reconnected', async t => {
     const url = await freshPostgres(t)
-    const wire = await startProxy(url, t)
+    const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_EVENTS_URL: wire.through(url) },
+      { KEYWAY_EVENTS_URL: proxy.through(url) },
       { KEYWAY_DATABASE_URL: url },
     )
     const agent = await openAgent(a, links, 'hole@example.com')
     const connection = await agent.connect(b)
-    wire.blackHole()
+    proxy.blackHole()
     await revokeKey(a.origin, agent.person.access_token, agent.id)
     const startedAt = performance.now()
     const { code, at } = await connection.closed
     assert.deepEqual([code, at - startedAt < 10_000], [4410, true])
-    await until('b notices that it is deaf', () => !hears(b), 20_000)
-    wire.heal()
-    await until('b hears again', () => hears(b), 20_000)
+    await until('b reports that no events arrive', () => !receivesEvents(b), 20_000)
+    proxy.heal()
+    await until('events reach b again', () => receivesEvents(b), 20_000)
   })
 
-  test('a node that cannot see the database closes its connections with 1013 after ten seconds and answers 503', async t => {
+  test('a node that cannot reach the database closes its connections with 1013 after ten seconds and answers 503', async t => {
     const url = await freshPostgres(t)
-    const wire = await startProxy(url, t)
+    const proxy = await startProxy(url, t)
     const { a, b, links } = await openPair(
       t,
-      { KEYWAY_DATABASE_URL: wire.through(url) },
+      { KEYWAY_DATABASE_URL: proxy.through(url) },
       {
         KEYWAY_DATABASE_URL: url,
       },
     )
     const agent = await openAgent(a, links, 'blind@example.com')
     const [here, there] = [await agent.connect(a), await agent.connect(b)]
-    wire.blackHole()
+    proxy.blackHole()
     const startedAt = performance.now()
     const { code, at } = await there.closed
     assert.equal(code, 1013)
@@ -122,30 +122,30 @@ describe('when nodes cannot hear or see', { ...AT_ONCE, skip: postgresMissing() 
       [503, 503, 200],
     )
     assert.equal(here.socket.readyState, here.socket.OPEN, 'the other node is not touched')
-    wire.heal()
+    proxy.heal()
     const recovered = await until('b serves again', () => isReady(b))
     assert.ok(recovered < 5_000)
     const again = await agent.connect(b)
     again.socket.terminate()
   })
 
-  test('every COMMIT that is cut on its way is a sign-in or none, never two and never half of one', async t => {
+  test('a sign-in whose COMMIT loses its connection happens once or not at all', async t => {
     const url = await freshPostgres(t)
-    const wire = await startProxy(url, t)
+    const proxy = await startProxy(url, t)
     const links = createPrintedLinks()
-    const a = await startNode(t, { KEYWAY_DATABASE_URL: wire.through(url) }, links)
+    const a = await startNode(t, { KEYWAY_DATABASE_URL: proxy.through(url) }, links)
     const observer = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
     for (const when of ['unheard', 'unanswered'] as const) {
-      const cutBefore = wire.commitsCut
+      const cutBefore = proxy.commitsCut
       for (let round = 0; round < 8; round++) {
         const email = `${when}-${round}@example.com`
         await call(observer.origin, 'POST', '/auth/send-magic-link', { body: { email } })
         const token = await links.next(email)
-        wire.cutCommits(1, when)
+        proxy.cutCommits(1, when)
         const verify = (origin: string) =>
           call(origin, 'POST', '/auth/verify-magic-link', { body: { email, token } })
         const answer = await verify(a.origin)
-        wire.cutCommits(0, when)
+        proxy.cutCommits(0, when)
         const later = await verify(observer.origin)
         if (answer.status === 200) assert.equal(later.status, 410)
         else assert.deepEqual([answer.status, [200, 410].includes(later.status)], [503, true])
@@ -154,22 +154,22 @@ describe('when nodes cannot hear or see', { ...AT_ONCE, skip: postgresMissing() 
         const account = await call(observer.origin, 'GET', '/v1/me', { token: me.body.access_token })
         assert.equal(account.body.balance.amount, '2.00')
       }
-      assert.ok(wire.commitsCut - cutBefore >= 8, 'the commits were cut')
+      assert.ok(proxy.commitsCut - cutBefore >= 8, 'the commits were cut')
     }
   })
 })
 
-describe('Redis carries the events', { ...AT_ONCE, skip: postgresMissing() || redisMissing() }, () => {
-  test('revocations and messages cross the nodes, also where the database knows neither LISTEN nor NOTIFY', async t => {
+describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisMissing() }, () => {
+  test('revocations and messages reach other nodes when the database supports neither LISTEN nor NOTIFY', async t => {
     const redis = await startRedis(t)
     const url = await freshPostgres(t)
-    const wire = await startProxy(url, t)
-    wire.refuse(/\b(listen|notify|pg_notify|pg_advisory\w*|skip locked)\b/i)
-    const both = { KEYWAY_DATABASE_URL: wire.through(url), KEYWAY_EVENTS_URL: redis.url }
+    const proxy = await startProxy(url, t)
+    proxy.refuse(/\b(listen|notify|pg_notify|pg_advisory\w*|skip locked)\b/i)
+    const both = { KEYWAY_DATABASE_URL: proxy.through(url), KEYWAY_EVENTS_URL: redis.url }
     const { a, b, links } = await openPair(t, {}, both)
     const agent = await openAgent(a, links, 'redis@example.com')
     const [here, there] = [await agent.connect(a), await agent.connect(b)]
-    await until('the nodes know each other', () => a.hub.health().otherNodes === 1)
+    await until('both nodes list each other', () => a.hub.health().otherNodes === 1)
     here.send({ type: 'send', id: '1', to: there.id, data: 'hello' })
     assert.equal((await there.next(frame => frame.type === 'message')).data, 'hello')
     assert.equal((await here.next(frame => frame.type === 'sent')).delivered, 1)
@@ -178,26 +178,26 @@ describe('Redis carries the events', { ...AT_ONCE, skip: postgresMissing() || re
     const { code, at } = await there.closed
     assert.equal(code, 4410)
     t.diagnostic(`closed after ${Math.round(at - startedAt)} ms`)
-    assert.equal(wire.refused, 0, 'nothing of the kind was even asked')
+    assert.equal(proxy.refused, 0, 'no refused statement was sent')
   })
 
-  test('without LISTEN and without Redis a node says so and does not start', async t => {
+  test('a node refuses to start without LISTEN and without Redis, and names the setting', async t => {
     const url = await freshPostgres(t)
-    const wire = await startProxy(url, t)
-    wire.refuse(/\blisten\b/i)
-    await assert.rejects(startNode(t, { KEYWAY_DATABASE_URL: wire.through(url) }), /KEYWAY_EVENTS_URL=redis/)
+    const proxy = await startProxy(url, t)
+    proxy.refuse(/\blisten\b/i)
+    await assert.rejects(startNode(t, { KEYWAY_DATABASE_URL: proxy.through(url) }), /KEYWAY_EVENTS_URL=redis/)
   })
 
-  test('with a healthy Redis events arrive from the start on', async t => {
+  test('a node receives events over Redis as soon as it has started', async t => {
     const redis = await startRedis(t)
     const url = await freshPostgres(t)
     for (let start = 0; start < 3; start++) {
       const node = await startNode(t, { KEYWAY_DATABASE_URL: url, KEYWAY_EVENTS_URL: redis.url })
-      assert.ok(hears(node), 'the test event has arrived')
+      assert.ok(receivesEvents(node), 'the test event has arrived')
     }
   })
 
-  test('Redis gone: everything goes on, the sweep closes connections, and events return with it', async t => {
+  test('without Redis nodes keep serving and the sweep closes connections; events resume when Redis is back', async t => {
     const redis = await startRedis(t)
     const url = await freshPostgres(t)
     const both = { KEYWAY_DATABASE_URL: url, KEYWAY_EVENTS_URL: redis.url }
@@ -205,12 +205,12 @@ describe('Redis carries the events', { ...AT_ONCE, skip: postgresMissing() || re
     const agent = await openAgent(a, links, 'gone@example.com')
     const connection = await agent.connect(b)
     await redis.kill()
-    await until('both notice', () => !hears(a) && !hears(b))
+    await until('both nodes report that no events arrive', () => !receivesEvents(a) && !receivesEvents(b))
     assert.ok((await isReady(a)) && (await isReady(b)))
     await revokeKey(a.origin, agent.person.access_token, agent.id)
     assert.equal((await connection.closed).code, 4410)
     await redis.start()
-    await until('both hear again', () => hears(a) && hears(b), 20_000)
+    await until('events reach both nodes again', () => receivesEvents(a) && receivesEvents(b), 20_000)
     const next = await openAgent(a, links, 'back@example.com')
     const back = await next.connect(b)
     await revokeKey(a.origin, next.person.access_token, next.id)

@@ -19,7 +19,7 @@ import { type Recorded, tapPostgres, tapRedis, type Wiretap } from './wiretap.ts
 
 export type CarrierName = 'PostgreSQL' | 'Redis'
 
-export interface Town {
+export interface TappedNodes {
   a: TestNode
   b: TestNode
   tap: Wiretap
@@ -30,8 +30,8 @@ export interface Town {
   connect(to: TestNode): Promise<HubSocket>
 }
 
-/** Two nodes, one person with a key, and a stranger on the wire between the nodes. */
-export async function openTown(t: TestContext, carrier: CarrierName): Promise<Town> {
+/** Two nodes, a user with a key, and an attacker on the event carrier. */
+export async function openTappedNodes(t: TestContext, carrier: CarrierName): Promise<TappedNodes> {
   const url = await freshPostgres(t)
   const settings: Record<string, string> = { KEYWAY_DATABASE_URL: url }
   if (carrier === 'Redis') settings.KEYWAY_EVENTS_URL = (await startRedis(t)).url
@@ -55,16 +55,16 @@ export async function openTown(t: TestContext, carrier: CarrierName): Promise<To
   }
 }
 
-export async function until(isSo: () => boolean, ms = 20_000): Promise<void> {
+export async function until(isTrue: () => boolean, ms = 20_000): Promise<void> {
   const started = performance.now()
-  while (!isSo()) {
-    if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${isSo}`)
+  while (!isTrue()) {
+    if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${isTrue}`)
     await wait(20)
   }
 }
 
-/** Sends a message over the wire and waits until it has arrived and is acknowledged. */
-export async function say(from: HubSocket, to: HubSocket, data: string): Promise<void> {
+/** Sends a message from one agent to another, and waits for its delivery and acknowledgement. */
+export async function sendAndReceive(from: HubSocket, to: HubSocket, data: string): Promise<void> {
   const id = randomUUID()
   from.send({ type: 'send', id, to: to.id, data })
   const sent = await from.next(frame => frame.type === 'sent' && frame.id === id)
@@ -76,30 +76,30 @@ const BATCH = 500
 const NOTIFY_LIMIT = 7_999
 
 /**
- * Publishes so many notifications, bit-flipped, truncated, replayed and invented from what nodes published, with
- * genuine messages of several parts in between. Shows that they change nothing and end nothing.
+ * Publishes `count` notifications, invented or derived from recorded ones (bit-flipped, truncated, replayed), with
+ * genuine multi-part messages in between. Asserts that they have no effect.
  */
 export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: number): Promise<void> {
-  const town = await openTown(t, carrier)
-  const { a, b, tap } = town
-  const here = await town.connect(a)
-  const there = await town.connect(b)
-  await recordEverything(town, here, there)
+  const nodes = await openTappedNodes(t, carrier)
+  const { a, b, tap } = nodes
+  const here = await nodes.connect(a)
+  const there = await nodes.connect(b)
+  await recordEverything(nodes, here, there)
   const genuine = tap.recorded.slice()
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`FUZZ_SEED=${seed}, ${genuine.length} recorded`)
-  const forge = createForger(town, genuine, createRandom(seed))
+  const forge = createForger(nodes, genuine, createRandom(seed))
   const before = there.frames.length
 
-  let said = 0
+  let sentCount = 0
   for (let published = 0; published < count; published += BATCH) {
     await tap.publish(Array.from({ length: Math.min(BATCH, count - published) }, forge))
-    await say(here, there, `${said++}:${'x'.repeat(30_000)}`)
+    await sendAndReceive(here, there, `${sentCount++}:${'x'.repeat(30_000)}`)
   }
 
-  await say(there, here, 'the end')
+  await sendAndReceive(there, here, 'the end')
   const foreign = there.frames.slice(before).filter(({ type }) => type !== 'sent')
-  assert.equal(foreign.length, said, 'an agent gets what was sent to it and nothing else')
+  assert.equal(foreign.length, sentCount, 'an agent gets what was sent to it and nothing else')
   assert.ok(foreign.every(({ type, from }) => type === 'message' && from === here.id))
   for (const { socket } of [here, there]) assert.equal(socket.readyState, socket.OPEN)
   for (const node of [a, b]) {
@@ -110,17 +110,21 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
   }
 }
 
-/** Every kind of event is on the wire once: also a disconnection, by its owner, of agents that came back since. */
-async function recordEverything(town: Town, here: HubSocket, there: HubSocket): Promise<void> {
-  await say(here, there, 'short')
-  await say(there, here, 'y'.repeat(20_000))
-  assert.equal(await town.a.hub.sendTo(town.userId, there.id, 'from the API'), 1)
-  const first = await town.connect(town.b)
-  assert.equal(await town.a.hub.disconnect(town.userId, first.id), true)
+/** Causes every kind of event once, so that it is recorded; the disconnected agent is a third one. */
+async function recordEverything(nodes: TappedNodes, here: HubSocket, there: HubSocket): Promise<void> {
+  await sendAndReceive(here, there, 'short')
+  await sendAndReceive(there, here, 'y'.repeat(20_000))
+  assert.equal(await nodes.a.hub.sendTo(nodes.userId, there.id, 'from the API'), 1)
+  const first = await nodes.connect(nodes.b)
+  assert.equal(await nodes.a.hub.disconnect(nodes.userId, first.id), true)
   assert.equal((await first.closed).code, 1001)
 }
 
-function createForger({ userId, keyId, a, tap }: Town, genuine: Recorded[], random: Random): () => Recorded {
+function createForger(
+  { userId, keyId, a, tap }: TappedNodes,
+  genuine: Recorded[],
+  random: Random,
+): () => Recorded {
   const nodeId = randomUUID()
   const relay = (order: object) => ({
     type: 'hub.relay',
@@ -157,7 +161,7 @@ function createForger({ userId, keyId, a, tap }: Town, genuine: Recorded[], rand
   }
 }
 
-/** One bit, so that the payload stays a text that PostgreSQL takes. */
+/** Flips one bit, so that the payload stays text that PostgreSQL accepts. */
 function flipped(payload: Buffer, random: Random): Buffer {
   const changed = Buffer.from(payload)
   const at = random.below(changed.length)
@@ -167,14 +171,14 @@ function flipped(payload: Buffer, random: Random): Buffer {
   return changed
 }
 
-/** The genuine beginning, which names a secret and a sender that are known, before anything. */
+/** A genuine header, with known secret and sender ids, before random bytes. */
 function withForeignTail(payload: Buffer, random: Random): Buffer {
   const kept = payload.subarray(0, Math.min(payload.length, 40))
   const tail = Buffer.from(randomBytes(random.below(500)).toString('base64url'))
   return Buffer.concat([kept, tail])
 }
 
-/** As the next of the same sender, which is no replay: its counter ends at byte 27. */
+/** Sets another counter (its last four bytes are 23 to 26), so that the event is not a replay. */
 function withNextCounter(sealed: Buffer, random: Random): Buffer {
   const changed = Buffer.from(sealed)
   if (changed.length > 27) changed.writeUInt32BE(random.below(2 ** 32), 23)

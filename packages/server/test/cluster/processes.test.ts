@@ -15,8 +15,8 @@ import {
   signIn,
 } from '../support/nodes.ts'
 
-describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
-  test('what starts after the answer to a revocation fails on both', async t => {
+describe('nodes as processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
+  test('an exchange that starts after a revocation was answered fails on both nodes', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
     const startNode = () => startNodeProcess(t, { KEYWAY_DATABASE_URL: url }, links)
@@ -40,7 +40,7 @@ describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000
     }
   })
 
-  test('a node that is killed is gone from the list in time, its mail goes on, and it comes back by itself', async t => {
+  test('connections of a killed node are removed from the list in time, its mail is delivered, and it can be restarted', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
     const settings = { KEYWAY_DATABASE_URL: url }
@@ -70,8 +70,8 @@ describe('nodes that are processes', { skip: postgresMissing(), timeout: 120_000
 
     await b.served.end('SIGKILL')
     const seen = await untilListed([here.id], 15_000)
-    t.diagnostic(`its death was seen after ${Math.round(seen)} ms`)
-    here.send({ type: 'send', id: '2', to: 'all', data: 'anybody?' })
+    t.diagnostic(`its connections were removed after ${Math.round(seen)} ms`)
+    here.send({ type: 'send', id: '2', to: 'all', data: 'hello again' })
     assert.equal((await here.next(frame => frame.type === 'sent' && frame.id === '2')).delivered, 0)
 
     const again = await startNodeProcess(t, { ...settings, KEYWAY_PORT: port }, links)

@@ -11,8 +11,8 @@ import { environment, launcher } from '../support/serve.ts'
 describe('a standby', { skip: postgresMissing(), concurrency: true, timeout: 60_000 }, () => {
   for (const synchronous of [true, false]) {
     const title = synchronous
-      ? 'that follows synchronously is as it should be'
-      : 'that follows asynchronously may lose revocations, and doctor says so'
+      ? 'that replicates synchronously passes doctor'
+      : 'that replicates asynchronously is reported by doctor, since revocations may be lost'
     test(title, async t => {
       const primary = await startPostgresServer()
       t.after(() => primary.remove())

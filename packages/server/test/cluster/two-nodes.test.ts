@@ -28,7 +28,7 @@ async function openPair(t: TestContext, settings: Record<string, string> = {}) {
 }
 
 describe('two nodes on one PostgreSQL', { skip: postgresMissing(), timeout: 180_000 }, () => {
-  test('what starts after the answer to a revocation fails on both nodes, in 300 races of eight', async t => {
+  test('an exchange that starts after a revocation was answered fails on both nodes, in 300 races of eight', async t => {
     const { a, origins, links } = await openPair(t)
     const person = await signIn(a.origin, links, 'key-08@example.com')
     let succeededBefore = 0
@@ -53,7 +53,7 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing(), timeout: 180_
     assert.ok(succeededBefore > 300, `the races had exchanges before them (${succeededBefore})`)
   })
 
-  test('revoking on one node closes the connections on the other: p99 of 100 under a second', async t => {
+  test('revoking a key on one node closes its connections on the other: p99 of 100 under a second', async t => {
     const { a, b, links } = await openPair(t)
     const person = await signIn(a.origin, links, 'closing@example.com')
     const took: number[] = []
@@ -71,7 +71,7 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing(), timeout: 180_
     assert.ok(p99 < 1000, `p99 is ${p99} ms`)
   })
 
-  test('a limit lets exactly N through over both nodes, in 100 races of ten', async t => {
+  test('a limit is exact over two nodes, in 100 races of ten', async t => {
     const { origins } = await openPair(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/minute' })
     for (let round = 0; round < 100; round++) {
       const answers = await Promise.all(
@@ -82,7 +82,7 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing(), timeout: 180_
     }
   })
 
-  test('a refresh that races over both nodes has one winner, and an honest retry one successor', async t => {
+  test('of concurrent refreshes on two nodes one succeeds, and retries with one key get one successor', async t => {
     const { a, origins, links } = await openPair(t)
     for (let round = 0; round < 30; round++) {
       const person = await signIn(a.origin, links, `refresh-${round}@example.com`)
@@ -98,7 +98,7 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing(), timeout: 180_
     }
   })
 
-  test('five links of one new address, used at once on two nodes, make one account with everything once', async t => {
+  test('five links of a new address used at once on two nodes create one account, each part of it once', async t => {
     const { url, origins, links } = await openPair(t)
     for (let round = 0; round < 60; round++) {
       const email = `first-${round}@example.com`
@@ -119,7 +119,7 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing(), timeout: 180_
     })
   })
 
-  test('200 mails leave once each, though both nodes deliver', async t => {
+  test('200 mails are sent once each while both nodes deliver', async t => {
     const smtp = await startSmtpServer(t, { startTls: false })
     const { origins } = await openPair(t, {
       KEYWAY_MAIL_URL: `smtp://127.0.0.1:${smtp.port}`,

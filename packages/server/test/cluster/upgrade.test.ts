@@ -24,14 +24,14 @@ import {
 } from '../support/nodes.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
-/** What the next minor version may do: add. */
+/** A migration of the next minor version, which may only add. */
 const next = defineMigration('9999-next-version', async ({ db }) => {
   for (const table of ['users', 'api_keys', 'sessions', 'messages', 'apps', 'magic_links'])
     await db.schema.alterTable(table).addColumn('of_the_next_version', 'text').execute()
 })
 
 describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, () => {
-  test('a node goes on serving while the next version migrates the database under it', async t => {
+  test('a node keeps serving while the next version migrates its database', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
     const node = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
@@ -43,7 +43,7 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     t.after(() => newer.close())
     await migrate(newer.engine, true, createLog('silent'), [...MIGRATIONS, next])
 
-    // Every connection of the pool has its own prepared statements, so each must be asked.
+    // Every connection of the pool has its own prepared statements, so all must be used.
     const exchanges = await Promise.all(Array.from({ length: 50 }, () => exchange(node.origin, key)))
     assert.deepEqual(new Set(exchanges.map(answer => answer.status)), new Set([200]))
     const again = await refresh(node.origin, person.refresh_token)
@@ -53,16 +53,16 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     await revokeKey(node.origin, again.body.access_token, id)
     assert.equal((await connection.closed).code, 4410)
 
-    // One of this version that is restarted meanwhile comes back.
+    // A node of this version can be restarted on the migrated database.
     const restarted = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
     assert.equal((await createKey(restarted.origin, again.body.access_token)).status, 201)
   })
 
-  test('while a node of the version before is listed its hints are taken and given unsealed, never its messages', t =>
+  test('while a node of the previous version is listed, hints are exchanged with it unsealed, and messages never', t =>
     withOldNode(t, 'PostgreSQL'))
 
   test(
-    'so they are over Redis, which the old node uses too',
+    'while a node of the previous version is listed, hints are exchanged with it unsealed, also over Redis',
     {
       skip: redisMissing(),
     },
@@ -83,7 +83,7 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     const old = await oldNode(t, url, redis?.url)
     const userId = person.user.id
 
-    // Nothing unsealed is taken before such a node is listed.
+    // Unsealed hints are ignored before such a node is listed.
     await old.publish({ type: 'user.changed', userId })
     await wait(300)
     assert.equal(received.length, 0)
@@ -94,7 +94,7 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
       await old.publish({ type: 'user.changed', userId })
       return received.includes('user.changed')
     })
-    // A flood of hints is coalesced: anybody may forge them.
+    // A flood of hints is coalesced, since unsealed hints can be forged.
     const before = received.length
     for (let round = 0; round < 10; round++)
       await old.publish(...Array.from({ length: 200 }, () => ({ type: 'user.changed', userId })))
@@ -116,7 +116,7 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
     assert.deepEqual(agent.frames, [])
     assert.ok(!received.includes('hub.relay') && !received.includes('events.gap'))
 
-    // No answer is waited for from a node that cannot open the question.
+    // No response is awaited from a node that cannot open the request.
     const startedAt = performance.now()
     agent.send({ type: 'send', id: '1', to: 'all', data: 'secret text' })
     assert.equal((await agent.next(frame => frame.type === 'sent')).delivered, 0)
@@ -137,7 +137,7 @@ describe('neighbouring versions', { skip: postgresMissing(), timeout: 60_000 }, 
   }
 })
 
-/** What the version before does to its neighbours: its row, what it publishes and what it receives, in plain text. */
+/** Imitates a node of the previous version: its row, and the unsealed events that it publishes and receives. */
 async function oldNode(t: TestContext, url: string, redisUrl?: string) {
   const id = newId(1)
   const client = new pg.Client({ connectionString: url })
@@ -187,10 +187,10 @@ async function openRedis(t: TestContext, url: string, receive: (text: string) =>
   return publisher
 }
 
-async function until(isSo: () => boolean | Promise<boolean>, ms = 15_000): Promise<void> {
+async function until(isTrue: () => boolean | Promise<boolean>, ms = 15_000): Promise<void> {
   const startedAt = performance.now()
-  while (!(await isSo())) {
-    if (performance.now() - startedAt > ms) throw new Error(`not within ${ms} ms: ${isSo}`)
+  while (!(await isTrue())) {
+    if (performance.now() - startedAt > ms) throw new Error(`not within ${ms} ms: ${isTrue}`)
     await wait(100)
   }
 }

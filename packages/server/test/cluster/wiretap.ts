@@ -4,25 +4,25 @@ import { createClient } from '@redis/client'
 import pg from 'pg'
 import { withClient } from '../support/postgres.ts'
 
-/** The channels that nodes have ever used: of sealed events, and of the previous minor version. */
+/** The channel of sealed events, and that of the previous minor version. */
 const CHANNELS = ['keyway_sealed', 'keyway'] as const
 
 export interface Recorded {
   channel: string
-  /** As it travels: base64url on PostgreSQL, bytes on Redis. */
+  /** As transmitted: base64url on PostgreSQL, bytes on Redis. */
   payload: Buffer
 }
 
-/** A stranger who may listen and publish where nodes exchange their events, and knows no secret. */
+/** An attacker who may listen and publish on the carrier, but has no secret. */
 export interface Wiretap {
   recorded: Recorded[]
   publish(messages: readonly Recorded[]): Promise<void>
-  /** The bytes of a payload, and the payload of bytes. */
+  /** Converts between payload and sealed bytes. */
   decode(payload: Buffer): Buffer
   encode(bytes: Buffer): Buffer
 }
 
-/** By a role of its own, which owns nothing and may do nothing but connect. */
+/** Taps PostgreSQL with a role that owns nothing and may only connect. */
 export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
   await withClient(url, owner => owner.query(`create role ${role} login`))
@@ -33,7 +33,7 @@ export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap>
   await client.connect()
   t.after(async () => {
     await client.end()
-    // Roles belong to the cluster; the database may be gone by now.
+    // Roles belong to the cluster, and the test's database may have been dropped.
     await withClient(Object.assign(new URL(url), { pathname: '/postgres' }).href, owner =>
       owner.query(`drop role ${role}`),
     )

@@ -5,7 +5,7 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { aKey, BY_SERVICE, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
-  test('a key is found by its hash with the status of its owner, also many at once', async t => {
+  test('a key is found by its hash with the status of its owner, also in a batch', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apiKeys, users } = storage.store
     const user = await insertUser(storage.store)
@@ -23,7 +23,7 @@ forEachEngine(engine => {
     assert.deepEqual(await storage.transaction(tx => tx.apiKeys.findByHash(keys[0]!.keyHash)), found[0])
   })
 
-  test('a revocation is seen by the very next look-up, on every node', async t => {
+  test('a revocation is visible to the next lookup on every node', async t => {
     const opened = await openTestStorage(engine, t)
     const other = await opened.reopen()
     const { apiKeys } = opened.storage.store
@@ -34,7 +34,7 @@ forEachEngine(engine => {
     assert.equal((await other.store.apiKeys.findByHash(key.keyHash))!.revokedAt, NOW)
   })
 
-  test('a key is revoked once and stays so', async t => {
+  test('a key is revoked once, and permanently', async t => {
     const opened = await openTestStorage(engine, t)
     const { apiKeys } = opened.storage.store
     const user = await insertUser(opened.storage.store)
@@ -48,7 +48,7 @@ forEachEngine(engine => {
     assert.deepEqual(await apiKeys.revokeAllOf(user.id, NOW), [other.id])
   })
 
-  test('of twenty rotations one names the successor, and the expiry only comes forward', async t => {
+  test('of twenty concurrent rotations one sets the successor, and the expiry only moves earlier', async t => {
     const opened = await openTestStorage(engine, t)
     const { apiKeys } = opened.storage.store
     const user = await insertUser(opened.storage.store)
@@ -76,7 +76,7 @@ forEachEngine(engine => {
     assert.equal(await apiKeys.replace(revoked.id, newId(NOW), NOW + 5, NOW, null), null)
   })
 
-  test('keys are listed by status at the exact millisecond, to their owner only', async t => {
+  test('keys are listed by status to the millisecond, and only to their owner', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apiKeys } = storage.store
     const [user, stranger] = [await insertUser(storage.store), await insertUser(storage.store)]
@@ -100,7 +100,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('the last use only moves forward and touches nothing else', async t => {
+  test('the last use only moves forward, and updating it changes nothing else', async t => {
     const opened = await openTestStorage(engine, t)
     const { apiKeys } = opened.storage.store
     const user = await insertUser(opened.storage.store)

@@ -3,14 +3,14 @@ import { test } from 'node:test'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { anEntry, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
-/** SQLite has no TRUNCATE; what it makes of this DELETE inside, it must not do here. */
+/** SQLite has no TRUNCATE, but optimizes a DELETE without a condition to one, which must be refused as well. */
 const EMPTYING = {
   sqlite: ['delete from ledger_entries where true', 'delete from ledger_entries'],
   postgres: ['truncate ledger_entries', 'truncate users cascade', 'truncate only ledger_entries'],
 }
 
 forEachEngine(engine => {
-  test('an entry moves the balance and shows what it became', async t => {
+  test('an entry changes the balance and contains the new balance', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { billing } = storage.store
     const { id } = await insertUser(storage.store)
@@ -23,7 +23,7 @@ forEachEngine(engine => {
     assert.deepEqual(await billing.findByCause(charge!.cause), charge)
   })
 
-  test('twenty charges of a low balance take exactly what is there', async t => {
+  test('twenty concurrent charges take exactly the balance and no more', async t => {
     const opened = await openTestStorage(engine, t)
     const { billing } = opened.storage.store
     const { id } = await insertUser(opened.storage.store)
@@ -39,7 +39,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('the ledger tells entries of one moment, or of a clock behind, in the order in which they moved the balance', async t => {
+  test('the ledger lists entries in the order in which they changed the balance, also with equal timestamps or a slow clock', async t => {
     const opened = await openTestStorage(engine, t)
     const { billing } = opened.storage.store
     const { id } = await insertUser(opened.storage.store)
@@ -53,7 +53,7 @@ forEachEngine(engine => {
       assert.equal(balanceAfter - amount, newestFirst[index + 1]?.balanceAfter ?? 0)
   })
 
-  test('one cause moves money once, however often and for whomever it is posted', async t => {
+  test('an entry with the same cause is posted once, also for different users', async t => {
     const opened = await openTestStorage(engine, t)
     const { billing } = opened.storage.store
     const users = [await insertUser(opened.storage.store), await insertUser(opened.storage.store)]
@@ -84,7 +84,7 @@ forEachEngine(engine => {
     assert.equal((await storage.store.billing.ledger(id, { limit: 5, after: null })).rows[0]!.amount, 1)
   })
 
-  test('an address has its trial credit once, a user one subscription', async t => {
+  test('an address gets the trial credit once, and a user one subscription', async t => {
     const opened = await openTestStorage(engine, t)
     const { id } = await insertUser(opened.storage.store)
     const credits = await race(opened, store => store.billing.claimTrialCredit('hash', id, NOW))
@@ -95,7 +95,7 @@ forEachEngine(engine => {
     assert.deepEqual(await opened.storage.store.billing.subscription(id), subscription)
   })
 
-  test('an authorisation is granted, withdrawn and granted anew, and only for registered apps', async t => {
+  test('an authorisation is granted, withdrawn and granted again, and only for registered apps', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { billing } = storage.store
     const { id } = await insertUser(storage.store)
@@ -120,7 +120,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('paging the ledger shows every entry once', async t => {
+  test('paging the ledger lists every entry once', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { id } = await insertUser(storage.store)
     for (let i = 0; i < 5; i++) await storage.store.billing.post(anEntry(id, 1))

@@ -12,7 +12,7 @@ import type { User } from '../../src/users/user.ts'
 import type { TestStorage } from '../support/engines.ts'
 
 export const NOW: Instant = Date.UTC(2026, 10, 20, 12)
-/** How changes are recorded whose record is not what a test is about. */
+/** Attribution of changes for tests that do not check it. */
 export const BY_SERVICE = { at: NOW, caller: null }
 
 export function address(text: string): EmailAddress {
@@ -141,8 +141,8 @@ export function aSigningKey(change: Partial<SigningKey> = {}): SigningKey {
 }
 
 /**
- * Twenty callers at once, each in a transaction of its own, half of them on another node: on PostgreSQL that
- * is twenty connections.
+ * Runs twenty calls concurrently, each in its own transaction, half of them on another node. On PostgreSQL they use
+ * twenty connections.
  */
 export async function race<Outcome>(
   opened: TestStorage,
@@ -158,7 +158,7 @@ export function winners<Outcome>(outcomes: Outcome[]): NonNullable<Outcome>[] {
   return outcomes.filter((outcome): outcome is NonNullable<typeof outcome> => Boolean(outcome))
 }
 
-/** Reads a list to its end, two rows at a time. */
+/** Reads all pages of a list, two rows at a time. */
 export async function readAll<Row>(
   list: (page: { limit: number; after: { at: number; id: string } | null }) => Promise<{
     rows: Row[]

@@ -7,9 +7,9 @@ import type { Connection } from '../../src/storage/engine.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { aKey, insertUser, NOW } from './fixtures.ts'
 
-/** Of each of the statuses that one owner has very many of. */
+/** Number of keys of one status that the owner has. */
 const MANY = 20_000
-/** Keys of one statement. */
+/** Keys per statement. */
 const CHUNK = 5_000
 const FEW = 5
 
@@ -25,7 +25,7 @@ forEachEngine(engine => {
     ['active', 'active'],
     ['expiring', 'active and expiring'],
   ] as const) {
-    test(`a page reads the rows that it shows, also beside 20,000 ${named} keys of the same owner`, async t => {
+    test(`a page reads only the rows that it returns, also with 20,000 ${named} keys of the same owner`, async t => {
       const { storage } = await openTestStorage(engine, t)
       const { store } = storage
       const user = await insertUser(store)
@@ -33,7 +33,7 @@ forEachEngine(engine => {
       for (let from = 0; from < MANY; from += CHUNK)
         await connection.execute(insertMany(engine, user.id, many, from), [])
       if (engine === 'postgres') await connection.execute('analyze api_keys', [])
-      // Older than all of those, so that whoever walks over them walks over all.
+      // Older than all of those, so that a query that scans those scans all of them.
       const few = { createdAt: NOW - 2 * DAY }
       for (let index = 0; index < FEW; index++) {
         await store.apiKeys.insert(aKey(user.id, { ...few, revokedAt: NOW - DAY }))
@@ -44,7 +44,7 @@ forEachEngine(engine => {
       const reads = watch(connection)
       const page = (status: ApiKeyStatus | null, after: Position | null) =>
         store.apiKeys.list(user.id, status, NOW, { limit: 50, after })
-      // A page of expired keys walks over those that expire later, which the limit of active keys bounds.
+      // A page of expired keys scans those that expire later, which the limit of active keys bounds.
       const statuses = (['active', 'revoked', null, 'expired'] as const).slice(0, many === 'expiring' ? 3 : 4)
       for (const status of statuses) {
         const first = await page(status, null)
@@ -58,7 +58,7 @@ forEachEngine(engine => {
         many === 'active' || many === 'expiring' ? 100 : 2 * FEW,
       )
       assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
-      // Where the newest with an expiry have all expired, the active ones are read by expiry.
+      // If the newest keys with an expiry have all expired, the active ones are read by expiry.
       assert.equal(reads.length, 2 * statuses.length + 2 + (many === 'expired' ? 1 : 0))
       for (const read of reads.splice(0)) await assertFlat(engine, connection, read)
     })
@@ -66,7 +66,7 @@ forEachEngine(engine => {
 })
 
 forEachEngine(engine => {
-  test('pages of active keys have each key once, in order, whatever expires among them', async t => {
+  test('pages of active keys contain each key once, in order, while others expire', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { store } = storage
     const user = await insertUser(store)
@@ -120,7 +120,7 @@ function insertMany(
     ${NOW} - i, ${end}, ${status === 'revoked' ? NOW - DAY : 'null'} from n`
 }
 
-/** Every statement from here on that reads keys. */
+/** Records every statement that reads keys from now on. */
 function watch(connection: Connection): Read[] {
   const reads: Read[] = []
   const execute = connection.execute.bind(connection)
@@ -131,7 +131,7 @@ function watch(connection: Connection): Read[] {
   return reads
 }
 
-/** PostgreSQL counts the pages that it touched; SQLite says by which index, and whether it sorts what it walked over. */
+/** PostgreSQL reports the pages that it read; SQLite reports the index, and whether it sorts. */
 async function assertFlat(engine: EngineName, connection: Connection, { sql, parameters }: Read) {
   if (engine === 'postgres') {
     const { rows } = await connection.execute(`explain (analyze, buffers, format json) ${sql}`, parameters)

@@ -8,7 +8,7 @@ import { withClient } from '../support/postgres.ts'
 import { address, aLink, NOW, race, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
-  test('a link is spent once by any number of callers', async t => {
+  test('a link is consumed once by twenty concurrent callers', async t => {
     const opened = await openTestStorage(engine, t)
     const { magicLinks } = opened.storage.store
     const link = aLink()
@@ -19,7 +19,7 @@ forEachEngine(engine => {
     assert.equal((await magicLinks.find(link.id))!.usedAt, NOW)
   })
 
-  test('a link is valid in its last millisecond and not in the next', async t => {
+  test('a link is valid until its last millisecond', async t => {
     const { storage } = await openTestStorage(engine, t)
     const link = aLink({ expiresAt: NOW + 5 })
     await storage.store.magicLinks.insert(link)
@@ -27,7 +27,7 @@ forEachEngine(engine => {
     assert.ok(await storage.store.magicLinks.consume(link.id, NOW + 4))
   })
 
-  test('spending one link ends the others of that address only', async t => {
+  test('consuming a link invalidates the other links of the same address only', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { magicLinks } = storage.store
     const [ada, eve] = [address('ada@example.com'), address('eve@example.com')]
@@ -40,7 +40,7 @@ forEachEngine(engine => {
     assert.equal(await magicLinks.consume(foreign.id, NOW), null)
   })
 
-  test('twenty codes at once have exactly the tries that one link bears', async t => {
+  test('twenty concurrent codes use exactly the tries of one link', async t => {
     const opened = await openTestStorage(engine, t)
     const link = aLink()
     await opened.storage.store.magicLinks.insert(link)
@@ -53,7 +53,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('of twenty sends at once exactly as many pass as the window allows', async t => {
+  test('of twenty concurrent sends exactly as many pass as the window allows', async t => {
     const opened = await openTestStorage(engine, t)
     const outcomes = await race(opened, (store, number) =>
       sendWithin(store, number % 2 ? ['a', 'b'] : ['b', 'a'], 3),
@@ -74,7 +74,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a send that lies in the future counts from now on, and no longer than its window', async t => {
+  test('a send with a timestamp in the future counts from now, for the length of its window', async t => {
     const { storage } = await openTestStorage(engine, t)
     const lastAt = (now: number) =>
       storage.transaction(async tx => {
@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.equal(await lastAt(NOW + MINUTE), NOW)
   })
 
-  test('a cleared or pruned bucket counts nothing and still counts on', async t => {
+  test('a cleared or pruned bucket starts from zero', async t => {
     const { storage } = await openTestStorage(engine, t)
     const send = () => storage.transaction(tx => sendWithin(tx, ['a'], 2))
     assert.deepEqual([await send(), await send(), await send()], [true, true, false])
@@ -115,7 +115,7 @@ async function sendWithin(store: Store, buckets: string[], limit: number): Promi
 }
 
 describe('on postgres', { skip: postgresMissing() }, () => {
-  test('rows that count sends are locked in the order of their names, whatever the order they are asked for in', async t => {
+  test('counter rows are locked in the order of their names, independent of the order of the request', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
     const url = (config.database as { url: string }).url
     const names = ['a', 'b', 'c']
@@ -127,7 +127,7 @@ describe('on postgres', { skip: postgresMissing() }, () => {
       await withClient(url, async observer => {
         await untilSomeoneWaits(observer)
         const free = await observer.query('select bucket from send_buckets for update skip locked')
-        assert.deepEqual(free.rows, [{ bucket: 'c' }], 'the first is held, the last not yet')
+        assert.deepEqual(free.rows, [{ bucket: 'c' }], 'the first row is locked, the last not yet')
       })
       await holder.query('commit')
       await waiting

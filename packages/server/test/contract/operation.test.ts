@@ -5,7 +5,7 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { aSigningKey, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
-  test('twenty nodes that start at once keep one value and one first signing key', async t => {
+  test('twenty nodes that start concurrently agree on one instance value and one first signing key', async t => {
     const opened = await openTestStorage(engine, t)
     const kept = await race(opened, (store, number) => store.instance.keep('pepper', `${number}`))
     assert.equal(new Set(kept).size, 1)
@@ -14,7 +14,7 @@ forEachEngine(engine => {
     assert.equal((await opened.storage.store.signingKeys.list(NOW)).length, 1)
   })
 
-  test('rotations at once leave exactly one signing key without an end', async t => {
+  test('concurrent rotations leave exactly one signing key without an expiry', async t => {
     const opened = await openTestStorage(engine, t)
     const { signingKeys } = opened.storage.store
     await signingKeys.insertFirst(aSigningKey())
@@ -28,7 +28,7 @@ forEachEngine(engine => {
     assert.equal(await signingKeys.insertFirst(aSigningKey()), false)
   })
 
-  test('three apps are registered from the start, and a taken id stays', async t => {
+  test('three apps are registered initially, and registering an existing id changes nothing', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apps } = storage.store
     const listed = (await apps.list()).map(app => [app.id, app.firstParty, app.coversFrom])
@@ -51,14 +51,14 @@ forEachEngine(engine => {
     assert.deepEqual(await apps.findByAudience('https://shop.example'), app)
   })
 
-  test('an app keeps its newest two secrets', async t => {
+  test('an app keeps only its two newest secrets', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apps } = storage.store
     for (const [at, hash] of ['c', 'b', 'a'].entries()) await apps.addSecret('hub', hash, NOW + at)
     assert.deepEqual(await apps.secrets('hub'), ['a', 'b'])
   })
 
-  test('endings are read in order from an instant on, without gaps or doubles', async t => {
+  test('endings are read in order from an instant on, without gaps or duplicates', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { endings } = storage.store
     const rows = Array.from({ length: 6 }, (_, index) => {
@@ -72,7 +72,7 @@ forEachEngine(engine => {
     assert.equal(await endings.prune(NOW + 1, 10), 2)
   })
 
-  test('connections are seen while their node is alive', async t => {
+  test('connections are listed while their node is alive', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { presence } = storage.store
     const node = { id: 'node', startedAt: NOW, seenAt: NOW, version: '1', sealsEvents: true }

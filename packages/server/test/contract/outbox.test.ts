@@ -4,14 +4,14 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { address, aMessage, NOW, race, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
-  test('a message of one id is queued once', async t => {
+  test('a message with an existing id is not queued again', async t => {
     const opened = await openTestStorage(engine, t)
     const message = aMessage()
     assert.equal(winners(await race(opened, store => store.outbox.insert(message))).length, 1)
     assert.deepEqual(await opened.storage.store.outbox.recentFor(message.recipient, 5), [message])
   })
 
-  test('twenty deliverers at once never lease the same message', async t => {
+  test('twenty concurrent dispatchers never lease the same message', async t => {
     const opened = await openTestStorage(engine, t)
     const { outbox } = opened.storage.store
     for (let i = 0; i < 30; i++) await outbox.insert(aMessage())
@@ -24,7 +24,7 @@ forEachEngine(engine => {
     assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
   })
 
-  test('what a dead node held is free for the others at once, and so is what a live one does not know of', async t => {
+  test('leases of a dead node, and leases that a live node has lost, are released at once', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox, presence } = storage.store
     const [alive, dead] = ['node-alive', 'node-dead']
@@ -50,7 +50,7 @@ forEachEngine(engine => {
     assert.equal(await outbox.releaseUnknown(alive, [held!.id]), 0)
   })
 
-  test('settling erases the content, and a lost lease settles nothing', async t => {
+  test('settling erases the content, and fails with a lost lease', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox } = storage.store
     const message = aMessage()
@@ -65,7 +65,7 @@ forEachEngine(engine => {
     assert.equal(await outbox.prune(NOW + 6, 10), 1)
   })
 
-  test('a message given back comes at its time, and the next due time counts leases', async t => {
+  test('a released message is due at its time, and the next due time includes leases', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox } = storage.store
     assert.equal(await outbox.nextDue(), null)

@@ -13,7 +13,7 @@ import { withClient } from '../support/postgres.ts'
 import { aUser } from './fixtures.ts'
 
 describe('postgres', { skip: postgresMissing() }, () => {
-  test('an event reaches another node, whatever its length, once', async t => {
+  test('an event of any length reaches another node once', async t => {
     const opened = await openTestStorage('postgres', t)
     const other = await opened.reopen()
     const payload = 'ü€😀'.repeat(5000)
@@ -37,7 +37,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.deepEqual(await heard, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
   })
 
-  test('a listener whose connection is cut connects anew and says that there was a gap', async t => {
+  test('a listener that lost its connection reconnects and emits events.gap', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
     const heard = nextEvents(storage, 1)
     await cutListeners(urlOf(config))
@@ -48,7 +48,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.deepEqual(await again, [{ type: 'mail.queued' }])
   })
 
-  test('a database that lets nobody in is one sentence for the operator, at the start', async t => {
+  test('a database that refuses connections stops the start with one sentence', async t => {
     const { config, log } = await openTestStorage('postgres', t)
     const through = (change: (url: URL) => void) => {
       const url = new URL(urlOf(config))
@@ -67,7 +67,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     }
   })
 
-  test('a deadlock is undone and tried again, and both transactions land', async t => {
+  test('a deadlocked transaction is retried, and both commit', async t => {
     const { storage } = await openTestStorage('postgres', t)
     await storage.store.instance.replace('a', '')
     await storage.store.instance.replace('b', '')
@@ -77,7 +77,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const update = async (one: string, two: string) => {
       await storage.transaction(async tx => {
         const attempt = ++runs
-        // The one that was undone begins anew only when the other has landed: they meet once, on any machine.
+        // The rolled-back one is retried only after the other has committed, so they deadlock exactly once.
         if (attempt === 3) await winner.promise
         await tx.instance.replace(one, `by ${one}`)
         if (attempt <= 2) await first()
@@ -90,7 +90,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.equal(await storage.store.instance.find('a'), await storage.store.instance.find('b'))
   })
 
-  test('a transaction that never serializes is tried four times in all, then unavailable', async t => {
+  test('a transaction that keeps failing to serialize is tried four times, then unavailable', async t => {
     const { storage } = await openTestStorage('postgres', t)
     let runs = 0
     const failing = storage.engine.transaction(async tx => {
@@ -101,7 +101,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.equal(runs, 4)
   })
 
-  test('a COMMIT whose answer was lost is read back and not repeated', async t => {
+  test('the outcome of a COMMIT without an answer is read back, and the transaction not repeated', async t => {
     const { storage, losingAnswers } = await openThroughProxy(t)
     const user = aUser()
     let runs = 0
@@ -118,7 +118,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.equal(runs, 1)
   })
 
-  test('a COMMIT whose answer was lost and that nobody can read back is unavailable', async t => {
+  test('a COMMIT without an answer and without a way to read back its outcome is unavailable', async t => {
     const { storage, losingAnswers } = await openThroughProxy(t)
     const user = aUser()
     const unknown = storage.transaction(async tx => {
@@ -128,7 +128,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     await assert.rejects(unknown, { code: 'unavailable' })
   })
 
-  test('every connection cut at once hurts only what was under way; the next call works', async t => {
+  test('cutting all connections fails only calls in progress; the next call succeeds', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
     await Promise.all(Array.from({ length: 10 }, () => storage.store.apps.list()))
     const gap = nextEvents(storage, 1)
@@ -141,7 +141,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.equal((await storage.store.apps.list()).length, 3)
   })
 
-  test('a server that shuts down with the very bytes that let a connection in ends that call and nothing else', async t => {
+  test('a server that shuts down while it accepts a connection fails only that call', async t => {
     const url = await startGoingServer(t)
     const engine = await openPostgres(
       { url, events: { kind: 'in-process' }, secrets: [Buffer.alloc(32)] },
@@ -151,7 +151,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     await assert.rejects(engine.readClock(), { code: 'unavailable' })
   })
 
-  test('writers that hold all their connections leave reads their own, and are refused within three seconds', async t => {
+  test('writers that use up their connections leave those of reads free, and are refused within three seconds', async t => {
     const { storage } = await openTestStorage('postgres', t)
     const release = Promise.withResolvers<void>()
     const stuck = Array.from({ length: 14 }, () => storage.transaction(() => release.promise))
@@ -201,7 +201,7 @@ function barrier(count: number): () => Promise<void> {
   }
 }
 
-/** A storage whose connections run through a proxy that can swallow the next answer and hang up. */
+/** Opens a storage through a proxy that can drop the next answer and close the connection. */
 async function openThroughProxy(t: TestContext) {
   const { config, log } = await openTestStorage('postgres', t)
   const direct = new URL(urlOf(config))
@@ -245,7 +245,7 @@ async function openThroughProxy(t: TestContext) {
   }
 }
 
-/** Lets everyone in, and in the same packet says that it goes: AuthenticationOk, ReadyForQuery, ErrorResponse. */
+/** A server that accepts a connection and shuts down in one packet: AuthenticationOk, ReadyForQuery, ErrorResponse. */
 async function startGoingServer(t: TestContext): Promise<string> {
   const fields = ['SFATAL', 'C57P01', 'Mterminating connection due to administrator command', '']
   const packet = Buffer.concat([

@@ -19,7 +19,9 @@ import { createEmptyDatabase } from '../support/postgres.ts'
 const log = createLog('silent')
 
 describe('the schema', () => {
-  test('is the same in both engines, down to nulls and keys', { skip: postgresMissing() }, async t => {
+  test('is the same in both engines, including nullability and keys', {
+    skip: postgresMissing(),
+  }, async t => {
     const sqlite = await readSchema('sqlite', t)
     const postgres = await readSchema('postgres', t)
     assert.ok(sqlite.length > 150)
@@ -28,14 +30,14 @@ describe('the schema', () => {
 })
 
 forEachEngine(engine => {
-  test('nodes that start at once on an empty database migrate it once', async t => {
+  test('nodes that start concurrently on an empty database migrate it once', async t => {
     const config = await emptyDatabase(engine, t)
     const nodes = await Promise.all([1, 2, 3, 4].map(() => createStorage(config, log)))
     for (const node of nodes) assert.equal((await node.store.apps.list()).length, 3)
     await Promise.all(nodes.map(node => node.close()))
   })
 
-  test('without leave to migrate an old database is refused', async t => {
+  test('an old database is refused when migrating is not allowed', async t => {
     const config = await emptyDatabase(engine, t)
     await assert.rejects(createStorage({ ...config, autoMigrate: false }, log), needsMigration)
   })
@@ -46,7 +48,7 @@ forEachEngine(engine => {
     await assert.rejects(createStorage(config, log), isTooNew)
   })
 
-  test('a database of the next version, which says that this one may serve on it, is served', async t => {
+  test('a database of the next version that declares this version compatible is accepted', async t => {
     const { storage, config } = await openTestStorage(engine, t)
     const say = (version: string) => storage.store.instance.replace('oldest-reader-of-9999-later', version)
     await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
@@ -97,7 +99,7 @@ async function readSchema(engine: EngineName, t: TestContext): Promise<string[]>
     const { rows } = await storage.engine.connection.execute(query, [])
     lines.push(...rows.map(row => (row as { line: string }).line))
   }
-  // SQLite's own integer key needs no index, PostgreSQL's has one.
+  // SQLite's integer primary key has no index of its own, PostgreSQL's has.
   return lines.filter(line => !line.startsWith('schema_lock (')).sort()
 }
 

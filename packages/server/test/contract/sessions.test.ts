@@ -15,7 +15,7 @@ forEachEngine(engine => {
     assert.equal(await storage.store.sessions.findWithUser(user.id), null)
   })
 
-  test('of twenty refreshes with one token one rotates it', async t => {
+  test('of twenty concurrent refreshes with one token one rotates it', async t => {
     const opened = await openTestStorage(engine, t)
     const session = aSession((await insertUser(opened.storage.store)).id)
     await opened.storage.store.sessions.insert(session)
@@ -28,7 +28,7 @@ forEachEngine(engine => {
     assert.deepEqual(await opened.storage.store.sessions.find(session.id), winner)
   })
 
-  test('a session that ended, idled out or reached its end is not rotated', async t => {
+  test('an ended, idle or expired session is not rotated', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { sessions } = storage.store
     const { id: userId } = await insertUser(storage.store)
@@ -44,7 +44,7 @@ forEachEngine(engine => {
     assert.ok(await sessions.rotate(live.id, 1, change))
   })
 
-  test('the first end stays, and ending all but one leaves that one', async t => {
+  test('the first end of a session is kept, and ending all but one leaves that one', async t => {
     const opened = await openTestStorage(engine, t)
     const { sessions } = opened.storage.store
     const { id: userId } = await insertUser(opened.storage.store)
@@ -67,7 +67,7 @@ forEachEngine(engine => {
     assert.equal((await storage.store.sessions.find(session.id))!.lastUsedAt, NOW + 5)
   })
 
-  test('only live sessions are listed, each once, and only ended ones are removed', async t => {
+  test('only live sessions are listed, each once, and only ended ones are pruned', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { sessions } = storage.store
     const { id: userId } = await insertUser(storage.store)

@@ -8,7 +8,7 @@ import type { SqliteEngine } from '../../src/storage/sqlite.ts'
 import { openTestStorage } from '../support/engines.ts'
 
 describe('sqlite', () => {
-  test('transactions that come together share a few commits', async t => {
+  test('concurrent transactions share commits', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const engine = storage.engine as SqliteEngine
     const before = engine.commits
@@ -18,7 +18,7 @@ describe('sqlite', () => {
     for (const name of names) assert.equal(await storage.store.instance.find(name), 'x')
   })
 
-  test('single writes outside of a transaction share commits too', async t => {
+  test('concurrent single writes outside a transaction share commits', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const engine = storage.engine as SqliteEngine
     const before = engine.commits
@@ -28,9 +28,9 @@ describe('sqlite', () => {
     assert.ok(engine.commits - before <= 32)
   })
 
-  test('an acknowledged write is on disk: WAL, full synchronisation, foreign keys', async t => {
+  test('writes are durable before they are acknowledged: WAL, synchronous=full, foreign keys', async t => {
     const { storage } = await openTestStorage('sqlite', t)
-    // Told by the writer's own connection, since these are settings of a connection.
+    // Read on the writer's connection, since these are settings of a connection.
     const [journal, synchronous, foreignKeys] = await storage.engine.transaction(async tx => [
       await tx.execute('pragma journal_mode', []),
       await tx.execute('pragma synchronous', []),
@@ -41,7 +41,7 @@ describe('sqlite', () => {
     assert.deepEqual(foreignKeys!.rows, [{ foreign_keys: 1 }])
   })
 
-  test('a full disk fails what was under way with unavailable, and writing goes on once there is room', async t => {
+  test('a full disk fails writes with unavailable, and writing resumes once there is space', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const { rows } = await storage.engine.connection.execute('select page_count from pragma_page_count()', [])
     const pages = (rows[0] as { page_count: number }).page_count
@@ -62,7 +62,7 @@ describe('sqlite', () => {
     await write(1)
   })
 
-  test('no event leaves after a commit that failed, neither of whoever broke it nor of its neighbours', async t => {
+  test('a failed commit publishes no event of any transaction in its group', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const heard: string[] = []
     storage.events.subscribe(event => event.type === 'user.changed' && heard.push(event.userId))
@@ -70,7 +70,7 @@ describe('sqlite', () => {
       storage.engine.transaction(async tx => {
         await tx.execute(`insert into instance values ('${name}', 'x')`, [])
         if (breaks) {
-          // Checked by COMMIT, which is therefore what fails.
+          // The constraint is checked by COMMIT, which fails.
           await tx.execute('pragma defer_foreign_keys = on', [])
           await tx.execute(`insert into balances (user_id, balance) values ('nobody', 1)`, [])
         }
@@ -86,7 +86,7 @@ describe('sqlite', () => {
     assert.deepEqual(heard, ['next'])
   })
 
-  test('a second process may write while the first one runs', async t => {
+  test('a second process can write while the first one runs', async t => {
     const { storage, config } = await openTestStorage('sqlite', t)
     const { file } = config.database as { file: string }
     const write = `
@@ -98,7 +98,7 @@ describe('sqlite', () => {
     await storage.store.instance.replace('from', 'inside')
   })
 
-  test('after a clean end everything is in the one file', async t => {
+  test('after a clean close all data is in the database file', async t => {
     const { storage, config } = await openTestStorage('sqlite', t)
     await storage.store.instance.replace('name', 'value')
     await storage.store.instance.find('name')
@@ -108,7 +108,7 @@ describe('sqlite', () => {
     assert.deepEqual([existsSync(`${file}-wal`), existsSync(`${file}-shm`)], [false, false])
   })
 
-  test('one process serves a data folder at a time', async t => {
+  test('only one process may serve a data folder', async t => {
     const { config } = await openTestStorage('sqlite', t)
     const dataDir = join(config.dataDir, 'served')
     const unlock = lockDataDir(dataDir)

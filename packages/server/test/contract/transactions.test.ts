@@ -6,7 +6,7 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { aUser } from './fixtures.ts'
 
 forEachEngine(engine => {
-  test('a transaction that throws leaves no row and tells nobody', async t => {
+  test('a transaction that throws writes no row and publishes no event', async t => {
     const { storage } = await openTestStorage(engine, t)
     const heard = hear(storage)
     const user = aUser()
@@ -22,7 +22,7 @@ forEachEngine(engine => {
     assert.deepEqual(heard.events, [{ type: 'mail.queued' }])
   })
 
-  test('what a transaction wrote is there for everyone who hears its event, told once and in order', async t => {
+  test('the rows of a transaction are visible to receivers of its events, which come once and in order', async t => {
     const { storage } = await openTestStorage(engine, t)
     const users = [aUser(), aUser()]
     const seen: Promise<unknown>[] = []
@@ -44,7 +44,7 @@ forEachEngine(engine => {
     assert.deepEqual(await Promise.all(seen), users)
   })
 
-  test('a transaction sees its own writes, others do not before it ends', async t => {
+  test('a transaction sees its own writes, and others only after its commit', async t => {
     const { storage } = await openTestStorage(engine, t)
     const user = aUser()
     await storage.transaction(async tx => {
@@ -55,7 +55,7 @@ forEachEngine(engine => {
     assert.deepEqual(await storage.store.users.find(user.id), user)
   })
 
-  test('a refused statement fails its own transaction and no other', async t => {
+  test('a failing statement fails only its own transaction', async t => {
     const { storage } = await openTestStorage(engine, t)
     const user = aUser()
     await storage.store.users.insert(user)
@@ -76,7 +76,7 @@ forEachEngine(engine => {
     assert.equal(await storage.store.instance.find('name 2'), 'value')
   })
 
-  test('a listener that throws keeps nobody else from hearing', async t => {
+  test('a listener that throws does not keep others from receiving the event', async t => {
     const { storage } = await openTestStorage(engine, t)
     storage.events.subscribe(() => {
       throw new Error('no')

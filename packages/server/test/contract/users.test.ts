@@ -12,14 +12,14 @@ forEachEngine(engine => {
     assert.equal(await storage.store.users.find(aUser().id), null)
   })
 
-  test('of twenty sign-ups with one address exactly one makes an account', async t => {
+  test('of twenty concurrent sign-ups with one address exactly one creates an account', async t => {
     const opened = await openTestStorage(engine, t)
     const email = address('one@example.com')
     const outcomes = await race(opened, store => store.users.insert(aUser({ email })))
     assert.equal(winners(outcomes).length, 1)
   })
 
-  test('a status moves only from the ones that are named, once for twenty callers', async t => {
+  test('a status changes only from the given statuses, once for twenty concurrent callers', async t => {
     const opened = await openTestStorage(engine, t)
     const { id } = await insertUser(opened.storage.store)
     const outcomes = await race(opened, store => store.users.suspend(id, NOW))
@@ -27,7 +27,7 @@ forEachEngine(engine => {
     assert.equal(await opened.storage.store.users.suspend(id, NOW), null)
   })
 
-  test('erasing takes name and address, frees the address, and happens once', async t => {
+  test('erasing removes name and address, frees the address, and happens once', async t => {
     const opened = await openTestStorage(engine, t)
     const { id, email } = await insertUser(opened.storage.store, { name: 'Ada' })
     const erased = winners(await race(opened, store => store.users.erase(id, NOW)))
@@ -38,7 +38,7 @@ forEachEngine(engine => {
     assert.equal(await opened.storage.store.users.insert(aUser({ email })), true)
   })
 
-  test('what is counted behind the lock of its owner never exceeds its limit', async t => {
+  test('a count taken under the owner’s row lock never exceeds its limit', async t => {
     const opened = await openTestStorage(engine, t)
     const { id } = await insertUser(opened.storage.store)
     await race(opened, async store => {
@@ -49,7 +49,7 @@ forEachEngine(engine => {
     assert.equal(await opened.storage.store.apiKeys.countActive(id, NOW, 100), 5)
   })
 
-  test('paging shows every user once, newest first, also within one millisecond', async t => {
+  test('paging lists every user once, newest first, also within one millisecond', async t => {
     const { storage } = await openTestStorage(engine, t)
     for (let i = 0; i < 7; i++) await insertUser(storage.store, { createdAt: NOW + (i >> 2) })
     const all = await readAll(page => storage.store.users.list(page))

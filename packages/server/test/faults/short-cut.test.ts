@@ -7,9 +7,9 @@ import { scenarios } from './scenarios.ts'
 /** Set it to the seed that a failure printed, and the same faults come again. */
 const seed = Number(process.env.KEYWAY_TEST_SEED ?? randomInt(2 ** 31))
 
-describe('a minute of faults (all of them: npm run test:faults)', () => {
+describe('one minute of fault injection (in full: npm run test:faults)', () => {
   for (const scenario of scenarios.filter(each => each.short !== undefined)) {
-    test(`nothing is lost or let in: ${scenario.name}`, {
+    test(`no acknowledged write is lost and no revoked credential accepted: ${scenario.name}`, {
       skip: missingFor(scenario),
       timeout: 180_000,
     }, async t => {

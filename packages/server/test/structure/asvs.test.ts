@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { filesOf, root } from './source.ts'
 
-/** The last number of each section's requirements of levels 1 and 2 in ASVS 5.0.0, and those left to level 3. */
+/** By section of ASVS 5.0.0: the number of its last requirement of levels 1 and 2, then the numbers of level 3 only. */
 const SECTIONS: Record<string, number[]> = {
   '1': [2, 9, 11, 3, 2],
   '2': [3, 3, 4, 1],
@@ -25,7 +25,7 @@ const SECTIONS: Record<string, number[]> = {
   '17': [1, 4, 2],
 }
 
-test('docs/asvs.md speaks of every requirement of levels 1 and 2, once', async () => {
+test('docs/asvs.md has every requirement of levels 1 and 2 once', async () => {
   const required = Object.entries(SECTIONS).flatMap(([chapter, sections]) =>
     sections.flatMap((last, index) =>
       Array.from({ length: last }, (_, at) => `${chapter}.${index + 1}.${at + 1}`),

@@ -4,9 +4,9 @@ import type { SubjectStates } from '../../src/backup/journal-writer.ts'
 import { FACTS, type FactTable } from '../../src/endings/facts.ts'
 import type { Storage, Transaction } from '../../src/store.ts'
 
-// The compiler is what decides here: `npm run check` fails where one of the lines below the directives compiles.
+// Checked by the compiler: `npm run check` fails if a line below one of the directives compiles.
 
-test('a verb that ends something and leaves no facts does not compile, nor does one outside of a transaction', () => {
+test('an ending operation without facts, or outside a transaction, does not compile', () => {
   const { end, ...without } = FACTS.sessions
   // @ts-expect-error: no facts of `sessions.end`
   const forgotten: FactTable = { ...FACTS, sessions: without }
@@ -15,18 +15,18 @@ test('a verb that ends something and leaves no facts does not compile, nor does 
   const callers = {
     // @ts-expect-error: an ending outside of a transaction
     outside: ({ store }: Storage) => store.sessions.end,
-    // @ts-expect-error: an ending whose rows are written, and nothing else
+    // @ts-expect-error: an ending of which only the rows are written
     apart: (tx: Transaction) => tx.endings.insert,
-    // @ts-expect-error: an event of an ending that may not have been
+    // @ts-expect-error: an event without its ending
     told: (tx: Transaction) => tx.publish({ type: 'session.ended', sessionId: '', userId: '' }),
-    // @ts-expect-error: an ending that does not say by whom
+    // @ts-expect-error: an ending without attribution
     unattributed: (tx: Transaction) => tx.sessions.end('', 'logout', 0),
   }
   assert.equal(Object.keys(callers).length, 4)
   assert.equal(typeof end, 'function')
 })
 
-test('a kind of ending without its entry in the journal does not compile', () => {
+test('a kind of ending without a journal entry does not compile', () => {
   const none = async () => []
   const complete: SubjectStates = { api_key: none, session: none, user: none }
   // @ts-expect-error: `npm run check` fails here when this compiles

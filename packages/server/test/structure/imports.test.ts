@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { sourceFiles, src } from './source.ts'
 
-/** Top-level files that know nothing of the nouns, and that every file may import. */
+/** Top-level files that do not depend on the nouns, and that every file may import. */
 const KERNEL = [
   'cache-control',
   'change-limits',
@@ -89,11 +89,11 @@ const MAY_IMPORT: Record<string, string[]> = {
   'cli.ts': ['cli'],
 }
 
-/** To be lowered with each that is cut. */
+/** Lower these when a cycle is removed. */
 const MAX_TYPE_CIRCLES = 8
 const MAX_TYPE_CIRCLE_FILES = 6
 
-test('every file imports only what its folder may: nouns in one direction, edges never each other', async () => {
+test('every file imports only what the rule of its folder allows', async () => {
   const wrong: string[] = []
   for (const file of await sourceFiles()) {
     const from = relative(src, file.path)
@@ -114,7 +114,7 @@ test('every file imports only what its folder may: nouns in one direction, edges
   assert.deepEqual(wrong, [])
 })
 
-test('no import circle by value, and few by type', async t => {
+test('there are no import cycles by value, and few by type', async t => {
   const byValue = new Map<string, string[]>()
   const byAny = new Map<string, string[]>()
   for (const file of await sourceFiles()) {
@@ -137,13 +137,13 @@ test('no import circle by value, and few by type', async t => {
   assert.ok(Math.max(0, ...sizes) <= MAX_TYPE_CIRCLE_FILES, byType.map(circle => circle.join(' ')).join('\n'))
 })
 
-/** What a thing *is* may be known by name everywhere: types of a singular file (`user.ts`), never its verbs. */
+/** Types of a noun's singular file (`user.ts`) may be imported everywhere; its operations may not. */
 function isNounFile(target: string): boolean {
   const name = target.split('/').at(-1)!.replace(/\.ts$/, '')
   return !name.endsWith('s') || name === 'send-limits'
 }
 
-/** Static imports. `typeOnly`: nothing is loaded, since each imported name is a type. */
+/** Static imports. `typeOnly`: every imported name is a type, so nothing is loaded. */
 function localImports(file: { path: string; text: string }): { target: string; typeOnly: boolean }[] {
   return [
     ...file.text.matchAll(/^(?:import|export)\s+(type\s)?([^'";]*?)(?:\sfrom\s)?'(\.[^']+\.ts)'/gm),

@@ -22,7 +22,7 @@ test('every regular expression of the server and the SDK is linear', async t => 
   assert.equal(status, 0, output)
 })
 
-test('a quadratic pattern and one that is put together at run time are found', async t => {
+test('quadratic patterns and patterns built at run time are found', async t => {
   if (!(await tool(t, 'recheck'))) return
   const folder = mkdtempSync(join(tmpdir(), 'keyway-patterns-'))
   t.after(() => rmSync(folder, { recursive: true }))

@@ -6,7 +6,7 @@ import { configurationDocument } from '../../src/config/documentation.ts'
 import { type Setting, settings } from '../../src/config/settings.ts'
 import { filesOf, root, sourceFiles, src } from './source.ts'
 
-/** Files in which code (comments aside) matches, other than those that may. */
+/** Files whose code, without comments, matches `pattern`, except those in `mayMatch`. */
 async function breaches(pattern: RegExp, mayMatch: RegExp): Promise<string[]> {
   const files = await sourceFiles()
   return files
@@ -18,7 +18,7 @@ function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 }
 
-describe('what is deliberately absent', () => {
+describe('forbidden constructs', () => {
   test('only clock.ts reads the time of day', async () => {
     assert.deepEqual(await breaches(/\bDate\.now\(\)|new Date\(\)/, /^clock\.ts$/), [])
   })
@@ -27,7 +27,7 @@ describe('what is deliberately absent', () => {
     assert.deepEqual(await breaches(/process\.env\b/, /^config\.ts$/), [])
   })
 
-  test('only storage/ knows a database', async () => {
+  test('only storage/ uses a database', async () => {
     assert.deepEqual(await breaches(/from '(kysely|pg|node:sqlite)|sql`/, /^storage\//), [])
   })
 
@@ -35,7 +35,7 @@ describe('what is deliberately absent', () => {
     assert.deepEqual(await breaches(/from 'nodemailer|(?:await|return) fetch\(/, /^(mail\/|cli\/doctor)/), [])
   })
 
-  test('no log message differs from line to line, so that lines of one kind can be counted', async () => {
+  test('log messages are constant, so that lines of one kind can be counted', async () => {
     assert.deepEqual(await breaches(/\blog\.(?:info|warn|error)\((?:[^()]|\([^()]*\))*?,\s*`/, /^cli\//), [])
   })
 
@@ -44,18 +44,18 @@ describe('what is deliberately absent', () => {
   })
 })
 
-test('docs/configuration.md says what the settings are (npm run docs)', async () => {
+test('docs/configuration.md is up to date (npm run docs)', async () => {
   assert.equal(await readFile(join(root, 'docs/configuration.md'), 'utf8'), configurationDocument())
 })
 
-test('every example and every default of a setting is a value of it', () => {
+test('every example and default of a setting is valid', () => {
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
     if (setting.default !== null) assert.doesNotThrow(() => setting.parse(setting.default!), name)
     if (!setting.example.startsWith('<')) assert.doesNotThrow(() => setting.parse(setting.example), name)
   }
 })
 
-test('every migration file is in the list of migrations', async () => {
+test('every migration file is listed', async () => {
   const files = await filesOf(join(src, 'storage/migrations'), '*.ts')
   const list = files.map(file => file.text).join('\n')
   const migrations = files.map(file => file.path.split('/').at(-1)!).filter(name => /^\d/.test(name))

@@ -1,7 +1,7 @@
 import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 
-/* No test of the service: what stray-errors.test.ts lets the runner run, to see that it fails. */
+/* Run by stray-errors.test.ts, which checks that the run fails. */
 
 test('ends well, whatever it left behind', async () => {
   await wait(1)

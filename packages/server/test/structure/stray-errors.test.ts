@@ -8,7 +8,7 @@ const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
 const FIXTURE = 'packages/server/test/structure/stray-error-fixture.ts'
 
 function run(stray: string): Promise<{ failed: boolean; stdout: string }> {
-  // A runner inside of a test would otherwise take itself for a part of it.
+  // Otherwise the inner runner would report as part of this test.
   const { NODE_TEST_CONTEXT, ...env } = process.env
   return new Promise(resolve =>
     execFile(process.execPath, [RUNNER, FIXTURE], { env: { ...env, STRAY_ERROR: stray } }, (error, stdout) =>
@@ -17,7 +17,7 @@ function run(stray: string): Promise<{ failed: boolean; stdout: string }> {
   )
 }
 
-test('an error that no test waited for fails the run, though all tests passed', async () => {
+test('an unhandled error outside any test fails the run', async () => {
   const strays = ['a rejection', 'a throw', 'a late rejection', '']
   const runs = await Promise.all(strays.map(run))
   for (const [index, { failed, stdout }] of runs.entries()) {

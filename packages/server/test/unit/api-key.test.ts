@@ -42,7 +42,7 @@ test('one rule says whether a key may be used: of several reasons the strongest,
   const use: KeyUse = { now: NOW, address: '192.0.2.1', scope: 'agent:connect' }
   const key: OwnedApiKey = { ...aKey('owner', { expiresAt: NOW + 1 }), ownerStatus: 'active' }
   assert.equal(refusalOf(key, use), null)
-  // Each line adds a stronger reason to all those before it.
+  // Each line adds a reason that takes precedence over the previous ones.
   const weakest = { ...key, scopes: toScopes(['agents:send']) }
   assert.equal(refusalOf(weakest, use), 'insufficient_scope')
   const elsewhere = { ...weakest, allowedNetworks: ['10.0.0.0/8'] }
@@ -53,7 +53,7 @@ test('one rule says whether a key may be used: of several reasons the strongest,
   assert.equal(refusalOf(expired, use), 'api_key_expired')
   assert.equal(refusalOf({ ...expired, revokedAt: NOW }, use), 'api_key_revoked')
   assert.equal(refusalOf({ ...expired, ownerStatus: 'deleted' }, use), 'api_key_revoked')
-  // Introspection asks for no client and no scope.
+  // Introspection passes neither address nor scope.
   assert.equal(refusalOf(elsewhere, { now: NOW }), null)
   assert.equal(refusalOf({ ...key, scopes: null, allowedNetworks: [] }, use), null)
 })

@@ -196,7 +196,7 @@ describe('the clock of a node on a shared database', () => {
   })
 })
 
-/** The clocks of a machine that a test moves. */
+/** Wall clock and monotonic clock of a machine, under the control of the test. */
 function createMachine() {
   let monotonic = 1000
   let system = Date.UTC(2026, 10, 20)
@@ -212,7 +212,7 @@ function createMachine() {
     uptime: () => uptime,
     readSystem: async () => Math.floor(system),
     pass,
-    /** Monotonic time stands still while the others go on. */
+    /** Wall clock and uptime advance; monotonic time does not. */
     suspend(ms: number) {
       system += ms
       uptime += ms

@@ -24,7 +24,7 @@ const MAIL = {
   code: null,
 }
 
-/** What a mailer would send to, were it handed this text as a header. */
+/** The recipients that a mailer reads from this text in a header. */
 function recipientsOf(text: string): (string | undefined)[] {
   const parsed = addressparser(text) as ParsedAddress[]
   return parsed.map(entry => (entry.group ? 'a group' : entry.address))

@@ -10,7 +10,7 @@ import type { RateWindow } from '../../src/rate-windows.ts'
 function open(windows: RateWindow[], maxKeys?: number) {
   const clock = { at: 1_000_000, now: () => clock.at }
   const limits = createExchangeLimits({ clock, windows, maxKeys })
-  /** Null, or the seconds to wait. */
+  /** Returns null, or the seconds to wait. */
   const take = (keyId: string): number | null => {
     try {
       limits.take(keyId)

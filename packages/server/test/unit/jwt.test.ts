@@ -26,7 +26,7 @@ const jwk: PublicJwk = {
 const clock = createTestClock()
 const now = () => Math.floor(clock.now() / 1000)
 
-/** A ring of one fixed key, so that these promises are about tokens alone. */
+/** Signing keys with a single fixed key, so that these tests are about tokens only. */
 const ring: SigningKeys = {
   load: async () => {},
   reload: async () => {},
@@ -37,10 +37,10 @@ const ring: SigningKeys = {
   jwks: () => ({ keys: [jwk] }),
   rotate: async () => ({ kid: KID, signsFrom: 0 }),
 }
-/** The node that signs, and so knows the tokens that it made. */
+/** The signing node, which caches the tokens that it issued. */
 const jwt: Jwt = createJwt({ signingKeys: ring, clock, issuer: ISSUER })
 
-/** What the node that signs and one that sees every token for the first time both make of it. */
+/** Verifies on the signing node and on one that sees every token for the first time, and asserts the same result. */
 async function verified(token: string, expected: Parameters<Jwt['verify']>[1] = EXPECTED) {
   const stranger = createJwt({ signingKeys: ring, clock, issuer: ISSUER })
   const claims = await jwt.verify(token, expected)
@@ -66,7 +66,7 @@ function claims(change: Record<string, unknown> = {}): Record<string, unknown> {
 const encode = (text: string) => Buffer.from(text).toString('base64url')
 const OUR_HEADER = { alg: 'EdDSA', typ: 'agent_ws', kid: KID }
 
-/** A token signed with our own key, whatever it says. */
+/** A token with any content, signed with the service's key. */
 function forge(header: string | object, payload: string | object, secretKey = pair.secretKey): string {
   const text = (part: string | object) => encode(typeof part === 'string' ? part : JSON.stringify(part))
   const input = `${text(header)}.${text(payload)}`

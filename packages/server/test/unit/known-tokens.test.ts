@@ -17,7 +17,7 @@ test('only the very token that was added is known, whatever one character is cha
   known.add(token)
   assert.equal(known.has(token), true)
   for (let at = 0; at < token.length; at++) {
-    // The next character, and one of another alphabet that has the same low byte.
+    // The next character, and one with the same low byte.
     for (const change of [1, 0x100]) {
       const other = String.fromCharCode(token.charCodeAt(at) + change)
       assert.equal(known.has(token.slice(0, at) + other + token.slice(at + 1)), false)

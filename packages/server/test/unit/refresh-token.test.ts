@@ -76,7 +76,7 @@ test('a page cookie is no refresh token and a refresh token is no page cookie', 
   assert.equal(parseRefreshToken(cookie), null)
   assert.equal(parsePageCookie(token), null)
   assert.equal(parseRefreshToken(`svr_${cookie.slice(4)}`), null)
-  // Neither does the MAC of the one, put into the shape of the other, prove anything.
+  // Nor is the MAC of one kind valid in the format of the other.
   const cookieMac = Buffer.from(cookie.slice(4), 'base64url').subarray(16)
   const head = Buffer.from(token.slice(4), 'base64url').subarray(0, 22)
   const forged = parseRefreshToken(`svr_${Buffer.concat([head, cookieMac]).toString('base64url')}`)

@@ -6,7 +6,7 @@ const OLD = Buffer.alloc(32, 1)
 const NEW = Buffer.alloc(32, 2)
 const HELLO = Buffer.from('hello')
 
-/** The error that opening it ends with. */
+/** The error that `open` throws. */
 function refusal(open: () => unknown): Error {
   try {
     open()
