@@ -171,8 +171,8 @@ export const MISTAKES: Mistake[] = [
   },
   {
     name: 'every request by an unlisted proxy is a warning',
-    file: 'server/src/http/caller.ts',
-    edits: [{ find: 'if (proxyMistake === null && FORWARDING_HEADERS', put: 'if (FORWARDING_HEADERS' }],
+    file: 'server/src/http/proxy-watch.ts',
+    edits: [{ find: '    if (before !== undefined && now() - before < WARN_AGAIN_MS) return\n', put: '' }],
     tests: [`${SERVER_TESTS}/http/c*.test.ts`],
   },
   {
@@ -189,7 +189,7 @@ export const MISTAKES: Mistake[] = [
   },
   {
     name: 'equal numbers in two windows are refused',
-    file: 'server/src/config/send-windows.ts',
+    file: 'server/src/config/rate-windows.ts',
     edits: [{ find: 'shorter.limit > longer.limit', put: 'shorter.limit >= longer.limit' }],
     tests: [`${SERVER_TESTS}/config/*.test.ts`],
   },

@@ -4,8 +4,8 @@ import { createKeyedWindows } from './keyed-windows.ts'
 import type { RateWindow, Wait } from './rate-windows.ts'
 
 /**
- * Changes of one account on one node. Each leaves rows and a line of the journal for as long as a year, and some are
- * read by every node with each sweep: far more than a person or a script needs, and far less than fills a disk.
+ * Changes that one account may make on one node. Each is stored, and kept in the journal, for up to a year, and sweeps
+ * of every node read some of them. The limits are far above normal use and far below the rate that would fill a disk.
  */
 export const CHANGE_LIMITS: readonly RateWindow[] = [
   { window: 'minute', limit: 120 },
@@ -15,18 +15,18 @@ const MAX_REMEMBERED_ACCOUNTS = 50_000
 
 export interface ChangeLimits {
   /**
-   * Counts a change that leaves something behind. Whatever ends or withdraws something is never held up by it.
+   * Counts a change that creates or extends something. Endings and withdrawals are not limited.
    *
    * @throws KeywayError `rate_limited`
    */
-  take(by: string): void
+  take(userId: string): void
 }
 
 export function createChangeLimits({ clock }: { clock: Pick<Clock, 'now'> }): ChangeLimits {
   const changes = createKeyedWindows({ clock, windows: CHANGE_LIMITS, maxNames: MAX_REMEMBERED_ACCOUNTS })
   return {
-    take(by) {
-      const wait = changes.take(by)
+    take(userId) {
+      const wait = changes.take(userId)
       if (wait) throw rateLimited(wait)
     },
   }

@@ -8,13 +8,13 @@ import { EXIT_FAILED, OperatorError, UsageError } from './operator-error.ts'
 
 const DEFAULT_COMMAND = 'serve'
 
-/** Runs one command line and ends the process: 0 done, 1 failed, 64 not understood, 78 settings. */
+/** Runs one command line and ends the process with one of the exit statuses in operator-error.ts, or 0. */
 export async function main(argv: string[]): Promise<void> {
   // Node's diagnostic reports would otherwise contain the environment, and so every secret setting.
   process.report.excludeEnv = true
-  const ended = failUnlessEnded()
+  const allowExit = failOnEarlyExit()
   process.exitCode = await run(argv, processTerminal)
-  ended()
+  allowExit()
   // What a library leaves open (an idle pool, a timer) must not keep a finished command alive.
   await flushed(process.stdout)
   process.exit()
@@ -24,10 +24,10 @@ export async function main(argv: string[]): Promise<void> {
  * Turns an unexpected exit into a failure: Node ends a process with status 0 when nothing keeps its event loop alive,
  * even while a command still waits. Applies until the returned function is called.
  */
-function failUnlessEnded(): () => void {
+function failOnEarlyExit(): () => void {
   const fail = (status: number) => {
     if (status !== 0) return
-    processTerminal.complain(
+    processTerminal.printError(
       'Keyway ended before its command had finished: nothing was left to wait for. This is a bug; please report it with the last lines of the log.',
     )
     process.exitCode = EXIT_FAILED
@@ -39,7 +39,7 @@ function failUnlessEnded(): () => void {
 /** Runs one command line; resolves with the exit status. */
 export async function run(argv: string[], terminal: Terminal): Promise<number> {
   const failed = (message: string, status: number) => {
-    terminal.complain(message)
+    terminal.printError(message)
     return status
   }
   try {
@@ -51,13 +51,13 @@ export async function run(argv: string[], terminal: Terminal): Promise<number> {
   }
 }
 
-/** The cause that API callers are not told, such as the host that did not answer; an operator may know it. */
+/** The cause, such as the host that did not answer: shown to the operator, never to API clients. */
 function causeOf({ extras }: KeywayError): string {
   return extras.cause instanceof Error && extras.cause.message ? ` (${extras.cause.message})` : ''
 }
 
 async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
-  const say = (text: string) => {
+  const print = (text: string) => {
     terminal.print(text)
     return 0
   }
@@ -66,13 +66,13 @@ async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
   if (words[0] === 'help') words.shift()
   const namesCommand = words.length > 0 && !words[0]!.startsWith('-')
   const found = findCommand(namesCommand ? words : [DEFAULT_COMMAND, ...words])
-  if (asksForHelp && words.length === 0) return say(await overview())
+  if (asksForHelp && words.length === 0) return print(await overview())
   if (!found) {
-    if (asksForHelp) return say(await overview(words[0]))
+    if (asksForHelp) return print(await overview(words[0]))
     throw new UsageError(`There is no command "${words.slice(0, 2).join(' ')}". See: keyway --help`)
   }
   const command = await loadCommand(found.name)
-  if (asksForHelp) return say(helpOf(command))
+  if (asksForHelp) return print(helpOf(command))
   return runCommand(command, found.rest, terminal)
 }
 

@@ -9,6 +9,7 @@ import type { Values } from './config/settings.ts'
 import { urlMistakes, urlWarnings } from './config/urls.ts'
 
 export type { Config } from './config/config-type.ts'
+export { containerWarnings } from './config/database.ts'
 export { loadOrCreateSecret } from './config/keyway-secret.ts'
 export { ConfigError } from './config/mistakes.ts'
 
@@ -26,12 +27,10 @@ export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
-/** This process's own environment: the one place that reads it. */
+/** Parses the environment of this process; nothing else reads `process.env`. */
 export function loadConfigOfProcess(): Config {
   return loadConfig(process.env)
 }
-
-export { containerWarnings } from './config/database.ts'
 
 /** Warnings about allowed but risky settings: printed at start and by `check-config` and `doctor`. */
 export function configWarnings(config: Config): string[] {

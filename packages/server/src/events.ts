@@ -19,7 +19,7 @@ export type Hint =
 export type RelayCommand =
   | { op: 'deliver'; userId: string; to: string; frame: string }
   | { op: 'disconnect'; userId: string; target: string }
-  /** Only requests an answer, which arrives after everything that the node had published before. */
+  /** Has no effect but its answer, which arrives after all that the asked node had published before. */
   | { op: 'ping' }
 
 /** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
@@ -54,8 +54,8 @@ export interface Events {
   /** Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. */
   publish(event: Event): Promise<void>
   /**
-   * Whether a live node of the previous minor version is listed, which neither seals nor opens. While one is, hints
-   * are exchanged with it unsealed (decision 7). Absent where every node is this process.
+   * Whether a live node of the previous minor version exists, which cannot seal or open events. While one does, hints
+   * are exchanged with it unsealed (decision 7). Absent where this process is the only node.
    */
   expectUnsealed?(isListed: boolean): void
 }
@@ -88,7 +88,7 @@ export function parseHint(value: unknown): Hint | null {
   }
 }
 
-/** An event with valid fields and no others, or null. */
+/** An event with valid fields and no others, or null if no node publishes such a value. */
 export function parseEvent(value: unknown): Hint | RelayEvent | null {
   const { type, to, message } = toFields(value)
   if (type !== 'hub.relay') return parseHint(value)

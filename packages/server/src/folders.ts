@@ -29,12 +29,12 @@ export function makePrivateFile(path: string): void {
     chmodSync(path, OWNER_ONLY)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    withdrawFromOthers(path)
+    restrictToOwner(path)
   }
 }
 
-/** Removes the permissions of group and others, if the file exists and this user may. */
-export function withdrawFromOthers(path: string): void {
+/** Removes the permissions of group and others, if the file exists and this user may change them. */
+export function restrictToOwner(path: string): void {
   if (!isOpenToOthers(path)) return
   try {
     chmodSync(path, OWNER_ONLY)

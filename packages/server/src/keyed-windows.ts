@@ -7,8 +7,10 @@ const SLOTS = 12
 const WIDTH = 3
 
 export interface KeyedWindows {
-  /** Counts one for this name, or returns the wait where a window is full; refused ones do not count. */
+  /** Counts one event of this name; or, if a window is full, counts nothing and returns the wait. */
   take(name: string): Wait | null
+  /** The wait of this name, if a window is full; counts nothing. */
+  wait(name: string): Wait | null
   /** Names with counts in memory. */
   readonly size: number
 }
@@ -44,6 +46,11 @@ export function createKeyedWindows({
       if (isFull) return longestOf(counts.map(count => count.wait(now)))
       for (const count of counts) count.add(now)
       return null
+    },
+    wait(name) {
+      const now = clock.now()
+      const counts = current.get(name) ?? previous.get(name) ?? []
+      return longestOf(counts.map(count => count.wait(now)))
     },
     get size() {
       return current.size + previous.size

@@ -1,19 +1,19 @@
 import type { ErrorCode, Problem } from '@keyway/sdk/protocol'
 import type { KeywayError } from './errors.ts'
 
-/** One row of the problem table (RFC 9457): all that a refusal's code decides. */
+/** One row of the problem table (RFC 9457): everything that an error code determines. */
 export interface ProblemKind {
   status: 400 | 401 | 402 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 426 | 429 | 500 | 503
   title: string
-  /** What whoever meets it does next; `GET /errors/{code}` shows it. */
+  /** What the client can do about it; shown by `GET /errors/{code}`. */
   help: string
-  /** A guessed credential was refused, which counts against its network. A malformed request is no guess. */
+  /** It may be a failed guess of a credential, which counts in the failure limits of the client's network. */
   isGuess?: true
-  /** Whoever watches for attacks wants to see it. */
+  /** The request log records it at `info`, since it may be part of an attack. */
   isLogged?: true
 }
 
-/** Every code and its answer. A code that is missing here does not compile. */
+/** The problem of every error code. A missing code does not compile. */
 export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   invalid_json: {
     status: 400,
@@ -46,35 +46,35 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   invalid_api_key: {
     status: 401,
     title: 'The API key is not valid',
-    help: 'Check that the whole key was copied: svc_ and 32 characters. A key is shown once, when it is made.',
+    help: 'Check that the whole key was copied: svc_ and 32 characters. A key is shown once, when it is created.',
     isGuess: true,
     isLogged: true,
   },
   api_key_revoked: {
     status: 401,
     title: 'The API key was revoked',
-    help: 'Revoking is permanent. Make a new key with POST /v1/api-keys.',
+    help: 'Revoking is permanent. Create a new key with POST /v1/api-keys.',
     isGuess: true,
     isLogged: true,
   },
   api_key_expired: {
     status: 401,
     title: 'The API key has expired',
-    help: 'Make a new key with POST /v1/api-keys; rotate the next one before it expires.',
+    help: 'Create a new key with POST /v1/api-keys; rotate the next one before it expires.',
     isGuess: true,
     isLogged: true,
   },
   invalid_refresh_token: {
     status: 401,
     title: 'The refresh token is not valid',
-    help: 'Its session has ended or was never here. Sign in again.',
+    help: 'It was never issued, or its session has ended. Sign in again.',
     isGuess: true,
     isLogged: true,
   },
   refresh_token_reused: {
     status: 401,
     title: 'The refresh token was used before',
-    help: 'A rotated token came back, so its session was ended. Sign in again, refresh one at a time, and send an Idempotency-Key so that a lost answer can be asked for again.',
+    help: 'A rotated token was presented again, so its session was ended. Sign in again, refresh one at a time, and send an Idempotency-Key so that a request whose response was lost can be repeated.',
     isGuess: true,
     isLogged: true,
   },
@@ -92,7 +92,7 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   session_required: {
     status: 403,
     title: 'Only a signed-in person may do this',
-    help: 'Keys are made and rotated, and what they may do is widened, with an access token; an agent token opens the hub only.',
+    help: 'Creating a key, rotating it and extending its rights need an access token; an agent token opens the hub only.',
     isLogged: true,
   },
   account_suspended: {
@@ -117,7 +117,7 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   not_found: {
     status: 404,
     title: 'There is nothing here',
-    help: 'Check the path and the id. /docs lists what there is; what belongs to someone else looks the same as what does not exist.',
+    help: 'Check the path and the id. /docs lists all paths. Resources of other users are answered like missing ones.',
   },
   method_not_allowed: {
     status: 405,
@@ -136,13 +136,13 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   },
   upgrade_required: {
     status: 426,
-    title: 'This address speaks WebSocket',
+    title: 'This path needs a WebSocket upgrade',
     help: 'Connect a WebSocket client with an agent token and the subprotocol keyway.hub.v1.',
   },
   key_limit_reached: {
     status: 409,
     title: 'There are too many active keys',
-    help: 'Revoke a key that is not needed, or rotate one: that works at the limit too.',
+    help: 'Revoke a key that is not needed, or rotate one, which also works at the limit.',
   },
   idempotency_conflict: {
     status: 409,
@@ -152,7 +152,7 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   api_key_inactive: {
     status: 409,
     title: 'The key is not active',
-    help: 'A revoked or expired key cannot be rotated. Make a new one with POST /v1/api-keys.',
+    help: 'A revoked or expired key cannot be rotated. Create a new one with POST /v1/api-keys.',
   },
   api_key_replaced: {
     status: 409,
@@ -162,45 +162,45 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   magic_link_expired: {
     status: 410,
     title: 'The sign-in link has expired',
-    help: 'Links live for five minutes. Ask for a new one with POST /auth/send-magic-link.',
+    help: 'Links are valid for five minutes. Ask for a new one with POST /auth/send-magic-link.',
     isGuess: true,
     isLogged: true,
   },
   magic_link_used: {
     status: 410,
     title: 'The sign-in link was used',
-    help: 'A link works once, and using one ends the others of that address. Ask for a new one.',
+    help: 'A link works once, and using one invalidates the others of its address. Ask for a new one.',
     isGuess: true,
     isLogged: true,
   },
   rate_limited: {
     status: 429,
     title: 'Too many requests',
-    help: 'Wait for the seconds in Retry-After. Trying earlier does not make the wait longer.',
+    help: 'Wait for the number of seconds in Retry-After. Retrying earlier does not prolong the wait.',
     isLogged: true,
   },
   unavailable: {
     status: 503,
     title: 'The service is not available',
-    help: 'Something that is needed cannot be reached. Nothing was granted. Try again after the seconds in Retry-After.',
+    help: 'The service is overloaded, or its database cannot be reached. Nothing was granted. Retry after the number of seconds in Retry-After.',
   },
   internal_error: {
     status: 500,
     title: 'Something went wrong here',
-    help: 'This is a fault of the service. Tell its operator the request_id.',
+    help: 'This is an error of the service. Report the request_id to its operator.',
   },
 }
 
 export interface ProblemContext {
   requestId: string
   publicUrl: string
-  /** Whether the caller is the operator, trying things out with a local inbox, and may know which setting refused. */
+  /** Whether to name the setting behind a refusal: only with the local inbox, where the operator is the caller. */
   namesSettings?: boolean
-  /** Of a refusal by the HTTP parser, where the protocol has a status of its own for it (408, 431). */
+  /** Replaces the status of the code, for refusals by the HTTP parser (408, 431). */
   status?: number
 }
 
-/** The problem document of a refusal: the one builder for routes, the HTTP parser and the hub's handshake. */
+/** Builds every problem document, for routes, the HTTP parser and the hub's handshake. */
 export function problemOf(error: KeywayError, context: ProblemContext): Problem {
   const kind = PROBLEMS[error.code]
   const { errors, retryAfter, window, setting } = error.extras
@@ -218,7 +218,7 @@ export function problemOf(error: KeywayError, context: ProblemContext): Problem 
   }
 }
 
-/** Every 404 says where to look what there is, also one that a noun worded. */
+/** The detail of a 404, with a reference to /docs. */
 export function withDocs(detail: string): string {
   return detail.includes('/docs') ? detail : `${detail} /docs lists what there is.`
 }

@@ -54,8 +54,8 @@ export interface Secrets {
   /** @throws SealError if no configured secret opens it. */
   open(purpose: Purpose, sealed: string, context: string): Buffer
   /**
-   * A 32-byte key for one use, derived under the first secret, or under the listed one that `id` names; null for
-   * an unlisted id. `context` tells uses of one purpose apart.
+   * A 32-byte key for one use, derived from the secret with this id, by default the first; null for an unknown id.
+   * `context` separates the uses of one purpose.
    */
   deriveKey(purpose: Purpose, context: Buffer, id?: string): Buffer | null
   /** Whether the first secret sealed it; `keyway keys reseal` reseals the others. */

@@ -38,36 +38,36 @@ export interface RunningServer extends AsyncDisposable {
   readonly port: number
   readonly services: Services
   readonly hub: Hub
-  /** Resolves with the reason when the service cannot go on and must be started anew. */
+  /** Resolves with an error that only a restart of the process can mend. */
   readonly failure: Promise<Error>
-  /** Drains: accepts no new work, sends `draining` to agents, leaves queued mail queued. */
+  /** Drains: accepts no new requests, sends `draining` to agents, leaves queued mail queued. */
   close(): Promise<void>
 }
 
 export interface ServerOptions {
   log?: Log
-  /** Where printed sign-in links go (`inbox:` only). */
+  /** Prints sign-in links (`inbox:` only); to standard output by default. */
   announce?: (line: string) => void
 }
 
 /**
- * The whole service, listening.
+ * Starts the whole service; resolves when it listens.
  *
  * @throws Error with one sentence for the operator: a taken port, a data directory in use, a database that is
  *   newer than this program, stored keys that no secret opens
  */
-export async function startServer(wanted: Config, options: ServerOptions = {}): Promise<RunningServer> {
+export async function startServer(settings: Config, options: ServerOptions = {}): Promise<RunningServer> {
   await using stack = new AsyncDisposableStack()
-  const held = wanted.port === 0 ? await holdFreePort(wanted) : null
+  const held = settings.port === 0 ? await holdFreePort(settings) : null
   stack.defer(() => void held?.holder.close())
-  const config = held?.config ?? wanted
+  const config = held?.config ?? settings
   const log = options.log ?? createLog(config.logLevel)
 
   if (config.database.engine === 'sqlite') stack.use(holdDataDir(config.dataDir))
   const services = await openServices(config, log)
   stack.defer(() => services.close())
-  // The holder of the data directory is the only node, so every row belongs to a dead one, even a heartbeat in the
-  // future (the system's clock was set back).
+  // The process that holds the data directory is the only node, so every presence row is of a dead node, even one with
+  // a heartbeat in the future (the system's clock was set back).
   if (config.database.engine === 'sqlite')
     await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
   const nodeId = newId(services.clock.now())
@@ -77,12 +77,12 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
   const metrics = createMetrics(metricSources(services, hub), log, VERSION)
   const stopping = new AbortController()
-  const httpServer = listenFor(services, hub, metrics, stopping.signal)
+  const httpServer = composeHttpServer(services, hub, metrics, stopping.signal)
   if (config.metricsPort !== null) {
-    const own = await listenForMetrics(metrics, { ...config, port: config.metricsPort })
+    const metricsServer = await listenForMetrics(metrics, { ...config, port: config.metricsPort })
     stack.defer(() => {
-      own.close()
-      own.closeAllConnections()
+      metricsServer.close()
+      metricsServer.closeAllConnections()
     })
   }
   await listen(httpServer, config, held?.holder)
@@ -96,7 +96,7 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
   timers.start()
   services.signingKeys.start()
 
-  const parts = stack.move()
+  const resources = stack.move()
   let closed: Promise<void> | undefined
   const close = () => {
     closed ??= shutDown()
@@ -125,11 +125,11 @@ export async function startServer(wanted: Config, options: ServerOptions = {}): 
     await services.apiKeys
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
-    await parts.disposeAsync()
+    await resources.disposeAsync()
   }
 }
 
-/** The hub of one node, before it starts. @param tickMs null: the caller ticks it */
+/** The hub of one node, not started. @param tickMs null: the caller runs its periodic work */
 export function composeHub(services: Services, nodeId: string, tickMs?: null): Hub {
   const { config, storage, clock, log, agentTokens, apiKeys } = services
   return createHub({
@@ -168,7 +168,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
   } satisfies HttpPorts
 }
 
-function listenFor(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): Server {
+function composeHttpServer(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): Server {
   const { config, storage, clock, log } = services
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null

@@ -61,7 +61,7 @@ export async function openServices(
 
 function toSecretMistake({ message }: SealError): ConfigError {
   return new ConfigError([
-    `KEYWAY_SECRET does not fit this database: ${message}. Give back the secret that it was made with.`,
+    `KEYWAY_SECRET does not fit this database: ${message}. Restore the secret that the database was created with.`,
   ])
 }
 
@@ -78,8 +78,8 @@ function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
   ])
 }
 
-export interface Ground {
-  /** As opened; the nouns get it wrapped with the security log and the journal. */
+export interface Resources {
+  /** As opened; `compose` wraps it with the security log and the journal. */
   storage: DatabaseStorage
   clock: Clock
   secrets: Secrets
@@ -88,14 +88,14 @@ export interface Ground {
 }
 
 /** Composes the nouns, in the order of their dependencies, over a storage with security log and journal. */
-export function compose<Base extends Ground>(config: Config, log: Log, given: Base) {
+export function compose<Base extends Resources>(config: Config, log: Log, opened: Base) {
   const { publicUrl } = config
-  const ground = { ...given, storage: reporting(given, log) }
-  const common = { ...ground, log, publicUrl, changeLimits: createChangeLimits(ground) }
+  const resources = { ...opened, storage: withJournalAndLog(opened, log) }
+  const common = { ...resources, log, publicUrl, changeLimits: createChangeLimits(resources) }
   const signingKeys = createSigningKeys({
     ...common,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
-    reloadInterval: ground.storage.engine.pollInterval,
+    reloadInterval: resources.storage.engine.pollInterval,
   })
   const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
   const outbox = createOutbox(common)
@@ -120,7 +120,7 @@ export function compose<Base extends Ground>(config: Config, log: Log, given: Ba
     networkLimits: config.magicLinkNetworkLimits,
   })
   return {
-    ...ground,
+    ...resources,
     config,
     log,
     signingKeys,
@@ -134,27 +134,27 @@ export function compose<Base extends Ground>(config: Config, log: Log, given: Ba
     agentTokens,
     sessions,
     magicLinks,
-    close: () => ground.storage.close(),
+    close: () => resources.storage.close(),
   }
 }
 
-/** What the service sees of its database. */
+/** The storage, without the statements that only a transaction may use. */
 export type ServiceStorage = Storage & Omit<DatabaseStorage, keyof Storage>
 
 /**
- * The same storage, which tells journal and log of what a transaction did, after its commit and before its caller goes
- * on: what was answered is in the journal. Each attempt has facts of its own, and only those of the last one count.
+ * The same storage; every transaction writes its facts to the journal and the log, after its commit and before it
+ * returns. So everything that was confirmed to a client is in the journal. A retried transaction starts with no facts.
  */
-function reporting({ storage, clock, journal }: Ground, log: Log): ServiceStorage {
+function withJournalAndLog({ storage, clock, journal }: Resources, log: Log): ServiceStorage {
   const write = journal && createJournalWriter({ journal, store: storage.store, clock, log })
   return {
     ...storage,
-    async transaction(work, landed) {
+    async transaction(work, readBack) {
       let facts: readonly Fact[] = []
       const outcome = await storage.transaction(tx => {
         facts = tx.facts
         return work(tx)
-      }, landed)
+      }, readBack)
       await write?.(facts)
       logSecurityEvents(log, facts)
       return outcome

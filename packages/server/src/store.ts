@@ -17,7 +17,7 @@ import type { SessionChanges, SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
 import type { UserChanges, UserStore } from './users/user-store.ts'
 
-/** What must be remembered: one port a noun. What ends, grants or charges is not here; see `Changes`. */
+/** The persistence ports, one per noun. Operations that end, grant or charge something are in `Changes`. */
 export interface Store {
   users: UserStore
   billing: BillingStore
@@ -38,8 +38,9 @@ export interface Store {
 }
 
 /**
- * The verbs that end, grant or charge. Only a transaction has them, and there each writes what endings/facts.ts says of
- * it besides its own rows: a verb without its facts does not compile, and no caller can leave them out.
+ * The operations that end, grant or charge something. Only a transaction has them. Each writes, besides its own rows,
+ * the facts that endings/facts.ts lists for it: an operation without facts does not compile, and callers cannot omit
+ * them.
  */
 export interface Changes {
   users: UserChanges
@@ -58,11 +59,11 @@ export type WithChanges<Ports extends Store> = {
 
 export interface Transaction extends WithChanges<Store> {
   /**
-   * Tells every node, once this transaction is durable; never when it is not. Events about a key, a session or an
+   * Publishes an event to every node after the commit, and never without one. Events about a key, a session or an
    * account are published with the change itself.
    */
   publish(event: Exclude<Event, SubjectEvent>): void
-  /** What it has changed so far, for the journal and the log of security events. */
+  /** The facts of its changes so far, for the journal and the log of security events. */
   readonly facts: readonly Fact[]
 }
 

@@ -7,11 +7,11 @@ export interface Terminal {
   /** Standard output, for the result alone. */
   print(text: string): void
   /** Standard error, for errors. */
-  complain(text: string): void
+  printError(text: string): void
 }
 
 export const processTerminal: Terminal = {
   loadConfig: loadConfigOfProcess,
   print: text => console.log(text),
-  complain: text => console.error(text),
+  printError: text => console.error(text),
 }

@@ -1,5 +1,4 @@
 import type { LogLevel } from '../log.ts'
-import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { RateWindow } from '../rate-windows.ts'
 
 /** Every setting, validated. */
@@ -31,11 +30,11 @@ export interface Config {
   mailFrom: { name: string; address: string }
   supportEmail: string
   verifyUrl: string
-  magicLinkLimits: SendWindow[]
+  magicLinkLimits: RateWindow[]
   /** Null: off. */
-  magicLinkNetworkLimits: SendWindow[] | null
+  magicLinkNetworkLimits: RateWindow[] | null
   /** Failures of one network a minute. */
-  failureLimits: SendWindow[]
+  failureLimits: RateWindow[]
   accessTokenSeconds: number
   refreshIdleSeconds: number
   sessionSeconds: number

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeFolder, whyNotWritable, withdrawFromOthers } from '../folders.ts'
+import { makeFolder, restrictToOwner, whyNotWritable } from '../folders.ts'
 import type { Config } from './config-type.ts'
 import { ConfigError, Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
@@ -55,7 +55,7 @@ export function loadOrCreateSecret(config: Config): Config {
       ])
     createSecret(file)
   }
-  withdrawFromOthers(file)
+  restrictToOwner(file)
   return { ...config, secrets: readSecret(file) }
 }
 

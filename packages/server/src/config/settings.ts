@@ -1,7 +1,7 @@
 import * as database from './database.ts'
 import * as secret from './keyway-secret.ts'
 import * as mail from './mail.ts'
-import { sendWindows, sendWindowsOrOff } from './send-windows.ts'
+import { rateWindows, rateWindowsOrOff } from './rate-windows.ts'
 import * as urls from './urls.ts'
 import * as values from './values.ts'
 
@@ -129,21 +129,21 @@ export const settings = {
     meaning:
       'How many sign-in mails one address may get, in sliding windows. `a+tag@` shares the limit of `a@`.',
     example: '5/minute,20/hour,50/day',
-    parse: sendWindows,
+    parse: rateWindows,
   }),
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: required({
     default: '60/minute,600/hour,5000/day',
     meaning:
       'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`. The networks of one IPv6 /48 together have sixteen times as much.',
     example: '60/minute,600/hour,5000/day',
-    parse: sendWindowsOrOff,
+    parse: rateWindowsOrOff,
   }),
   KEYWAY_FAILURE_LIMITS: required({
     default: '60/minute',
     meaning:
       'How many failed verifies, exchanges and refreshes one client network may make (an IPv6 /48 sixteen times as many). Successes never count, and good keys and links are always served; beyond the limit typed codes are refused unchecked.',
     example: '60/minute',
-    parse: sendWindows,
+    parse: rateWindows,
   }),
   KEYWAY_ACCESS_TOKEN_SECONDS: required({
     default: '900',
@@ -195,13 +195,13 @@ export const settings = {
     meaning:
       'How many successful exchanges one key may make on one node, in sliding windows. A token works for 15 minutes, so an agent needs one in ten.',
     example: '600/minute',
-    parse: sendWindows,
+    parse: rateWindows,
   }),
   KEYWAY_KEY_CREATION_LIMITS: required({
     default: '100/hour,500/day',
     meaning: 'How many keys one user may make, rotations included, in sliding windows.',
     example: '100/hour,500/day',
-    parse: sendWindows,
+    parse: rateWindows,
   }),
   KEYWAY_HUB_MAX_CONNECTIONS: required({
     default: '1000',

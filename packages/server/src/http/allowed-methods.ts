@@ -2,8 +2,8 @@ import { KeywayError } from '../errors.ts'
 import type { Route } from './route.ts'
 
 /**
- * Which methods a path answers: `GET, HEAD, POST, OPTIONS` where it is routed, else null. Asked only when routing
- * found nothing, so a comparison with each template will do.
+ * Returns a function from a path to its methods, such as `GET, HEAD, POST, OPTIONS`, or null for an unknown path. It
+ * compares the path with each template, since it is needed only when routing found no match.
  */
 export function createAllowedMethods(routes: readonly Route[]): (path: string) => string | null {
   const methods = Map.groupBy(routes, route => route.path)
@@ -17,12 +17,12 @@ export function createAllowedMethods(routes: readonly Route[]): (path: string) =
   }
 }
 
-/** 405 for a path that answers other methods. The answer has `Allow` (RFC 9110 section 15.5.6). */
+/** The 405 of a path with other methods; `allow` becomes the `Allow` header (RFC 9110 section 15.5.6). */
 export function methodNotAllowed(methods: string): KeywayError {
   return new KeywayError('method_not_allowed', `This path answers ${methods}.`, { allow: methods })
 }
 
-/** A parameter (`{key_id}`) is a whole segment, and any text but none is a value of it. */
+/** A parameter (`{key_id}`) matches one whole segment that is not empty. */
 function matches(segments: readonly string[], template: readonly string[]): boolean {
   return (
     segments.length === template.length &&

@@ -2,10 +2,10 @@ import type { ServerResponse } from 'node:http'
 import { NO_STORE } from '../cache-control.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
 
-/** What a handler answers. It becomes a Response in one place, with the headers that every answer has. */
+/** The result of a handler. It becomes a response in this file only, with the headers that every response has. */
 export interface Answer {
   status: number
-  /** Serialised as JSON unless it is a text, bytes or a stream; undefined is an empty body. */
+  /** Serialised as JSON unless it is a string, bytes or a stream; undefined is an empty body. */
   body?: unknown
   /** The media type; JSON by default. */
   type?: string
@@ -22,7 +22,7 @@ export function created(body: unknown): Answer {
 
 export const NO_CONTENT: Answer = { status: 204 }
 
-/** An API answer loads nothing, runs nothing, and is framed nowhere. */
+/** An API response must load nothing, run nothing, and not be framed. */
 const FIXED = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
@@ -32,16 +32,16 @@ const FIXED_HEADERS = Object.entries(FIXED).flat()
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
- * Every header is given together with the answer: the adapter writes a plain object straight to the socket,
- * and a header added to a finished Response costs 40 µs.
+ * Passes all headers to the constructor: the adapter writes a plain object straight to the socket, and adding a header
+ * to an existing Response costs 40 µs.
  */
 export function toResponse(answer: Answer, requestId: string, cors: Record<string, string> | null): Response {
   return new Response(bodyOf(answer), { status: answer.status, headers: headersOf(answer, requestId, cors) })
 }
 
 /**
- * The same answer without a Response; not for streams. The headers go as one flat list, which Node writes as it
- * stands: an object would be taken apart and checked name by name, 1 to 2 µs a request.
+ * The same without a Response object; not for streams. The headers are one flat list, which Node writes unchanged: an
+ * object would be iterated and checked name by name, which costs 1 to 2 µs per request.
  */
 export function writeAnswer(
   outgoing: ServerResponse,

@@ -6,15 +6,16 @@ import { type Context, Hono } from 'hono'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { SendWindow } from '../magic-links/send-limits.ts'
 import type { Caller } from '../network.ts'
+import type { RateWindow } from '../rate-windows.ts'
 import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import { createAllowedMethods, methodNotAllowed } from './allowed-methods.ts'
 import { type Answer, toResponse, writeAnswer } from './answer.ts'
 import { createAuthenticate } from './authenticate.ts'
-import { FORM_BODY, JSON_BODY, parseJson } from './body.ts'
+import { FORM_BODY } from './body.ts'
 import { createBodyIntake, type IntakeLimits } from './body-intake.ts'
+import { createCallHandler, isProbe } from './call-handler.ts'
 import type { Callers } from './caller.ts'
 import { createCors } from './cors.ts'
 import { docsPage } from './docs-page.ts'
@@ -22,16 +23,13 @@ import { toKeywayError, toProblem } from './errors.ts'
 import { createFailureLimits, type FailureLimits } from './failure-limits.ts'
 import { createFairQueue, type Flow } from './fair-queue.ts'
 import type { HttpPorts, MetricsSource, ObservedAnswer, PageBindings, PagesApp } from './http-ports.ts'
-import { readIdempotencyKey } from './idempotency-key.ts'
 import { loopbackRedirect } from './loopback-redirect.ts'
 import { notFound } from './not-found.ts'
 import { createOpenApi } from './openapi.ts'
 import { readParams } from './path-params.ts'
-import { readQuery } from './query.ts'
 import { createRequestLog } from './request-log.ts'
-import { paramNames, type Route, type RouteInput } from './route.ts'
+import { paramNames, type Route } from './route.ts'
 import { createRoutes, isApiPath } from './routes/routes.ts'
-import { validate } from './validation.ts'
 import { createWorkLimit } from './work-limit.ts'
 import { type Challenge, challengeOf } from './www-authenticate.ts'
 
@@ -40,26 +38,25 @@ export interface AppOptions {
   clock: Clock
   log: Log
   version: string
-  /** Base of all URLs in responses; never taken from the request's Host. */
+  /** Base of all URLs in responses; the request's Host is never used. */
   publicUrl: string
   corsOrigins: readonly string[]
-  /** Who asks; the pages are given the same. */
   callers: Callers
-  failureLimits: readonly SendWindow[]
-  /** Where failures are counted, shared with the pages; its own by default. */
+  failureLimits: readonly RateWindow[]
+  /** Shared with the pages; by default a new one with `failureLimits`. */
   limits?: FailureLimits
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
-  /** The web pages. They handle paths that no API route has, and requests that a route passes on. */
+  /** The web pages. They handle all paths that are not of the API, and requests that a route leaves to them. */
   pages?: PagesApp
-  /** Called after every answer, for metrics. */
+  /** Called after every response, for metrics. */
   observe?: (answer: ObservedAnswer) => void
-  /** Calls worked on at once; see work-limit.ts. */
-  maxWorkedOn?: number
-  /** What arriving bodies may take; see body-intake.ts. */
+  /** Calls handled at once; see work-limit.ts. */
+  maxConcurrentCalls?: number
+  /** Limits of bodies that are arriving; see body-intake.ts. */
   intake?: IntakeLimits
-  /** Without it there is no `GET /metrics`. */
+  /** Absent: there is no `GET /metrics`. */
   metrics?: MetricsSource
   metricsToken: string | null
 }
@@ -67,13 +64,13 @@ export interface AppOptions {
 type Bindings = { Bindings: HttpBindings }
 type HttpContext = Context<Bindings>
 
-/** Enough of a credential to tell it from all others. */
-const MAX_FLOW_ID_LENGTH = 64
+/** Characters at the end of a credential, enough to distinguish it from all others. */
+const FLOW_ID_LENGTH = 64
 
-/** Methods that are used as metric labels; unknown ones are not, since clients can make them up. */
+/** Methods that are used as metric labels; clients could invent any number of others. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-/** The form that came with a request. @throws KeywayError as it was refused */
+/** The form of a request to a page. @throws KeywayError if the form was refused */
 export function formOf({ form }: PageBindings): Buffer {
   if (form instanceof KeywayError) throw form
   return form ?? Buffer.alloc(0)
@@ -82,16 +79,16 @@ export function formOf({ form }: PageBindings): Buffer {
 export interface HttpApp {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>
   /**
-   * Answers a JSON call to a path without parameters by itself, past the router and its Request and Response
-   * objects, with the same steps in the same order. False: it is no such call, and nothing was touched.
+   * The fast path for JSON calls to a path without parameters: the same steps as `fetch`, without the router and its
+   * Request and Response objects. False: it is another kind of request, and nothing was done.
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /**
    * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. False: too
-   * many of its flow wait, and it never is.
+   * many requests of its flow or network wait already, and `begin` is never called.
    */
   admit(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>, begin: () => void): boolean
-  /** Counts a refusal of the client's network that the app did not answer itself, of an upgrade. */
+  /** Counts a refused upgrade, which the hub answers, as a refusal of the client's network. */
   countRefusal(incoming: IncomingMessage): void
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
@@ -100,12 +97,16 @@ export interface HttpApp {
 /** The HTTP layer: one pipeline from request to response, without middleware. */
 export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
-  const workLimit = createWorkLimit(options.maxWorkedOn)
+  const workLimit = createWorkLimit(options.maxConcurrentCalls)
   const intake = createBodyIntake(options.intake)
   const fairQueue = createFairQueue()
   const cors = createCors(options.corsOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
-  const authenticate = createAuthenticate(options.services)
+  const handle = createCallHandler({
+    authenticate: createAuthenticate(options.services),
+    intake,
+    workLimit,
+  })
   const requestLog = createRequestLog(log)
   const routes = createRoutes({
     ...options,
@@ -144,9 +145,9 @@ export function createApp(options: AppOptions): HttpApp {
     const { network } = callers.of(incoming)
     const { url, headers } = incoming
     return {
-      // The end of a token is its own; its beginning is that of all. A probe waits behind no other request of its
-      // network, which may be that of all clients behind a proxy.
-      id: isProbe(url) ? url : (headers.authorization?.slice(-MAX_FLOW_ID_LENGTH) ?? ''),
+      // The end of a token is unique; its beginning is the same in all tokens. A probe has a flow of its own, so that it
+      // does not wait behind other clients of its network, which may be all clients behind a proxy.
+      id: isProbe(url) ? url : (headers.authorization?.slice(-FLOW_ID_LENGTH) ?? ''),
       network,
       whenGone: drop => connection.once('close', drop),
     }
@@ -178,13 +179,13 @@ export function createApp(options: AppOptions): HttpApp {
     )
       .then(answer => writeAnswer(outgoing, answer, requestId, cors.headers(incoming)))
       .catch(error => {
-        log.error({ request_id: requestId, err: error }, 'an answer could not be written')
+        log.error({ request_id: requestId, err: error }, 'a response could not be written')
         outgoing.destroy()
       })
     return true
   }
 
-  /** Runs a call, converts errors to responses, and updates metrics and log. */
+  /** Runs a call, converts errors to responses, and updates the metrics and the log. */
   async function observed<Answered extends Answer | Response>(
     declared: Route,
     incoming: IncomingMessage,
@@ -217,58 +218,6 @@ export function createApp(options: AppOptions): HttpApp {
     return answered
   }
 
-  async function handle(
-    declared: Route,
-    request: Pick<RouteInput<'public', unknown, unknown>, 'incoming' | 'caller' | 'requestId'>,
-    readParams: () => Record<string, string>,
-  ): Promise<Answer> {
-    const { incoming, caller, requestId } = request
-    const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
-    const { access } = declared
-    const principal =
-      access === 'public'
-        ? null
-        : await working(declared, caller, () => authenticate(access, incoming, caller))
-    const params = readParams()
-    const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
-    const query = declared.query && validate(declared.query, rawQuery)
-    const body = declared.body && validate(declared.body, (await readJson(declared, incoming, caller)) ?? {})
-    declared.raw?.admit({ params, incoming })
-    const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
-    const reauthenticate = () => authenticate(access, incoming, caller)
-    const input = {
-      principal,
-      body,
-      bytes,
-      query,
-      params,
-      idempotencyKey,
-      caller,
-      requestId,
-      incoming,
-      reauthenticate,
-    }
-    return working(declared, caller, () => declared.handle(input))
-  }
-
-  async function readJson(
-    { maxJsonValues, maxBodyBytes }: Route,
-    incoming: IncomingMessage,
-    { network }: Caller,
-  ): Promise<unknown> {
-    const format = maxBodyBytes === undefined ? JSON_BODY : { ...JSON_BODY, maxBytes: maxBodyBytes }
-    return parseJson(await intake.read(incoming, network, format), maxJsonValues)
-  }
-
-  /** A busy node is alive: killing it for its load would pass the load on to the next, so probes always pass. */
-  function working<Outcome>(
-    { path }: Route,
-    { network }: Caller,
-    work: () => Outcome | Promise<Outcome>,
-  ): Outcome | Promise<Outcome> {
-    return isProbe(path) ? work() : workLimit.during(network, work)
-  }
-
   function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
     return toProblem(error, { requestId, publicUrl, challenge, namesSettings: options.hasInbox })
   }
@@ -283,7 +232,7 @@ export function createApp(options: AppOptions): HttpApp {
     return toResponse(problem, requestId, cors.headers(context.env.incoming))
   }
 
-  /** A path of ours under another method, a page, or nothing. */
+  /** Requests that match no API route: a known path with another method, a page, or an unknown path. */
   async function serveUnrouted(context: HttpContext): Promise<Response> {
     const startedAt = performance.now()
     const response = await answerUnrouted(context)
@@ -321,8 +270,8 @@ export function createApp(options: AppOptions): HttpApp {
 
   async function servePage(context: HttpContext, caller: Caller, requestId: string): Promise<Response> {
     const { incoming } = context.env
-    const elsewhere = loopbackRedirect(incoming, publicUrl)
-    if (elsewhere) return redirect(elsewhere, requestId)
+    const location = loopbackRedirect(incoming, publicUrl)
+    if (location) return toResponse({ status: 307, headers: { Location: location } }, requestId, null)
     const form = incoming.method === 'POST' ? await readForm(incoming, caller) : undefined
     const env = { ...context.env, form }
     const response = await workLimit.during(caller.network, () => pages!.fetch(context.req.raw, env))
@@ -331,7 +280,7 @@ export function createApp(options: AppOptions): HttpApp {
     return response
   }
 
-  /** A refusal is for the pages to show; whoever left in the middle is shown nothing. */
+  /** A refusal is returned for the pages to show, unless the client has disconnected. */
   async function readForm(incoming: IncomingMessage, { network }: Caller): Promise<Buffer | KeywayError> {
     try {
       return await intake.read(incoming, network, FORM_BODY)
@@ -340,19 +289,11 @@ export function createApp(options: AppOptions): HttpApp {
       return error
     }
   }
-
-  function redirect(location: string, requestId: string): Response {
-    return toResponse({ status: 307, headers: { Location: location } }, requestId, null)
-  }
 }
 
-/** A POST of JSON, answered with JSON, whose path is one text: every call that many make at once is one. */
+/** A POST with JSON body and response and no path parameters, as all calls that clients make in bursts. */
 function isDirect({ method, path, answers }: Route): boolean {
   return method === 'POST' && !path.includes('{') && answers.every(({ type }) => type === undefined)
-}
-
-function isProbe(path: string | undefined): path is '/livez' | '/readyz' {
-  return path === '/livez' || path === '/readyz'
 }
 
 const noParams = () => ({})

@@ -8,14 +8,14 @@ import type { Session } from '../sessions/session.ts'
 import type { HttpPorts } from './http-ports.ts'
 
 /**
- * Who may call a route: anyone; a registered app; the owner by a session or a key without scopes; only a
- * signed-in person, where a credential is made; or, with a scope's name, also a key that has it.
+ * Who may call a route: anyone; a registered app; the owner, by a session or a key without scopes; a signed-in person
+ * only, where a credential is created; or, for a scope, the owner or a key with that scope.
  */
 export type Access = 'public' | 'app' | 'owner' | 'session' | KnownScope
 
 export interface Owner {
   userId: string
-  /** Null when a key speaks for its owner. */
+  /** Null when authenticated by an API key. */
   session: Session | null
 }
 
@@ -33,7 +33,7 @@ export type Authenticate = (access: Access, incoming: IncomingMessage, caller: C
 
 type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps'>
 
-/** No credential is ever taken from a cookie, a query or a body here. */
+/** Authenticates by the Authorization header only; never by a cookie, the query or the body. */
 export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Needs): Authenticate {
   return async (access, incoming, caller) => {
     if (access === 'public') return null
@@ -59,9 +59,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
     } catch (error) {
       const isRefused = error instanceof KeywayError && error.code === 'invalid_token'
       if (isRefused && (await agentTokens.verify(token))) {
-        throw sessionRequired(
-          'An agent token opens the hub and nothing else. Send an access token or an API key.',
-        )
+        throw sessionRequired('An agent token opens only the hub. Send an access token or an API key.')
       }
       throw error
     }
@@ -89,11 +87,11 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
   }
 }
 
-/** What no scope can say: that a key may never do it, or only one without scopes. */
+/** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
 function assertMay({ scopes }: Pick<ApiKey, 'scopes'>, access: Access): void {
   if (access === 'session') {
     throw sessionRequired(
-      'Only a signed-in person may make a key. Send an access token instead of an API key.',
+      'Only a signed-in person may create a key. Send an access token instead of an API key.',
     )
   }
   if (access === 'owner' && scopes !== null) {
@@ -118,7 +116,7 @@ interface Credential {
 /** RFC 6750 section 2.1 and RFC 9110 section 11.2. */
 const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/
 
-/** The one Authorization header, its scheme in lower case. @throws KeywayError `invalid_request` for two of them */
+/** The Authorization header, its scheme in lower case. @throws KeywayError `invalid_request` if there are two */
 function parseAuthorization(incoming: IncomingMessage): Credential | null {
   const { authorization } = incoming.headers
   if (authorization === undefined) return null

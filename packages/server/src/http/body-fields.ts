@@ -5,16 +5,15 @@ import { parseRfc3339 } from '../clock.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 
 /*
- * What bodies are made of; a route puts them together, and validation.ts holds a body against them. Every message
- * says what is wanted and shows an example, since a refused field is read by a person. Lengths are code points, as a
- * reader counts.
+ * Schemas of fields, which routes combine to schemas of bodies. Every error message says what is expected, with an
+ * example. Lengths are in code points.
  */
 
-/** Deepest nesting of JSON that is passed on to others. */
+/** Deepest nesting of JSON in a message to an agent. */
 export const MAX_JSON_DEPTH = 64
 
-/** The message for a value that is missing or of another type. */
-export function wanted(what: string, example: string) {
+/** The message for a value that is missing or of the wrong type. */
+export function expected(what: string, example: string) {
   return (issue: { input?: unknown }) =>
     `${issue.input === undefined ? 'is required: ' : 'must be '}${what}, for example ${example}`
 }
@@ -23,10 +22,10 @@ function hasCleanCharacters(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0')
 }
 
-/** A text without NUL and lone surrogates; both break whatever stores or shows them. */
+/** A text without NUL and lone surrogates, which databases and terminals do not accept. */
 export function text(what: string, example: string, { max = 16_384, min = 0 } = {}) {
   return z
-    .string({ error: wanted(what, JSON.stringify(example)) })
+    .string({ error: expected(what, JSON.stringify(example)) })
     .refine(hasCleanCharacters, { error: 'must not contain NUL or lone surrogates', abort: true })
     .refine(value => value.length <= 2 * max && [...value].length <= max, {
       error: `must have at most ${max} characters`,
@@ -41,7 +40,7 @@ export function text(what: string, example: string, { max = 16_384, min = 0 } = 
     })
 }
 
-/** A text that `parse` understands, as what it understood. */
+/** A text that `parse` accepts, converted to its result. */
 export function parsed<Value>(
   what: string,
   example: string,
@@ -55,17 +54,17 @@ export function parsed<Value>(
   }) as unknown as z.ZodType<Value, string>
 }
 
-/** Null means omitted. */
+/** Null is treated as omitted. */
 export function optional<Schema extends z.ZodType>(schema: Schema) {
   return schema.nullish().transform(value => value ?? undefined)
 }
 
-/** Validated in its one canonical form, and used in that form only. */
+/** Converted to the canonical form, which is the only one used. */
 export const email = parsed('one plain address', 'ada@example.com', parseEmailAddress)
 
 const APP_ID = 'an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, no UUID'
 
-/** A label: it need not be registered. */
+/** A label; the app need not be registered. */
 export const appId = text(APP_ID, 'console').refine(isAppId, {
   error: `must be ${APP_ID}, for example "console"`,
 })
@@ -77,13 +76,13 @@ export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refin
   { error: 'must not contain control characters' },
 )
 
-/** An empty name is none; one that was left out says nothing. */
+/** An empty name is null, which removes the name; an omitted one is undefined, which leaves it unchanged. */
 export function nameOrNone(sent: string | undefined): string | null | undefined {
   return sent === '' ? null : sent
 }
 
 export function wholeNumber(what: string, example: number, min: number, max: number) {
-  const error = wanted(what, String(example))
+  const error = expected(what, String(example))
   return z
     .int({ error })
     .min(min, { error })
@@ -91,12 +90,12 @@ export function wholeNumber(what: string, example: number, min: number, max: num
     .meta({ examples: [example] })
 }
 
-/** A credential as it was sent: what is no key is refused by what reads it, in the same words for all. */
+/** A credential of any form: malformed ones are refused where they are used, with the same error as unknown ones. */
 export function credential(what: string, example: string) {
-  return z.string({ error: wanted(what, JSON.stringify(example)) }).meta({ examples: [example] })
+  return z.string({ error: expected(what, JSON.stringify(example)) }).meta({ examples: [example] })
 }
 
-/** Any JSON, as deep as others can be trusted to read it. */
+/** Any JSON, with a depth that common parsers accept. */
 export const json = z
   .unknown()
   .refine(value => value !== undefined, {
@@ -108,7 +107,7 @@ export const json = z
   })
   .meta({ description: 'Any JSON.', examples: [{ hello: 'world' }] })
 
-/** Level by level, so that no nesting is deep enough to exhaust the stack. */
+/** Checks level by level, without recursion, so that deep nesting cannot exhaust the stack. */
 function isPlainJson(value: unknown): boolean {
   let level = [value]
   for (let depth = 0; level.length > 0; depth++) {

@@ -2,13 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { KeywayError } from '../errors.ts'
 import { type BodyFormat, expectBody, tooLarge } from './body.ts'
 
-/** What bodies that are still arriving may take, all together. The time of each is `HTTP_TIMEOUTS.requestMs`. */
+/** Limits of the bodies that are arriving at one time. The time limit of each body is `HTTP_TIMEOUTS.requestMs`. */
 export interface IntakeLimits {
-  /** Bodies at once. */
   bodies: number
-  /** Bodies at once of one network. Behind a proxy that is not trusted, all its clients are one network. */
+  /** All clients behind a proxy that is not trusted are one network. */
   bodiesPerNetwork: number
-  /** Memory that the parts received so far take. */
+  /** Memory of the parts received so far. */
   bytes: number
 }
 
@@ -17,34 +16,34 @@ export const INTAKE_LIMITS: IntakeLimits = {
   bodiesPerNetwork: 200,
   bytes: 32 * 1024 * 1024,
 }
-/** Memory that the first part of a body gets; it doubles as more arrives. */
+/** Initial size of a body's buffer, in bytes; it doubles as needed. */
 const FIRST_CAPACITY = 1024
 
 export interface BodyIntake {
   /**
-   * The body, whole. Called before a request takes a place in the work limit, so a slow sender holds none.
+   * Reads the whole body. Call it before the request takes a place in the work limit, so that slow senders take none.
    *
-   * Over a limit a body is cut off, connection and all: of the network that has most of what is short, the one that has
-   * been arriving for longest. A body usually comes in the packet of its head, so those that are still arriving when the
-   * limit is reached are the slow ones, and whoever opens many more cuts off none but his own.
+   * When a limit is exceeded, one body is refused and its connection closed: in the network that uses most of the
+   * exceeded resource, the body that has been arriving for longest. Most bodies arrive in one packet with the head, so
+   * those that are still arriving are slow senders; a client with many of them causes only its own to be closed.
    *
-   * @throws KeywayError `unsupported_media_type`, `payload_too_large`; `invalid_request` for one that was cut off
+   * @throws KeywayError `unsupported_media_type`, `payload_too_large`; `invalid_request` if its connection was closed
    */
   read(incoming: IncomingMessage, network: string, format: BodyFormat): Promise<Buffer>
-  /** Bodies that are arriving now. */
+  /** Number of bodies that are arriving now. */
   readonly arriving: number
 }
 
-/** A body that did not come with its head. */
+/** A body that did not arrive completely with the head. */
 interface Arrival {
   network: string
-  /** Bytes that are held for it. */
+  /** Size of its buffer, in bytes. */
   held: number
   incoming: IncomingMessage
 }
 
 export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyIntake {
-  /** In the order of their beginnings. */
+  /** In the order in which they began. */
   const arrivals = new Set<Arrival>()
   const byNetwork = new Map<string, Set<Arrival>>()
   let held = 0
@@ -52,7 +51,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   return {
     async read(incoming, network, format) {
       if (!expectBody(incoming, format)) return EMPTY
-      // The parser is through with this packet when the first microtask runs.
+      // By the first microtask the parser has processed the whole packet.
       await null
       return incoming.complete ? takeWhole(incoming, format) : receive(incoming, network, format.maxBytes)
     },
@@ -64,7 +63,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   function receive(incoming: IncomingMessage, network: string, maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const arrival = begin({ network, held: 0, incoming })
-      // One buffer that grows: kept one by one, parts of one byte each would take a hundred times their size.
+      // One growing buffer: a list of one-byte parts would take a hundred times their size.
       let body: Buffer = EMPTY
       let length = 0
       const end = () => {
@@ -93,7 +92,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
         reject(cutOff())
       }
       incoming.on('data', onData).on('end', onEnd).on('close', onCut)
-      // Stays: a connection may break at any time later.
+      // Not removed by `end`: the connection may also break later.
       incoming.on('error', onCut)
       if (incoming.destroyed) onCut()
     })
@@ -104,8 +103,8 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     byNetwork.set(arrival.network, own)
     own.add(arrival)
     arrivals.add(arrival)
-    if (own.size > limits.bodiesPerNetwork) cutOldest(own)
-    if (arrivals.size > limits.bodies) cutOldest(greediest(bodies => bodies.size))
+    if (own.size > limits.bodiesPerNetwork) closeOldest(own)
+    if (arrivals.size > limits.bodies) closeOldest(networkWithMost(bodies => bodies.size))
     return arrival
   }
 
@@ -113,17 +112,17 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     if (!arrivals.has(arrival)) return
     held += bytes - arrival.held
     arrival.held = bytes
-    while (held > limits.bytes) cutOldest(greediest(heldFor))
+    while (held > limits.bytes) closeOldest(networkWithMost(heldFor))
   }
 
-  /** The bodies of the network that has most of what is short; of equals, of the one that began first. */
-  function greediest(share: (bodies: Set<Arrival>) => number): Set<Arrival> {
+  /** The bodies of the network with the largest usage; of equal ones, of the one that began first. */
+  function networkWithMost(usage: (bodies: Set<Arrival>) => number): Set<Arrival> {
     let [most] = byNetwork.values()
-    for (const bodies of byNetwork.values()) if (share(bodies) > share(most!)) most = bodies
+    for (const bodies of byNetwork.values()) if (usage(bodies) > usage(most!)) most = bodies
     return most!
   }
 
-  function cutOldest(among: Set<Arrival>): void {
+  function closeOldest(among: Set<Arrival>): void {
     const [oldest] = among
     finish(oldest!)
     oldest!.incoming.destroy()

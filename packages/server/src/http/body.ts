@@ -2,29 +2,29 @@ import type { IncomingMessage } from 'node:http'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { MAX_JSON_DEPTH } from './body-fields.ts'
 
-/** Bytes of a request body, where a route says nothing else. */
+/** Bytes of a request body, unless its route has another limit. */
 export const MAX_BODY_BYTES = 16 * 1024
 
 /**
- * Values of a JSON body, where a route says nothing else. A body of 16 KiB can hold 8,000, which cost a millisecond of
- * the event loop before they are refused or ignored.
+ * Values in a JSON body, unless its route has another limit. A body of 16 KiB can contain 8,000 values, whose parsing
+ * and validation would block the event loop for a millisecond.
  */
 export const MAX_JSON_VALUES = 256
-/** A body of fewer bytes is parsed uncounted: it cannot cost more than 50 µs. */
+/** The values of a smaller body are not counted: parsing it takes at most 50 µs. */
 const COUNTED_BYTES = 1024
 
-/** The kinds of request bodies. */
+/** The required format of a request body. */
 export interface BodyFormat {
-  /** Matched against the one Content-Type header. */
+  /** Matched against the Content-Type header. */
   mediaType: RegExp
-  /** How a body of another type is refused. */
+  /** The detail of the error for another type. */
   wrongType: string
   maxBytes: number
 }
 
 /**
- * Exactly `application/json`, exactly once. Whatever else browsers can send without a preflight (forms,
- * text/plain) must never be read as JSON.
+ * Exactly one header with exactly `application/json`. Types that browsers send without a preflight (forms, text/plain)
+ * must never be parsed as JSON.
  */
 export const JSON_BODY: BodyFormat = {
   mediaType: /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i,
@@ -40,9 +40,9 @@ export const FORM_BODY: BodyFormat = {
 }
 
 /**
- * Refuses what can be refused before the body arrives: its type, its encoding, its announced length.
+ * Checks the type, the encoding and the announced length before the body arrives.
  *
- * @returns false where there is no body at all
+ * @returns false if the request has no body
  * @throws KeywayError `unsupported_media_type`, `payload_too_large`
  */
 export function expectBody(incoming: IncomingMessage, format: BodyFormat): boolean {
@@ -56,10 +56,9 @@ export function expectBody(incoming: IncomingMessage, format: BodyFormat): boole
 }
 
 /**
- * The JSON value of a body, or undefined where it is empty. Of members with one name the last wins, as
- * JSON.parse has it. The body is parsed once, so all readers see the same value.
+ * The JSON value of a body; undefined if it is empty. Of duplicate names the last one wins, as in JSON.parse.
  *
- * @throws KeywayError `invalid_json`; `invalid_request` for more values or levels than any body of ours has
+ * @throws KeywayError `invalid_json`; `invalid_request` if it has too many values or levels
  */
 export function parseJson(body: Buffer, maxValues: number = MAX_JSON_VALUES): unknown {
   if (body.length === 0) return undefined
@@ -79,8 +78,8 @@ export function parseJson(body: Buffer, maxValues: number = MAX_JSON_VALUES): un
 }
 
 /**
- * Whether JSON has at most so many values, and no more levels than a value that we pass on, in the object around it.
- * Linear, and ends at the first byte that is too much. What it says of bytes that are no JSON does not matter.
+ * Whether JSON has at most `maxValues` values and, inside its outermost object, at most MAX_JSON_DEPTH levels. Stops at
+ * the first excess. The result for invalid JSON is arbitrary, since parsing refuses that anyway.
  */
 function isWithin(body: Buffer, maxValues: number): boolean {
   let values = 1
@@ -98,7 +97,7 @@ function isWithin(body: Buffer, maxValues: number): boolean {
   return true
 }
 
-/** Where the string ends that begins before `at`. */
+/** The index of the closing quote of the string whose content begins at `at`. */
 function endOfString(body: Buffer, at: number): number {
   while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1
   return at
@@ -106,7 +105,7 @@ function endOfString(body: Buffer, at: number): number {
 
 const [QUOTE, COMMA, BACKSLASH, BRACKET, BRACE, CLOSING_BRACKET, CLOSING_BRACE] = Buffer.from('",\\[{]}')
 
-/** A byte order mark is no JSON (RFC 8259 section 8.1), and bytes that are no UTF-8 are refused, never replaced. */
+/** Refuses a byte order mark (RFC 8259 section 8.1), and invalid UTF-8 instead of replacing it. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export function tooLarge(maxBytes: number): KeywayError {
@@ -120,7 +119,7 @@ function checkType(incoming: IncomingMessage, { mediaType, wrongType }: BodyForm
   }
 }
 
-/** Of a header that Node keeps the first of. Its own `headersDistinct` builds every header anew to tell it. */
+/** Counts occurrences of a header of which Node keeps only the first. Faster than `headersDistinct`, which copies all. */
 function countOf({ rawHeaders }: IncomingMessage, name: string): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -135,7 +134,7 @@ function checkEncoding(incoming: IncomingMessage): void {
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     throw new KeywayError(
       'unsupported_media_type',
-      'Send the body as it is: no Content-Encoding is accepted.',
+      'Send the body without Content-Encoding: no encoding is accepted.',
     )
   }
 }

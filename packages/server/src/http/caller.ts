@@ -5,26 +5,26 @@ import { type Caller, canonicalAddress, isLoopback, networkMatcher, networkOf } 
 import { createProxyWatch, isPrivateAddress } from './proxy-watch.ts'
 
 const MAX_CLIENT_LENGTH = 200
-/** The address of peers without one (Unix sockets), so that limits apply to them too. */
+/** Stands for peers without an address (Unix sockets), so that limits apply to them too. */
 const NO_ADDRESS = '0.0.0.0'
 const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
-/** Headers that proxies and tunnels add, including those that name no client. */
+/** Headers that proxies and tunnels add, including those without a client address. */
 const PROXY_HEADER =
   /^(?:x-forwarded|x-original-|forwarded$|via$|x-real-ip$|cf-|true-client-ip$|x-client-ip$|fastly-)/
 
 export interface Callers {
   /** The client: the socket's peer, or the address that a trusted proxy reports. */
   of(incoming: IncomingMessage): Caller
-  /** Whether listening address, peer and Host are this machine's own and no proxy stands between. */
+  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
   isLocal(incoming: IncomingMessage): boolean
-  /** A mistake in KEYWAY_TRUSTED_PROXIES that requests show now, or null. Public: no stranger can cause it. */
+  /** A mistake in KEYWAY_TRUSTED_PROXIES that recent requests reveal, or null. May be public: clients cannot cause it. */
   readonly proxyMistake: string | null
 }
 
 /**
  * @param host the listening address
- * @param trustedProxies CIDRs whose `X-Forwarded-For` is believed. No other header is ever believed: a
- *   client that connects directly can write all of them.
+ * @param trustedProxies CIDRs of peers whose `X-Forwarded-For` is used. No other header is ever used, since a client
+ *   that connects directly can set all of them.
  */
 export function createCallers({
   trustedProxies,
@@ -39,7 +39,7 @@ export function createCallers({
 }): Callers {
   const isTrusted = networkMatcher(trustedProxies)
   const proxyWatch = createProxyWatch(log, now)
-  /** One connection carries many requests; its peer is read once. */
+  /** A connection has many requests; its peer is parsed once. */
   const peers = new WeakMap<Socket, Peer>()
 
   return {
@@ -77,14 +77,14 @@ export function createCallers({
 
   function addressBehind(peer: Peer, { headers }: IncomingMessage): string {
     if (peer.isTrusted) return rightmostUntrusted(peer.address, headers['x-forwarded-for'])
-    proxyWatch.saw(
+    proxyWatch.count(
       peer,
       FORWARDING_HEADERS.some(name => headers[name] !== undefined),
     )
     return peer.address
   }
 
-  /** Walks the list from the right while hops are trusted; an invalid entry ends the chain. */
+  /** The last address of the list that is not trusted; an invalid entry ends the search. */
   function rightmostUntrusted(peer: string, forwardedFor: string | string[] | undefined): string {
     let address = peer
     for (const hop of String(forwardedFor ?? '')
@@ -99,7 +99,7 @@ export function createCallers({
   }
 }
 
-/** `203.0.113.7`, `203.0.113.7:4711`, `[2001:db8::1]:4711`, `2001:db8::1`, quoted or not. */
+/** Parses `203.0.113.7`, `203.0.113.7:4711`, `[2001:db8::1]:4711` or `2001:db8::1`, quoted or not. */
 function hopAddress(text: string): string | null {
   const hop = text.trim().replace(/^"|"$/g, '')
   const bracketed = /^\[([0-9a-f:.%]+)\](?::\d{1,5})?$/i.exec(hop)
@@ -120,7 +120,7 @@ function clientOf(userAgent: string | undefined): string | null {
   return userAgent.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, MAX_CLIENT_LENGTH) || null
 }
 
-/** `localhost`, or a loopback address, bracketed or not. */
+/** Whether it is `localhost`, or a loopback address, bracketed or not. */
 export function isLoopbackName(hostname: string): boolean {
   return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }

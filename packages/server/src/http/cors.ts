@@ -3,19 +3,19 @@ import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key'
 const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, www-authenticate`
-/** How long a browser may remember a preflight, in seconds. */
+/** How long a browser may cache a preflight, in seconds. */
 const MAX_AGE = '600'
 
 export interface Cors {
-  /** What an answer to this request says about other origins, or null where none is configured. */
+  /** The CORS headers of a response to this request; null if no origin is configured. */
   headers(incoming: IncomingMessage): Record<string, string> | null
-  /** What a preflight is told. The lists are fixed: nothing that was asked is read or echoed. */
+  /** The headers of a preflight response. They list what is allowed, whatever was requested. */
   preflight(incoming: IncomingMessage, methods: string): Record<string, string>
 }
 
 /**
- * Other origins that may call the API from a browser (Fetch standard, "CORS protocol"). Credentials are never
- * allowed: the API takes none that a browser would add by itself.
+ * Lets pages of other origins call the API (Fetch standard, "CORS protocol"). Credentials mode is never allowed: the
+ * API uses none of the credentials that a browser adds by itself.
  */
 export function createCors(origins: readonly string[]): Cors {
   const allowed = new Set(origins)

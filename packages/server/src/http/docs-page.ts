@@ -13,10 +13,10 @@ code, pre { font: .875rem/1.5 ui-monospace, monospace }
 pre { overflow-x: auto; border: 1px solid; padding: .75rem; border-radius: .25rem }
 `
 
-/** The page has its style in it and nothing else: no script, no image, no other origin. */
+/** Allows the inline style only: no script, no image, no other origin. */
 export const DOCS_CONTENT_SECURITY_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'; base-uri 'none'`
 
-/** The API for people, from the same table that routes. */
+/** The API documentation as HTML, generated from the route table. */
 export function docsPage(
   routes: readonly Route[],
   { publicUrl, version }: { publicUrl: string; version: string },

@@ -6,11 +6,11 @@ import type { Answer } from './answer.ts'
 import { type Challenge, challengeFor } from './www-authenticate.ts'
 
 export interface ErrorContext extends ProblemContext {
-  /** Which credential the route takes. */
+  /** The kind of credential that the route accepts. */
   challenge: Challenge
 }
 
-/** The answer to a refusal, exactly as the contract's section 2 says. */
+/** The response to a refusal, as in section 2 of docs/contract.md. */
 export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   const body = problemOf(error, context)
   const { status, retry_after: retryAfter } = body
@@ -34,8 +34,11 @@ export function toKeywayError(thrown: unknown, requestId: string, log: Log): Key
     return thrown
   }
   log.error({ request_id: requestId, err: describe(thrown) }, 'request failed')
-  if (thrown instanceof SealError) return retryLater('The service cannot open what it has stored.')
-  return new KeywayError('internal_error', 'Something went wrong here. Tell the operator the request_id.')
+  if (thrown instanceof SealError) return retryLater('The service cannot decrypt a stored value.')
+  return new KeywayError(
+    'internal_error',
+    'Something went wrong here. Report the request_id to the operator.',
+  )
 }
 
 function retryLater(detail: string): KeywayError {

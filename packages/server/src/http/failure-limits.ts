@@ -1,28 +1,28 @@
-import type { Clock, Instant } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
-import { forSite, type SendWindow, WINDOW_LENGTHS, type WindowName } from '../magic-links/send-limits.ts'
+import { createKeyedWindows, type KeyedWindows } from '../keyed-windows.ts'
+import { forSite } from '../magic-links/send-limits.ts'
 import { type Caller, siteOf } from '../network.ts'
 import { PROBLEMS } from '../problems.ts'
+import { longestOf, type RateWindow, type Wait } from '../rate-windows.ts'
 
-/** Networks remembered at most; the one that failed longest ago is forgotten first. */
-export const MAX_NETWORKS = 10_000
-/** The same for IPv6 sites, each of which has sixteen times as many failures to remember. */
-export const MAX_SITES = 1000
+const MAX_REMEMBERED_NETWORKS = 20_000
+const MAX_REMEMBERED_SITES = 2000
 
 export interface FailureLimits {
   /**
    * Counts a failed verify, exchange or refresh of this client's network. Once a window is full the refusal becomes
    * `rate_limited`, which tells a guesser nothing more.
    *
-   * Only failing answers are ever replaced. A request that succeeds is neither counted nor held up, so
-   * nobody is locked out by what others behind the same address get wrong. The counts are this node's own and
-   * live in memory: the limit slows guessing down, it protects nothing that 190 random bits do not.
+   * Only failures are counted and limited, so clients behind a shared address cannot lock each other out. The counts
+   * are per node and in memory: the limit slows down guessing, against which the 190 random bits of a credential
+   * suffice.
    */
   refusal(caller: FailingCaller, error: KeywayError): KeywayError
   /**
-   * For what is short enough to be guessed, a typed code: a full window refuses it before it is checked.
+   * To be called before a typed code is checked, which is short enough to be guessed.
    *
-   * @throws KeywayError `rate_limited`
+   * @throws KeywayError `rate_limited` if a window is full
    */
   assertMayGuess(caller: FailingCaller): void
 }
@@ -34,33 +34,31 @@ export function createFailureLimits({
   windows,
 }: {
   clock: Clock
-  windows: readonly SendWindow[]
+  windows: readonly RateWindow[]
 }): FailureLimits {
-  const networks = createCounters(windows, MAX_NETWORKS)
-  const sites = createCounters(forSite(windows), MAX_SITES)
+  const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })
+  const sites = createKeyedWindows({ clock, windows: forSite(windows), maxNames: MAX_REMEMBERED_SITES })
 
   return {
     refusal(caller, error) {
       if (!PROBLEMS[error.code].isGuess) return error
-      const now = clock.now()
-      const full = fullOf(caller, now)
-      // A refused one is not counted: trying on never makes the wait longer.
+      const full = waitOf(caller)
+      // Limited failures are not counted, so that retrying does not prolong the wait.
       if (full) return rateLimited(full)
-      for (const [counters, name] of countersOf(caller)) counters.count(name, now)
+      for (const [counts, name] of countsOf(caller)) counts.take(name)
       return error
     },
     assertMayGuess(caller) {
-      const full = fullOf(caller, clock.now())
+      const full = waitOf(caller)
       if (full) throw rateLimited(full)
     },
   }
 
-  function fullOf(caller: FailingCaller, now: Instant): Wait | null {
-    const waits = countersOf(caller).map(([counters, name]) => counters.longestWait(name, now))
-    return waits.reduce(longer, null)
+  function waitOf(caller: FailingCaller): Wait | null {
+    return longestOf(countsOf(caller).map(([counts, name]) => counts.wait(name)))
   }
 
-  function countersOf({ address, network }: FailingCaller): [Counters, string][] {
+  function countsOf({ address, network }: FailingCaller): [KeyedWindows, string][] {
     const site = siteOf(address)
     return site === null
       ? [[networks, network]]
@@ -71,49 +69,7 @@ export function createFailureLimits({
   }
 }
 
-interface Counters {
-  longestWait(name: string, now: Instant): Wait | null
-  count(name: string, now: Instant): void
-}
-
-/** The recent failures of each name, of at most `max` names. */
-function createCounters(windows: readonly SendWindow[], max: number): Counters {
-  const failures = new Map<string, Instant[]>()
-  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
-  const most = Math.max(0, ...windows.map(({ limit }) => limit))
-
-  return {
-    longestWait(name, now) {
-      const recent = failures.get(name) ?? []
-      const waits = windows.map(({ window, limit }): Wait | null => {
-        const oldest = recent.at(-limit)
-        const milliseconds = oldest === undefined ? 0 : oldest + WINDOW_LENGTHS[window] - now
-        return milliseconds > 0 ? { milliseconds, window } : null
-      })
-      return waits.reduce(longer, null)
-    },
-    count(name, now) {
-      const recent = (failures.get(name) ?? []).filter(instant => instant > now - longest)
-      recent.push(now)
-      failures.delete(name)
-      failures.set(name, recent.slice(-most))
-      if (failures.size > max) failures.delete(failures.keys().next().value!)
-    },
-  }
-}
-
-interface Wait {
-  milliseconds: number
-  window: WindowName
-}
-
-function longer(one: Wait | null, other: Wait | null): Wait | null {
-  if (!one || !other) return one ?? other
-  return other.milliseconds > one.milliseconds ? other : one
-}
-
-function rateLimited({ milliseconds, window }: Wait): KeywayError {
-  const retryAfter = Math.max(1, Math.ceil(milliseconds / 1000))
+function rateLimited({ retryAfter, window }: Wait): KeywayError {
   const detail = `Too many failed attempts from this network. Try again in ${retryAfter} seconds.`
   return new KeywayError('rate_limited', detail, { retryAfter, window })
 }

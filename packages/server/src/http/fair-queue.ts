@@ -1,25 +1,25 @@
-/** Requests that start as they arrive in one turn of the event loop: some 50 µs each, so at most about 1 ms. */
+/** Requests that start on arrival in one turn of the event loop: about 50 µs each, so about 1 ms together. */
 const STARTED_ON_ARRIVAL = 16
 /**
- * How long waiting requests are worked on in one turn of the event loop. Short, since Node accepts one connection a
- * turn: a turn of 100 ms is ten new connections a second for everybody.
+ * How long queued requests are handled in one turn of the event loop. Short, since Node accepts one connection per
+ * turn: with turns of 100 ms it would accept ten connections a second.
  */
 const SLICE_MS = 1
-/** One in so many turns of the queue goes to a noisy network while others wait: slowed down, never shut out. */
+/** Every fourth turn goes to a noisy network while others wait, so that noisy ones are slowed down but still served. */
 const NOISY_SHARE = 4
-/** Requests of one flow that may wait; a flow with more is refused, and no other. */
+/** Requests of one flow that may wait; further ones of this flow are refused. */
 export const MAX_WAITING_OF_A_FLOW = 1000
-/** All together, about 50 MB of requests that were read and not begun; beyond it each network has its share. */
+/** Requests that may wait in total, about 50 MB; when reached, each network may have an equal share. */
 export const MAX_WAITING = 10_000
-/** Refusals within one period after which a network counts as noisy, until a whole period went by without so many. */
+/** Refusals in one period that make a network noisy, until a whole period passes with fewer. */
 export const NOISY_AFTER = 30
 const PERIOD_MS = 10_000
-/** Networks whose refusals are counted in one period; those that come after them go uncounted. */
+/** Networks whose refusals are counted in one period; refusals of further networks are not. */
 const MAX_COUNTED_NETWORKS = 50_000
 
 /** Identifies the flow of a request for fair queueing. */
 export interface Flow {
-  /** Within the network: the presented credential, if any. It is not verified yet, so it can be made up. */
+  /** Within the network: the presented credential, if any. It is not verified yet, so clients may invent any number. */
   id: string
   network: string
   /** Calls `drop` when the client disconnects, so that a queued request is removed. */
@@ -28,23 +28,23 @@ export interface Flow {
 
 export interface FairQueue {
   /**
-   * Starts `work` at once while nothing waits, else when it is the flow's turn. False: too many requests of this
-   * flow or its network wait already, and `work` will not be started. Each call has a `work` of its own.
+   * Starts `work` at once if nothing waits, else when it is the flow's turn. False: too many requests of this flow or
+   * its network wait already, and `work` will not be started. Each call needs a `work` function of its own.
    *
-   * @param flowOf asked only when requests have to wait
+   * @param flowOf called only if the request has to wait
    */
   start(flowOf: () => Flow, work: () => void): boolean
-  /** Counts an answer that refused a request of this network. */
+  /** Counts a refused request of this network. */
   refused(network: string): void
 }
 
 /**
- * Fair queueing (RFC 970) of requests on one event loop: one of each network in turn, and within a network one of
- * each flow. So a thousand requests wait behind each other and not in front of others, and a client
- * that makes up a credential for each request gains turns only from its own network. Networks that are refused again and again
- * yield to all others, so that a flood of wrong credentials from a thousand networks is still behind everybody else.
+ * Fair queueing (RFC 970) of requests on one event loop: round-robin over the networks, and within a network over its
+ * flows. So a burst of one client delays only itself, and a client that invents a credential for each request takes
+ * turns only from its own network. Networks with many refusals yield to all others, so that a flood of wrong
+ * credentials from a thousand networks delays nobody else.
  *
- * Nothing waits while the process keeps up, and then the queue costs a comparison.
+ * While the process keeps up, nothing waits, and the queue costs one comparison per request.
  */
 export function createFairQueue(): FairQueue {
   const quiet = createRoundRobin()
@@ -98,8 +98,8 @@ export function createFairQueue(): FairQueue {
   }
 
   /**
-   * Handlers go on in microtasks, and most are done when those are. A tick that is queued from a microtask runs after
-   * all of them, so the slice measures the work and not its beginning.
+   * Handlers continue in microtasks, and most end in them. A tick that is queued from a microtask runs after all
+   * microtasks, so the slice includes this work.
    */
   function afterMicrotasks(): void {
     process.nextTick(startNext)
@@ -114,13 +114,13 @@ export function createFairQueue(): FairQueue {
 
 /** The queued requests of one network. */
 interface Waiting {
-  /** In the order of their turns: the first is next. */
+  /** In the order of their turns, the next one first. */
   flows: Map<string, Set<() => void>>
   count: number
 }
 
 function createRoundRobin() {
-  /** In the order of their turns: the first is next. */
+  /** In the order of their turns, the next one first. */
   const networks = new Map<string, Waiting>()
   let waiting = 0
   return {
@@ -128,9 +128,8 @@ function createRoundRobin() {
       return waiting
     },
     /**
-     * Null when the flow has no room, or, where all room is taken, its network already has its share.
-     *
-     * @returns drops the work, if it still waits
+     * @param isFull whether MAX_WAITING is reached, so that a network may only have its share
+     * @returns a function that removes the work if it still waits; null if the flow or the network has too many
      */
     add(
       { id, network }: Pick<Flow, 'id' | 'network'>,
@@ -171,14 +170,14 @@ function first<Value>(turns: Map<string, Value>): [string, Value] {
   return turns.entries().next().value!
 }
 
-/** After its turn: behind all others, or out of them when nothing of it waits any more. */
+/** Moves an entry to the end after its turn, or removes it if nothing of it waits. */
 function toTheEnd<Value>(turns: Map<string, Value>, name: string, isWaiting: boolean): void {
   const value = turns.get(name)!
   turns.delete(name)
   if (isWaiting) turns.set(name, value)
 }
 
-/** Counted in periods, this one and the one before: no timer, and memory is bounded. */
+/** Counts refusals per network in the current and the previous period, with bounded memory and without a timer. */
 function createRefusalCounts() {
   let current = new Map<string, number>()
   let previous = current

@@ -32,16 +32,16 @@ export interface HttpPorts {
   signingKeys: Pick<SigningKeys, 'jwks'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   readiness: Readiness
-  /** Absent where no secret for them is set. */
+  /** Absent if KEYWAY_MAIL_HOOK_SECRET is not set. */
   mailHooks?: MailHooks
 }
 
 export interface HealthCheck {
   name: string
   ok: boolean
-  /** Whether the service cannot serve without it. */
+  /** Whether the node is not ready if it fails. */
   required: boolean
-  /** One sentence for the operator; names nothing secret. */
+  /** One sentence for the operator, without secrets. */
   detail?: string
 }
 
@@ -54,10 +54,10 @@ export interface MetricsSource {
   render(): Promise<{ type: string; body: string }>
 }
 
-/** One answered request, as metrics count it. */
+/** One response, as metrics count it. */
 export interface ObservedAnswer {
   method: string
-  /** The declared path, never the requested one; `pages` for a page, `unknown` where no route matched. */
+  /** The declared path, never the requested one; `pages` for a page, `unknown` if no route matched. */
   route: string
   status: number
   milliseconds: number
@@ -65,7 +65,7 @@ export interface ObservedAnswer {
   code: ErrorCode | null
 }
 
-/** The web pages, which answer what no API path claims and what a route leaves to them. */
+/** The web pages. They answer all paths that are not of the API, and requests that a route leaves to them. */
 export interface PagesApp {
   /** @throws KeywayError for a client that asked for JSON */
   fetch(request: Request, env: PageBindings): PageResult | Promise<PageResult>
@@ -73,16 +73,14 @@ export interface PagesApp {
 
 export type PageResult = Response | NoPage
 
-/**
- * For a client that is no browser: there is no such page, or not under this method. Browsers get a page of their own.
- */
+/** No such page, or not with this method; for clients other than browsers, which get an HTML page that says so. */
 export interface NoPage {
-  /** The methods that the page answers, as in `Allow`; null: there is no page. */
+  /** The methods of the page, as in `Allow`; null: there is no page. */
   allow: string | null
 }
 
-/** What pages get with a request, in addition to its Request object. */
+/** Passed to the pages with each Request object. */
 export interface PageBindings extends HttpBindings {
-  /** The body of a form, or why it was refused; pages read no body themselves. */
+  /** The body of a form, or the error that refused it; pages do not read bodies themselves. */
   form?: Buffer | KeywayError
 }

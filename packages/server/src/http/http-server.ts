@@ -16,15 +16,15 @@ import { boundSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
 import { overloaded } from './work-limit.ts'
 
 export interface HttpTimeouts {
-  /** Until the head of a request is there. */
+  /** For the head of a request to arrive. */
   headersMs: number
-  /** Until its body is there as well: whoever sends a byte every few seconds holds a connection no longer. */
+  /** For the whole request to arrive, however often parts of it do. */
   requestMs: number
   /** How often both timeouts are checked. */
   checkMs: number
-  /** A connection on which nothing moves in the middle of a request; longer than a page's stream lasts. */
+  /** Without any byte in either direction during a request; longer than a page's event stream is open. */
   inactivityMs: number
-  /** A connection that asks nothing more. Longer than a load balancer's own (60 s), so that it never closes first. */
+  /** Between requests. Longer than that of load balancers (60 s), so that the server never closes first. */
   keepAliveMs: number
 }
 
@@ -37,15 +37,15 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
 }
 const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
-/** Requests of one connection that were sent before the answer to the first; hardly any client sends a second. */
+/** Pipelined requests of one connection that wait for an earlier response; few clients send any. */
 const MAX_PIPELINED = 64
-/** The same of all connections together; each is some kilobytes that were read and not begun. */
+/** The same for all connections together; each request takes some kilobytes of memory. */
 const MAX_PIPELINED_TOGETHER = 4_000
 
 /**
- * The listening side: strict about what it parses and impatient with slow senders.
+ * The HTTP server: with a strict parser, and short timeouts for slow senders.
  *
- * @param upgrade takes over the socket of a request for an upgrade, and tells whether it was upgraded; never rejects
+ * @param upgrade takes over the socket of an upgrade request, and resolves with whether it was upgraded; never rejects
  */
 export function createHttpServer(
   app: Pick<HttpApp, 'admit' | 'countRefusal' | 'fetch' | 'serveDirectly'>,
@@ -66,7 +66,7 @@ export function createHttpServer(
   },
 ): Server {
   const listener = getRequestListener((request, env) => serve(request, env as HttpBindings), {
-    // A request without Host (HTTP/1.0) is served; the name is used for nothing.
+    // For requests without Host (HTTP/1.0); the name is not used.
     hostname: 'localhost',
     errorHandler: error => refuse(error),
   })
@@ -78,9 +78,9 @@ export function createHttpServer(
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
-      // Refused below, in the same words and with the same headers as all else.
+      // Refused below, with a problem document as all invalid requests.
       requireHostHeader: false,
-      // Clients that offer HTTP/2 on the side (`Upgrade: h2c`) are served as if they had not.
+      // Other upgrades that clients offer (`Upgrade: h2c`) are ignored.
       shouldUpgradeCallback: request =>
         upgrade !== undefined && request.headers.upgrade?.toLowerCase() === 'websocket',
     },
@@ -98,7 +98,7 @@ export function createHttpServer(
   return server
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // Without a socket of its own an answer waits for the one before: pipelined requests are begun one by one.
+    // A response without a socket waits for the one before: pipelined requests are handled one by one.
     if (outgoing.socket) admit(incoming, outgoing)
     else if (!pipeline.add(incoming.socket)) incoming.socket.destroy()
     else
@@ -110,7 +110,7 @@ export function createHttpServer(
   }
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // Of the request, not of its connection: that would collect a listener for each request of it.
+    // Listens to `close` of the request: on its connection, listeners would accumulate with each request.
     const isAdmitted = app.admit(incoming, incoming, () => {
       if (!incoming.socket.destroyed) begin(incoming, outgoing)
     })
@@ -121,7 +121,7 @@ export function createHttpServer(
   }
 
   function onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    // It may break while it waits, when the hub does not listen to it yet.
+    // The connection may break while it waits, before the hub listens for errors.
     socket.on('error', () => socket.destroy())
     const isAdmitted = app.admit(request, socket, async () => {
       bound.release(socket)
@@ -140,7 +140,7 @@ export function createHttpServer(
       : refuse(new RequestError('not one Host header'))
   }
 
-  /** Requests that the adapter cannot represent: an invalid target or Host. */
+  /** Answers a request that the adapter cannot represent (an invalid target or Host), or that failed in it. */
   function refuse(error: unknown): Response {
     const requestId = newRequestId(clock.now())
     const isUnreadable = error instanceof RequestError
@@ -151,7 +151,7 @@ export function createHttpServer(
     return toResponse({ ...problem, headers: { ...problem.headers, Connection: 'close' } }, requestId, null)
   }
 
-  /** The parser gave up, so nothing after these bytes can be trusted: one answer, then the connection is closed. */
+  /** After a parse error the following bytes cannot be trusted: sends one response and closes the connection. */
   function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
@@ -160,7 +160,7 @@ export function createHttpServer(
     endWith(socket, PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED)
   }
 
-  /** CONNECT (RFC 9110 section 9.3.6) asks for a tunnel, and Node hands its bare connection over or cuts it. */
+  /** CONNECT (RFC 9110 section 9.3.6) requests a tunnel. Without this listener Node would close the connection. */
   function refuseTunnel(socket: Duplex): void {
     socket.on('error', () => socket.destroy())
     endWith(socket, NO_TUNNEL)
@@ -183,12 +183,12 @@ export function createHttpServer(
   }
 }
 
-/** Counts the requests of each connection that wait for the answer before theirs. */
+/** Counts the requests of each connection that wait for an earlier response. */
 function createPipeline() {
   const waiting = new Map<Socket, number>()
   let total = 0
   return {
-    /** False when the connection, or all together, have too many: the connection is to be closed. */
+    /** False if the connection, or all connections together, have too many: the connection must be closed. */
     add(socket: Socket): boolean {
       const count = waiting.get(socket) ?? 0
       if (count >= MAX_PIPELINED || total >= MAX_PIPELINED_TOGETHER) return false
@@ -214,8 +214,8 @@ function createPipeline() {
 }
 
 /**
- * Two Host headers are how a request means one thing to a proxy and another here (RFC 9112 section 3.2); Node keeps
- * the first. HTTP/1.0 has none.
+ * A request with two Host headers could be routed by a proxy as another one than here (RFC 9112 section 3.2); Node
+ * keeps the first. HTTP/1.0 needs none.
  */
 function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0
@@ -238,7 +238,7 @@ const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 const NO_TUNNEL: Refusal = {
   status: 405,
-  detail: `This is no proxy and opens no tunnel. It answers ${ALLOWED}.`,
+  detail: `This server is not a proxy and opens no tunnels. It supports ${ALLOWED}.`,
   code: 'method_not_allowed',
   allow: ALLOWED,
 }
@@ -257,7 +257,7 @@ const PARSER_REFUSALS: Record<string, Refusal> = {
   },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: {
     status: 413,
-    detail: 'Chunk extensions are not read.',
+    detail: 'The chunk extensions are too long.',
     code: 'payload_too_large',
   },
   ERR_HTTP_REQUEST_TIMEOUT: {

@@ -3,8 +3,8 @@ import { invalidRequest } from '../errors.ts'
 import type { Route } from './route.ts'
 
 /**
- * Optional for a refresh, where it proves that a replay is an honest retry, so it must not be guessable. Required for a
- * charge, where a number of the app's own will do.
+ * Optional for a refresh, where it distinguishes a retry from a stolen token, so it must not be guessable. Required for
+ * a charge, where any number that the app has not used before is enough.
  */
 export const IDEMPOTENCY_KEYS = {
   optional: {

@@ -3,17 +3,17 @@ import type { Server } from 'node:http'
 import { type AddressInfo, createServer, type Server as NetServer } from 'node:net'
 import { type Config, ConfigError } from '../config.ts'
 
-/** A port that the system picked, on which nothing is served yet. */
+/** A bound port that is not served yet. */
 export interface HeldPort {
   /** The settings with this port instead of port 0. */
   config: Config
-  /** Listens on it, so that no other process gets it, and closes every connection at once. */
+  /** The listening server, which closes every connection immediately. */
   holder: NetServer
 }
 
 /**
- * With port 0 the system picks one. Links and tokens name it, so it is known before anything else starts, and held
- * until `listen` takes it over: migrations may take a while, and a port that is free now is another's a moment later.
+ * For port 0: binds a port that the system picks before anything else starts, since links and tokens contain it, and
+ * holds it until `listen` takes it over, so that no other process gets it during migrations.
  */
 export async function holdFreePort(config: Config): Promise<HeldPort> {
   const holder = createServer(socket => socket.destroy())
@@ -27,9 +27,9 @@ export async function holdFreePort(config: Config): Promise<HeldPort> {
 }
 
 /**
- * Takes the port that the settings name, or the listening socket of the one that is held already.
+ * Listens on the configured host and port, or on the socket that holds the port already.
  *
- * @throws ConfigError where it is taken or cannot be had
+ * @throws ConfigError if that is not possible
  */
 export async function listen(server: Server, config: Config, holder?: NetServer): Promise<void> {
   await take(server, () => (holder ? server.listen(holder) : server.listen(config.port, config.host)), config)
@@ -43,7 +43,7 @@ async function take(server: NetServer, start: () => void, { host, port }: Config
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') {
       throw new ConfigError([
-        `Port ${port} on ${host} is taken. Stop what listens there, or set KEYWAY_PORT=8081.`,
+        `Port ${port} on ${host} is in use. Stop the process that listens there, or set KEYWAY_PORT=8081.`,
       ])
     }
     throw new ConfigError([

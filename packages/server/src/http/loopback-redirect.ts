@@ -3,8 +3,8 @@ import { wantsPage } from './accept.ts'
 import { isLoopbackName } from './caller.ts'
 
 /**
- * On this machine the service has several names, and cookies and WebSocket origins belong to one of them: a page
- * asked for under another goes to the public URL. Nothing is built from Host; it is only compared.
+ * On loopback the service has several names (localhost, 127.0.0.1), but cookies and WebSocket origins belong to one.
+ * Returns the public URL of a page that was requested under another name, or null. Host is only compared, never used.
  */
 export function loopbackRedirect(incoming: IncomingMessage, publicUrl: string): string | null {
   const { method, headers, url = '/' } = incoming

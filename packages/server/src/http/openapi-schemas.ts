@@ -2,8 +2,8 @@ import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 
 /*
- * What answers look like, with one example each. The API document is made from these, and the tests hold every
- * answer against them.
+ * Schemas of responses, with one example each. The OpenAPI document is generated from them, and the tests validate every
+ * response against them.
  */
 
 const id = z.uuid()

@@ -9,7 +9,7 @@ import { paramNames, type Route } from './route.ts'
 
 type Json = Record<string, unknown>
 
-/** OpenAPI 3.1 from the table that routes and the schemas that validate: it cannot say anything else than they do. */
+/** The OpenAPI 3.1 document, generated from the route table and its schemas. */
 export function createOpenApi(
   routes: readonly Route[],
   { publicUrl, version }: { publicUrl: string; version: string },
@@ -20,7 +20,7 @@ export function createOpenApi(
     const method = route.method.toLowerCase()
     paths[route.path] = { ...paths[route.path], [method]: operationOf(route, schemas) }
   }
-  // Named, so it puts itself among the components.
+  // A schema with a name is added to the components.
   toSchema(problem, 'output', schemas)
   return {
     openapi: '3.1.0',
@@ -131,7 +131,7 @@ function answersOf(route: Route, schemas: Json): Json {
   )
 }
 
-/** Every code that the route can answer: its own, and those that its access, body, query and parameters bring. */
+/** All error codes of a route: its own, and those of its access, body, query and parameters. */
 export function errorCodesOf(route: Route): ErrorCode[] {
   const isUser = route.access !== 'public' && route.access !== 'app'
   const codes: ErrorCode[] = [
@@ -182,7 +182,7 @@ function problemExample(code: ErrorCode, publicUrl: string): Json {
   return { type: `${publicUrl}/errors/${code}`, title, status, detail: help, code, request_id: EXAMPLE_ID }
 }
 
-/** JSON Schema of one schema; those with a name go to the components and are referred to. */
+/** The JSON Schema of one schema. One with a name is added to the components and returned as a reference. */
 function toSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Json): Json {
   const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json
   for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {

@@ -2,18 +2,18 @@ import { HOUR, MINUTE } from '../clock.ts'
 import type { Log } from '../log.ts'
 import { networkMatcher } from '../network.ts'
 
-/** So many forwarded requests within one period are no accident, if they are most of what the peer sends. */
+/** A peer with so many forwarded requests in a period, and more than others, is taken for a proxy. */
 export const FORWARDED_BY_A_PROXY = 10
-/** How long a peer is named by /readyz after its last such request, and how long its requests are counted together. */
+/** How long requests of a peer are counted together, and how long /readyz reports a proxy after its last request. */
 const PERIOD_MS = 10 * MINUTE
-/** How often one peer is warned of. */
+/** Interval of warnings about one peer. */
 const WARN_AGAIN_MS = HOUR
-/** Peers that are remembered; the one that came first is forgotten first. */
+/** Peers in memory; the oldest is evicted first. */
 const MAX_PEERS = 200
 
 /**
- * Where a proxy of the operator's own can be: loopback, link-local, private (RFC 1918, RFC 4193) and shared (RFC 6598)
- * addresses. Everybody else can write a forwarding header and is no proxy for it.
+ * Addresses that a proxy of the operator may have: loopback, link-local, private (RFC 1918, RFC 4193) and shared
+ * (RFC 6598). A forwarding header from any other address may be forged by a client.
  */
 export const isPrivateAddress = networkMatcher([
   ...['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '100.64.0.0/10'],
@@ -21,9 +21,9 @@ export const isPrivateAddress = networkMatcher([
 ])
 
 export interface ProxyWatch {
-  /** Notes a request of a peer that is not trusted, and whether it carried a forwarding header. */
-  saw(peer: Peer, isForwarded: boolean): void
-  /** Message of /readyz about a proxy that is missing in KEYWAY_TRUSTED_PROXIES, or null. Contains no address. */
+  /** Counts a request of a peer that is not trusted. @param isForwarded whether it had a forwarding header */
+  count(peer: Peer, isForwarded: boolean): void
+  /** A message for /readyz, without addresses, about a proxy that KEYWAY_TRUSTED_PROXIES does not list; or null. */
   readonly mistake: string | null
 }
 
@@ -40,21 +40,21 @@ interface Counts {
 }
 
 const MISTAKE =
-  'calls come through a proxy that KEYWAY_TRUSTED_PROXIES does not name, so all its clients share one limit; the log names its address'
+  'calls come through a proxy that KEYWAY_TRUSTED_PROXIES does not list, so all its clients share one limit; the log has its address'
 
 /**
- * Detects a proxy that is missing in the settings, without trusting client headers. @param now monotonic milliseconds
+ * Detects a proxy that the settings do not list, without trusting client headers. @param now monotonic milliseconds
  */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
-  /** Of private peers. */
+  /** By address, of private peers only. */
   const counts = new Map<string, Counts>()
-  /** When each peer was warned of last. */
+  /** Time of the last warning, by address. */
   const warned = new Map<string, number>()
 
   return {
-    saw(peer, isForwarded) {
+    count(peer, isForwarded) {
       if (isForwarded) warn(peer)
-      if (peer.isPrivate && (isForwarded || counts.size > 0)) count(peer.address, isForwarded)
+      if (peer.isPrivate && (isForwarded || counts.size > 0)) add(peer.address, isForwarded)
     },
     get mistake() {
       return [...counts.values()].some(isProxy) ? MISTAKE : null
@@ -67,11 +67,11 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
     remember(warned, address, now())
     log.warn(
       { peer: address },
-      'A forwarding header came from a peer that KEYWAY_TRUSTED_PROXIES does not name; if it is your proxy, all its clients share one limit.',
+      'A forwarding header came from a peer that KEYWAY_TRUSTED_PROXIES does not list; if it is your proxy, all its clients share one limit.',
     )
   }
 
-  function count(address: string, isForwarded: boolean): void {
+  function add(address: string, isForwarded: boolean): void {
     const seen = counts.get(address)
     if (!seen && !isForwarded) return
     const isFresh = seen && now() - seen.since < PERIOD_MS

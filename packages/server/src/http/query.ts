@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { invalidRequest, type KeywayError } from '../errors.ts'
 import { decodeCursor } from '../paging.ts'
 
-/** Names under which credentials are handed about in URLs, where logs and histories keep them. */
+/** Names under which clients put credentials into URLs, which logs and browser histories record. */
 const CREDENTIAL_NAMES = new Set(['access_token', 'api_key', 'token', 'refresh_token', 'key'])
 
 /**
- * The query's parameters by name. A credential in it is refused even beside a good one (RFC 6750 section
- * 2.3), and a parameter given twice has no meaning.
+ * The query's parameters by name. A credential is refused even if the request has a valid one in a header (RFC 6750
+ * section 2.3), and so is a duplicate parameter.
  *
  * @throws KeywayError `invalid_request`
  */

@@ -11,13 +11,13 @@ interface Refused {
 }
 
 export interface RequestLog {
-  /** Every answer, at `debug`: `info` has no line for a request that went well. */
+  /** Logs every response at `debug`; `info` has no lines for successful requests. */
   answered(request: { request_id: string; route: string; status: number; ms: number }): void
-  /** Refused credentials, rights and limits, at `info`: who (by network), what, why; never with what. */
+  /** Logs refused credentials, missing rights and exceeded limits at `info`, never with the credential. */
   refused(refused: Refused): void
 }
 
-/** The log of requests. log.ts limits the lines of each code. */
+/** log.ts limits the number of lines per code. */
 export function createRequestLog(log: Log): RequestLog {
   return {
     answered: request => log.debug(request, 'request'),

@@ -6,33 +6,33 @@ interface Feed {
   next_cursor: string
 }
 
-/** How often a follower's credential is checked while nothing happens: as often as the hub sweeps for endings. */
+/** How often the client's credential is checked while the stream is idle: as often as the hub sweeps for endings. */
 const RECHECK_MS = SECOND
 /**
- * Interval of keep-alive comments, so that proxies do not close an idle stream, and of polling for endings without an
- * event.
+ * Interval of keep-alive comments, so that proxies do not close an idle stream, and of polls for endings whose event
+ * was lost.
  */
 const KEEP_ALIVE_MS = 15 * SECOND
-/** Lines that wait for a reader at most; one that is slower is better served by connecting anew with its last id. */
+/** Lines that may wait for a slow client; with more the stream ends, and the client may resume it by its last id. */
 const MAX_UNREAD = 10_000
-/** Entries sent lately; the feed re-reads its last seconds, and a follower need not get everything twice. */
+/** Ids of sent entries in memory: the feed re-reads its last seconds, and most of that need not be sent again. */
 const REMEMBERED = 1000
 
 export interface StreamSource {
-  /** Entries that were read before the stream began. */
+  /** The first page of entries. */
   first: Feed
   read(cursor: string): Promise<Feed>
-  /** Rejects once the follower's credential is no longer good: the stream ends then, before anything more is sent. */
+  /** Rejects if the client's credential is no longer valid; the stream then ends before it sends anything else. */
   reauthenticate(): Promise<unknown>
-  /** Calls `listener` when something ended. Returns the way to stop. */
+  /** Calls `listener` when something ended. Returns a function to unsubscribe. */
   subscribe(listener: () => void): () => void
-  /** Called once, however the stream ends. */
+  /** Called once, at the end of the stream. */
   onEnd(): void
 }
 
 /**
- * Server-sent events (HTML standard, section 9.2): one `revocation` for each entry. The id of each is the
- * cursor of the reading that found it, so a client that reconnects with Last-Event-ID misses nothing.
+ * Server-sent events (HTML standard, section 9.2): one `revocation` per entry. The id of an event is the cursor of the
+ * page that contained it, so a client that reconnects with Last-Event-ID misses nothing.
  */
 export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()
@@ -71,13 +71,13 @@ export function eventStream(source: StreamSource): ReadableStream {
       }
       send('retry: 1000\n\n')
       sendEntries(source.first, send)
-      // What ended between the first reading and the subscription.
+      // Entries between the first page and the subscription.
       void follow(send, end)
     },
     cancel: () => release(),
   })
 
-  /** Reads are serialized; events during one cause another. A failed read ends the stream. */
+  /** Sends new entries. One read at a time; an event during a read causes another. A failed read ends the stream. */
   async function follow(send: (line: string) => void, end: () => void): Promise<void> {
     isStale = true
     if (isReading) return

@@ -9,14 +9,14 @@ import type { BodyFormat } from './body.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** One answer that a route gives when all is well, as the API document shows it. */
+/** A successful response of a route, for the API documentation. */
 export interface DocumentedAnswer {
   status: 200 | 201 | 204 | 304 | 426 | 503
   description: string
   /** Absent for an empty body. */
   schema?: z.ZodType
   example?: unknown
-  /** JSON unless it says otherwise. */
+  /** The media type; JSON by default. */
   type?: string
 }
 
@@ -35,14 +35,14 @@ export interface RouteInput<A extends Access, Body, Query, Path extends string =
   /** The body of a route with `raw`; undefined elsewhere. */
   bytes: Buffer | undefined
   query: Query
-  /** Path parameters: ids in their stored spelling, app ids as they are. */
+  /** Path parameters: UUIDs in canonical form, others unchanged. */
   params: ParamsOf<Path>
   idempotencyKey: string | null
   caller: Caller
   requestId: string
-  /** For content negotiation only. */
+  /** For headers such as Accept; bodies and credentials are read before the handler runs. */
   incoming: IncomingMessage
-  /** Checks the credential of this request again, for answers that go on. @throws KeywayError as the first check does */
+  /** Checks the credential of this request again, for streams. @throws KeywayError as the first check does */
   reauthenticate(): Promise<unknown>
 }
 
@@ -59,7 +59,7 @@ interface Declaration<
   Query extends z.ZodType,
 > {
   method: Method
-  /** With `{name}` for each parameter; `{…_id}` is a UUID, `{app_id}` an app id, and anything else is 404. */
+  /** With `{name}` for each parameter; `{…_id}` must be a UUID and `{app_id}` an app id, else the response is 404. */
   path: Path
   /** The operationId. */
   operation: string
@@ -68,29 +68,29 @@ interface Declaration<
   description: string
   access: A
   body?: Body
-  /** Values that the body may have; body.ts has the number for routes that say nothing. */
+  /** Values that the JSON body may contain; MAX_JSON_VALUES by default. */
   maxJsonValues?: number
   /** Bytes of the body, where they differ from `MAX_BODY_BYTES`. */
   maxBodyBytes?: number
   /** The raw body, for routes that verify a signature over it. */
   raw?: RawBody<Path>
   query?: Query
-  /** An example body that works, given what a signed-in person has. */
+  /** A valid example body. */
   example?: unknown
   idempotencyKey?: 'optional' | 'required'
-  /** How a credential in the URL is refused, where 400 does not say it. */
+  /** The error for a credential in the URL; `invalid_request` by default. */
   credentialInUrl?: () => KeywayError
-  /** Its failures count against the caller's network; see failure-limits.ts. */
+  /** Its failures count in the limits of the client's network; see failure-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
-  /** To whom the pages answer instead, where there are pages. */
+  /** Whether the pages, if there are any, answer this request instead. */
   leftToPages?: (incoming: IncomingMessage) => boolean
-  /** Beyond those that its access, body, query and parameters bring by themselves. */
+  /** In addition to those of its access, body, query and parameters; see `errorCodesOf`. */
   errors: readonly ErrorCode[]
   handle(input: RouteInput<A, z.output<Body>, z.output<Query>, Path>): Answer | Promise<Answer>
 }
 
-/** One declaration from which routing, validation, the API document and the test of who may call what all come. */
+/** One declaration for routing, validation, authentication, the API documentation and the tests of access. */
 export interface Route extends Omit<Declaration<string, Access, z.ZodType, z.ZodType>, 'handle'> {
   handle(input: RouteInput<Access, unknown, unknown>): Answer | Promise<Answer>
 }

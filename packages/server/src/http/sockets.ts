@@ -1,13 +1,13 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What connections of plain HTTP may take together. Those of agents leave them when their upgrade is worked on. */
+/** Limits of all HTTP connections together. Connections of agents no longer count once their upgrade is handled. */
 export interface SocketLimits {
-  /** Connections at once; some 10 KB each. */
+  /** Open connections; about 10 KB each. */
   sockets: number
-  /** Bytes of answers that were written and not taken by the network, of all connections together. */
+  /** Bytes of responses in the send buffers of all connections together. */
   unreadBytes: number
-  /** How long a connection may have such bytes without a pause. */
+  /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
 }
 
@@ -18,27 +18,26 @@ export const SOCKET_LIMITS: SocketLimits = {
 }
 
 export interface SocketBound {
-  /** The connection has a request under way again: one that was pipelined. */
+  /** The connection is busy again, with a pipelined request. */
   resume(socket: Socket): void
-  /** The connection is upgraded, and counts no longer. */
+  /** The connection is being upgraded and no longer counts. */
   release(socket: Socket): void
 }
 
 /**
- * Keeps the connections of a server within bounds, by closing those that cost most and do least: over the bound of
- * connections the one that has waited longest without a request, over that of unread bytes the one with most of them.
- * So new connections are served, and a client that holds many of them loses them.
+ * Limits the connections of a server: with too many connections it closes the one that has been idle for longest, with
+ * too many unread bytes those with the most. So new connections are always accepted, and a client with many connections
+ * loses its own.
  *
- * Every request passes here, so what it costs counts: idle connections are kept in order, and bytes are added up by a
- * timer and not by request.
+ * Cheap per request: idle connections are kept in order, and unread bytes are summed by a timer.
  *
- * @param checkMs how often answers that are not read are looked for
+ * @param checkMs interval of the check for unread responses
  */
 export function boundSockets(server: Server, limits: SocketLimits, checkMs: number): SocketBound {
   const open = new Set<Socket>()
-  /** Without a request; in the order in which they began to wait. */
+  /** Connections without a request, the longest idle first. */
   const idle = new Set<Socket>()
-  /** Since when a connection has had unread bytes, by `performance.now()`. */
+  /** The time since which a connection has had unread bytes, by `performance.now()`. */
   let unreadSince = new Map<Socket, number>()
 
   server.on('connection', onConnection)
@@ -59,7 +58,6 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
     forget.call(longest!)
   }
 
-  /** When a connection closed, was cut, or became an agent's. */
   function forget(this: Socket): void {
     this.off('close', forget)
     open.delete(this)
@@ -68,7 +66,7 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
 
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     idle.delete(socket)
-    // One function for all, and not a closure for each: a tenth of what a request costs would go into it.
+    // One shared function: a closure per request would add a tenth to the cost of a request.
     outgoing.on('close', onAnswered)
   }
 

@@ -2,7 +2,7 @@ import type { UserObject } from '@keyway/sdk/protocol'
 import { toRfc3339 } from '../clock.ts'
 import type { User } from '../users/user.ts'
 
-/** A person as every call shows them. Built name by name, as every answer is: what is not listed never leaves. */
+/** The JSON form of a user. Fields are listed explicitly, so that new columns are not exposed by accident. */
 export function userObject(user: User): UserObject {
   return {
     id: user.id,

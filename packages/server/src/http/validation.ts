@@ -3,16 +3,15 @@ import { z } from 'zod'
 import { invalidRequest } from '../errors.ts'
 import { nearestName } from '../nearest-name.ts'
 
-/** More would help nobody, and every one costs the answer bytes. */
 const MAX_FIELD_ERRORS = 20
-/** Of an unknown field, as it is repeated in the answer. */
+/** Characters of an unknown field's name in the response. */
 const MAX_FIELD_NAME_LENGTH = 64
-/** Of an unknown field for which the nearest known one is looked for: the search grows with its length. */
+/** Longer names of unknown fields get no suggestion: the search takes time proportional to their length. */
 const MAX_HINTED_NAME_LENGTH = 24
 
 /**
- * The value as the schema understands it. Names that the schema does not have are ignored; a strict one refuses them:
- * bodies that make or change a credential are strict, since there a mistyped restriction would leave it unrestricted.
+ * The value as parsed by the schema. Unknown fields are ignored, or refused by a strict schema. Bodies that create or
+ * change a credential are strict: a mistyped restriction must not leave the credential unrestricted.
  *
  * @throws KeywayError `invalid_request`, one entry for each refused field
  */
@@ -21,11 +20,11 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
   if (result.success) return result.data
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
   const errors = result.error.issues.flatMap(issue => toFieldErrors(issue, known)).slice(0, MAX_FIELD_ERRORS)
-  throw invalidRequest(errors.filter((error, index) => !saysWhatWasSaid(error, errors[index - 1])))
+  throw invalidRequest(errors.filter((error, index) => !isRepetition(error, errors[index - 1])))
 }
 
-/** One number can be no integer and too large at once, in the same words. */
-function saysWhatWasSaid(error: FieldError, before: FieldError | undefined): boolean {
+/** Several checks of one field have the same message: a number can be both no integer and too large. */
+function isRepetition(error: FieldError, before: FieldError | undefined): boolean {
   return error.field === before?.field && error.message === before.message
 }
 
@@ -46,6 +45,6 @@ function unknownField(name: string, known: readonly string[]): FieldError {
   const field = name.slice(0, MAX_FIELD_NAME_LENGTH)
   const isHinted = name.length <= MAX_HINTED_NAME_LENGTH
   const nearest = isHinted ? nearestName(name, known, Math.max(2, name.length / 3)) : null
-  const hint = nearest ? `did you mean ${JSON.stringify(nearest)}?` : `these are: ${known.join(', ')}`
-  return { field, message: `is not known here; ${hint}` }
+  const hint = nearest ? `did you mean ${JSON.stringify(nearest)}?` : `known fields: ${known.join(', ')}`
+  return { field, message: `is not a known field; ${hint}` }
 }

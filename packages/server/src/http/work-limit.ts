@@ -1,36 +1,36 @@
 import { KeywayError } from '../errors.ts'
 
 /**
- * Calls that are being worked on at once. One core answers some thousands a second, so this many are a few
- * hundred milliseconds of work; more would only wait, and their callers give up before their turn comes. Bodies are
- * read before (body-intake.ts): slow senders take no place from others.
+ * Calls that are handled at once: a few hundred milliseconds of work for one core. More would only wait until their
+ * clients time out. Bodies are read before (body-intake.ts), so slow senders do not count.
  */
-export const MAX_WORKED_ON = 1000
+export const MAX_CONCURRENT_CALLS = 1000
 
 export interface WorkLimit {
   /**
-   * Runs `work` if there is room, or if the network has less than its share of the places: whoever takes all of them
-   * is refused before anyone else is. So there are never more than twice `max` calls, and one for each network.
+   * Runs `work` unless `max` calls are being handled. Beyond that, a network with less than an equal share may still
+   * run one, so that a network with most of the calls is refused first. The total never exceeds 2 × `max` plus one per
+   * network.
    *
-   * @throws KeywayError `unavailable`, at once, when there is no room
+   * @throws KeywayError `unavailable`, without waiting
    */
   during<Outcome>(network: string, work: () => Outcome | Promise<Outcome>): Promise<Outcome>
 }
 
-export function createWorkLimit(max: number = MAX_WORKED_ON): WorkLimit {
+export function createWorkLimit(max: number = MAX_CONCURRENT_CALLS): WorkLimit {
   const byNetwork = new Map<string, number>()
-  let workedOn = 0
+  let running = 0
 
   return {
     async during(network, work) {
       const own = byNetwork.get(network) ?? 0
-      if (workedOn >= max && own >= share()) throw overloaded()
-      workedOn++
+      if (running >= max && own >= share()) throw overloaded()
+      running++
       byNetwork.set(network, own + 1)
       try {
         return await work()
       } finally {
-        workedOn--
+        running--
         const left = byNetwork.get(network)! - 1
         if (left > 0) byNetwork.set(network, left)
         else byNetwork.delete(network)
@@ -44,6 +44,6 @@ export function createWorkLimit(max: number = MAX_WORKED_ON): WorkLimit {
 }
 
 export function overloaded(): KeywayError {
-  const detail = 'The service has more requests than it can answer in time. Try again.'
+  const detail = 'The service is overloaded. Try again.'
   return new KeywayError('unavailable', detail, { retryAfter: 1 })
 }

@@ -1,15 +1,17 @@
 import type { KeywayError } from '../errors.ts'
 import type { Route } from './route.ts'
 
-/** What the credential that was refused had been; RFC 6750 section 3 asks for no detail where none was sent. */
+/** The kind of credential that a route accepts. */
 export type Challenge = 'bearer' | 'basic' | 'none'
 
-/** Which credential a route takes. */
 export function challengeOf({ access }: Route): Challenge {
   return access === 'app' ? 'basic' : 'bearer'
 }
 
-/** Whether a refusal concerns the credential itself, and how to ask for a better one. */
+/**
+ * The `WWW-Authenticate` header of a refusal; null if the credential is not the reason. If none was sent it has no
+ * error attribute (RFC 6750 section 3).
+ */
 export function challengeFor(error: KeywayError, status: number, challenge: Challenge): string | null {
   if (error.code === 'insufficient_scope') {
     const { scope } = error.extras

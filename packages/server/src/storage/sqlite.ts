@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
-import { makeFolder, makePrivateFile, withdrawFromOthers } from '../folders.ts'
+import { makeFolder, makePrivateFile, restrictToOwner } from '../folders.ts'
 import type { Log } from '../log.ts'
 import type { Connection, Engine, LookUp, Result } from './engine.ts'
 import { createListeners } from './listeners.ts'
@@ -102,7 +102,7 @@ async function startWriterOn(file: string): Promise<Writer> {
   makeFolder(dirname(file))
   // SQLite creates these files with the mode of the database; existing ones of a killed process may have another.
   makePrivateFile(file)
-  for (const companion of COMPANIONS) withdrawFromOthers(file + companion)
+  for (const companion of COMPANIONS) restrictToOwner(file + companion)
   return startWriter(file)
 }
 

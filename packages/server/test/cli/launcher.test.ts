@@ -98,7 +98,7 @@ describe('starting and stopping', () => {
     t.after(() => other.close())
     const { code, stderr } = await keyway(['serve'], settings)
     assert.equal(code, 78)
-    assert.match(stderr, /^Port \d+ .*is taken.*\n$/)
+    assert.match(stderr, /^Port \d+ .*is in use.*\n$/)
   })
 
   test('a second serve on one data directory is one sentence and status 78', async t => {

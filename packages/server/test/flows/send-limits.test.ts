@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { sendWindows } from '../../src/config/send-windows.ts'
+import { rateWindows } from '../../src/config/rate-windows.ts'
 import { KeywayError } from '../../src/errors.ts'
 import { addressBucketName } from '../../src/magic-links/send-limits.ts'
 import { forEachEngine, type TestStorage } from '../support/engines.ts'
@@ -99,7 +99,7 @@ forEachEngine(engine => {
   })
 
   test('two windows may have the same number: the longer one counts', async t => {
-    const services = await openServices(engine, t, { limits: sendWindows('2/minute,2/hour') })
+    const services = await openServices(engine, t, { limits: rateWindows('2/minute,2/hour') })
     await send(services)
     await send(services)
     const refused = { retryAfter: 3600, window: 'hour', setting: ADDRESS_SETTING }

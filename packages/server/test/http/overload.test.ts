@@ -5,7 +5,7 @@ import { openServer } from '../support/http.ts'
 const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
 
 test('more calls than can be answered in time are told so at once, with Retry-After, and probes still pass', async t => {
-  const server = await openServer('sqlite', t, { maxWorkedOn: 5, failureLimits: [] })
+  const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, failureLimits: [] })
   const held = Promise.withResolvers<void>()
   const { transaction } = server.storage
   server.storage.transaction = (work, landed) => held.promise.then(() => transaction(work, landed))
@@ -24,7 +24,7 @@ test('more calls than can be answered in time are told so at once, with Retry-Af
 })
 
 test('one network that takes every place is refused, and others are still served', async t => {
-  const server = await openServer('sqlite', t, { maxWorkedOn: 5, trustedProxies: ['127.0.0.0/8'] })
+  const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, trustedProxies: ['127.0.0.0/8'] })
   const held = Promise.withResolvers<void>()
   const { transaction } = server.storage
   server.storage.transaction = (work, landed) => held.promise.then(() => transaction(work, landed))

@@ -21,7 +21,7 @@ const WORKED_ON = 2
 type Server = Awaited<ReturnType<typeof openServer>>
 
 test('whoever sends a body slowly takes no place from others, on every API route that takes one', async t => {
-  const server = await openServer('sqlite', t, { maxWorkedOn: WORKED_ON, failureLimits: [] })
+  const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [] })
   const { tokens } = await server.signIn('ada@example.com')
   const app = basic('shop', await server.registerApp('shop'))
   const withBody = server.app.routes.filter(route => route.body || route.raw)
@@ -39,7 +39,7 @@ test('whoever sends a body slowly takes no place from others, on every API route
 
 test('whoever sends a form slowly takes no place from others, on every page that takes one', async t => {
   const pages = await openPages(t)
-  const server = await openServer('sqlite', t, { maxWorkedOn: WORKED_ON, failureLimits: [], pages })
+  const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [], pages })
   const forms = pages.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
   assert.ok(forms.includes('/sign-in') && forms.length > 10, 'the pages were found')
   for (const path of forms) {

@@ -17,7 +17,7 @@ export async function keyway(settings: Record<string, string>, ...words: string[
   const status = await run(words, {
     loadConfig: () => loadConfig(environment(settings)),
     print: text => void out.push(`${text}\n`),
-    complain: text => void err.push(`${text}\n`),
+    printError: text => void err.push(`${text}\n`),
   })
   return { status, out: out.join(''), err: err.join('') }
 }

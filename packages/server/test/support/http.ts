@@ -19,7 +19,7 @@ export interface ServerOverrides extends ServiceOverrides {
   pages?: AppOptions['pages']
   publicUrl?: string
   hasInbox?: boolean
-  maxWorkedOn?: number
+  maxConcurrentCalls?: number
   intake?: AppOptions['intake']
 }
 
@@ -62,7 +62,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     metricsToken: METRICS_TOKEN,
     metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,
-    maxWorkedOn: overrides.maxWorkedOn,
+    maxConcurrentCalls: overrides.maxConcurrentCalls,
     intake: overrides.intake,
   })
   const timeouts = { ...HTTP_TIMEOUTS, ...overrides.timeouts }

@@ -53,7 +53,7 @@ export function agentRoutes({ hub }: Pick<HttpPorts, 'hub'>): Route[] {
       answers: [
         {
           status: 200,
-          description: 'To how many open connections it was written.',
+          description: 'The number of open connections that it was written to.',
           schema: z.strictObject({ delivered: z.int() }),
           example: { delivered: 1 },
         },
@@ -71,9 +71,9 @@ export function agentRoutes({ hub }: Pick<HttpPorts, 'hub'>): Route[] {
       operation: 'disconnectAgent',
       tag: TAG,
       summary: 'Close a live connection',
-      description: 'The agent may connect again as long as its key stands; revoke the key to keep it out.',
+      description: 'The agent may connect again while its key is active; revoke the key to prevent that.',
       access: 'owner',
-      answers: [{ status: 204, description: 'It is closed.' }],
+      answers: [{ status: 204, description: 'The connection is closed.' }],
       errors: [],
       async handle({ principal, params }) {
         if (!(await hub.disconnect(principal.userId, params.connection_id))) throw notFound()
@@ -92,7 +92,6 @@ function isAfter({ connectedAt, connectionId }: PresenceRow, after: Position | n
   return connectedAt === after.at && connectionId < after.id
 }
 
-/** Built name by name, as every answer is: what is not listed never leaves. */
 function connectionObject(row: PresenceRow): AgentConnectionObject {
   return {
     connection_id: row.connectionId,

@@ -11,13 +11,13 @@ import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
 import {
   appId,
+  expected,
   instant,
   name,
   nameOrNone,
   optional,
   parsed,
   text,
-  wanted,
   wholeNumber,
 } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
@@ -31,9 +31,9 @@ const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
   if (problem) context.addIssue({ code: 'custom', message: problem })
 })
 
-/** Omitted or empty is "everything", so null, which could mean either, is refused. */
+/** Omitted or empty means unrestricted. Null is refused: it could be meant as "no rights". */
 const scopes = z
-  .array(scope, { error: wanted('a list of scopes (leave it out for all permissions)', '["agent:connect"]') })
+  .array(scope, { error: expected('a list of scopes (omit it for all permissions)', '["agent:connect"]') })
   .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} entries` })
   .transform(list => [...new Set(list)])
   .meta({
@@ -48,7 +48,7 @@ const cidr = parsed(
 )
 
 const allowedNetworks = z
-  .array(cidr, { error: wanted('a list of networks', '["203.0.113.0/24"]') })
+  .array(cidr, { error: expected('a list of networks', '["203.0.113.0/24"]') })
   .max(MAX_ALLOWED_NETWORKS, { error: `must have at most ${MAX_ALLOWED_NETWORKS} entries` })
   .transform(list => [...new Set(list)])
   .meta({
@@ -103,9 +103,9 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       path: '/v1/api-keys',
       operation: 'createApiKey',
       tag: TAG,
-      summary: 'Make a key',
+      summary: 'Create a key',
       description:
-        'The whole key is in this answer and never again. Without scopes it may do all that its owner may; without `expires_at` it never expires.',
+        'Only this response contains the whole key. A key without scopes may do everything that its owner may; one without `expires_at` never expires.',
       access: 'session',
       body: newKey,
       maxBodyBytes: MAX_KEY_BODY_BYTES,
@@ -161,7 +161,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       operation: 'getApiKey',
       tag: TAG,
       summary: 'Read one key',
-      description: "Another person's key and an unknown id answer alike.",
+      description: "Another user's key is answered like an unknown id.",
       access: 'keys:read',
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: [],
@@ -176,7 +176,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       tag: TAG,
       summary: 'Change a key',
       description:
-        'What is left out stays. An empty name or external id removes it, as null does for `external_id` and `metadata`; metadata are replaced as a whole; an empty list of networks means any. A key may only narrow the networks, its own or another key’s.',
+        'Omitted fields stay unchanged. An empty name or external id removes it, as null does for `external_id` and `metadata`; metadata are replaced as a whole; an empty list of networks means any. With an API key, networks can only be narrowed, those of any key.',
       access: 'keys:write',
       body: keyChange,
       maxBodyBytes: MAX_KEY_BODY_BYTES,
@@ -220,7 +220,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       path: '/v1/api-keys/{key_id}',
       operation: 'revokeApiKey',
       tag: TAG,
-      summary: 'Revoke a key, for good',
+      summary: 'Revoke a key permanently',
       description:
         'No exchange that starts after this answer succeeds, on any node, and open connections of the key are closed. Repeating it changes nothing.',
       access: 'keys:write',
@@ -245,7 +245,6 @@ function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null 
   ])
 }
 
-/** Built name by name, as every answer is: what is not listed never leaves. */
 function apiKeyObject(key: ApiKey, metadata: Metadata | undefined, now: Instant): ApiKeyObject {
   return {
     id: key.id,

@@ -10,7 +10,7 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 
 const MAX_DESCRIPTION_LENGTH = 200
-const AMOUNT = 'a positive decimal text with at most 6 places'
+const AMOUNT = 'a positive decimal number in a string, with at most 6 decimal places'
 
 const chargeBody = z.object({
   user_id: text("a user's id", answers.EXAMPLE_ID),
@@ -47,7 +47,7 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
       ],
       errors: ['insufficient_balance', 'charge_not_authorized', 'idempotency_conflict', 'rate_limited'],
       async handle({ principal, body, idempotencyKey }) {
-        // What is no id names no user, and that is answered as a user who never authorised the app.
+        // Answered like a user who has not authorised the app.
         const userId = parseId(body.user_id)
         if (!userId)
           throw new KeywayError('charge_not_authorized', 'This user has not authorised this app to charge.')

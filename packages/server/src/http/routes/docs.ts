@@ -10,7 +10,7 @@ export interface DocsOptions {
 
 const TAG = 'Service'
 
-/** This API, for programs and for people; each is made when it is first asked for. */
+/** The API documentation, as OpenAPI and as HTML; each is generated on its first request. */
 export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
   let openApiText: string | null = null
   let docsText: string | null = null
@@ -22,7 +22,7 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       operation: 'getOpenApi',
       tag: TAG,
       summary: 'This document (OpenAPI 3.1)',
-      description: 'Made from the schemas that validate and the table that routes.',
+      description: 'Generated from the route table and the schemas that validate.',
       access: 'public',
       answers: [
         { status: 200, description: 'The document.', schema: z.looseObject({ openapi: z.string() }) },
@@ -38,8 +38,8 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       path: '/docs',
       operation: 'getDocs',
       tag: TAG,
-      summary: 'This API, for people',
-      description: 'One page with every call, an example of it, its answers and its errors.',
+      summary: 'The API documentation as a web page',
+      description: 'Every call with an example, its responses and its errors.',
       access: 'public',
       answers: [{ status: 200, description: 'The page.', schema: z.string(), type: 'text/html' }],
       errors: [],

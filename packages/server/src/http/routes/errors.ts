@@ -12,7 +12,7 @@ const explanation = z.strictObject({
   help: z.string(),
 })
 
-/** Where the `type` of every error leads. */
+/** The documentation of error codes, to which the `type` of every problem document refers. */
 export function errorRoutes(): Route[] {
   return [
     route({
@@ -21,7 +21,7 @@ export function errorRoutes(): Route[] {
       operation: 'explainError',
       tag: 'Service',
       summary: 'What an error code means and what to do',
-      description: 'The `type` of every error is such an address.',
+      description: 'The `type` of every problem document is such a URL.',
       access: 'public',
       answers: [
         {
@@ -46,7 +46,7 @@ function explain(code: ErrorCode) {
   return { code, status, title, help }
 }
 
-/** Only texts of our own table are in it, which hold no markup. */
+/** Contains only texts of PROBLEMS; their titles and codes have no markup. */
 function errorPage(code: ErrorCode): Answer {
   const { status, title, help } = PROBLEMS[code]
   const escaped = help.replaceAll('&', '&amp;').replaceAll('<', '&lt;')

@@ -20,12 +20,12 @@ export function healthRoutes({ services, proxyMistake }: HealthOptions): Route[]
       operation: 'getLiveness',
       tag: TAG,
       summary: 'Whether the process runs',
-      description: 'Asks nothing else: a database that is down is no reason to restart this process.',
+      description: 'Does not check the database: restarting this process would not repair it.',
       access: 'public',
       answers: [
         {
           status: 200,
-          description: 'It runs.',
+          description: 'The process runs.',
           schema: z.strictObject({ status: z.literal('alive') }),
           example: { status: 'alive' },
         },
@@ -39,8 +39,7 @@ export function healthRoutes({ services, proxyMistake }: HealthOptions): Route[]
       operation: 'getReadiness',
       tag: TAG,
       summary: 'Whether this node can serve',
-      description:
-        'Every check by name. Only what is required (the database) makes it 503; the rest is told and stays 200.',
+      description: 'The result of every check. Only a failed required check (the database) makes it 503.',
       access: 'public',
       answers: [
         {

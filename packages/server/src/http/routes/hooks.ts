@@ -7,7 +7,7 @@ import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
-/** A provider may quote a whole mail in its report. */
+/** A report may contain the whole mail. */
 const MAX_REPORT_BYTES = 256 * 1024
 const PROVIDERS: readonly HookProvider[] = ['resend', 'postmark']
 
@@ -20,9 +20,11 @@ export function hookRoutes({ mailHooks }: Pick<HttpPorts, 'mailHooks'>): Route[]
       tag: 'Service',
       summary: 'Reports of bounces and complaints (resend, postmark)',
       description:
-        'For the mail provider alone. Resend signs its calls (`svix-id`, `svix-timestamp`, `svix-signature`) with the secret in `KEYWAY_MAIL_HOOK_SECRET`; Postmark sends that secret as the password of HTTP Basic. A lasting bounce or a complaint stops mail to the address for 7 days. Without the setting there is nothing here.',
+        'Called by the mail provider. Resend signs its calls (`svix-id`, `svix-timestamp`, `svix-signature`) with the secret in `KEYWAY_MAIL_HOOK_SECRET`; Postmark sends that secret as the password of HTTP Basic. A permanent bounce or a complaint stops mail to the address for 7 days. Without the setting the response is 404.',
       access: 'public',
-      answers: [{ status: 204, description: 'Understood, or of no concern.' }],
+      answers: [
+        { status: 204, description: 'The report was applied, or is of a kind that needs no action.' },
+      ],
       errors: [
         'not_found',
         'authentication_required',
@@ -42,7 +44,8 @@ export function hookRoutes({ mailHooks }: Pick<HttpPorts, 'mailHooks'>): Route[]
         const call = { header: headersOf(incoming), body: bytes! }
         const outcome = await mailHooks!.receive(providerOf(params)!, call)
         if (outcome === 'forged') throw forged()
-        if (outcome === 'unreadable') throw new KeywayError('invalid_json', 'The report is no JSON object.')
+        if (outcome === 'unreadable')
+          throw new KeywayError('invalid_json', 'The report is not a JSON object.')
         return NO_CONTENT
       },
     }),
@@ -61,5 +64,5 @@ function headersOf(incoming: IncomingMessage): (name: string) => string | undefi
 }
 
 function forged(): KeywayError {
-  return new KeywayError('authentication_required', 'Nothing shows that the mail provider sent this.')
+  return new KeywayError('authentication_required', 'The report is not authenticated by the mail provider.')
 }

@@ -2,7 +2,7 @@ import { KeywayError } from '../../errors.ts'
 import { CREDENTIAL_IN_URL } from '../../hub/handshake.ts'
 import { type Route, route } from '../route.ts'
 
-/** `GET /hub` without an upgrade; with one it goes past the API, to `hub/handshake.ts`. */
+/** `GET /hub` without an upgrade. Upgrade requests are handled by `hub/handshake.ts` instead. */
 export function hubRoutes(publicUrl: string): Route[] {
   return [
     route({
@@ -24,7 +24,7 @@ export function hubRoutes(publicUrl: string): Route[] {
   ]
 }
 
-/** Where agents connect. */
+/** The URL that agents connect to. */
 export function hubUrl(publicUrl: string): string {
   return `${publicUrl.replace(/^http/, 'ws')}/hub`
 }

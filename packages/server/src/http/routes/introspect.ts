@@ -11,16 +11,16 @@ export function introspectRoute({ introspection }: Pick<HttpPorts, 'introspectio
     path: '/auth/introspect',
     operation: 'introspectToken',
     tag: 'Tokens',
-    summary: 'Ask what a credential stands for (RFC 7662)',
+    summary: 'Introspect a credential (RFC 7662)',
     description:
-      'For registered apps. Dead, by itself or by its key, session or owner, and unknown credentials are not active. The app that a key’s `app_id` names and first-party apps also read its `external_id` and `metadata`.',
+      'For registered apps. A credential is not active if it is unknown or expired, or if its key, session or owner has ended. The app that a key’s `app_id` names and first-party apps also read its `external_id` and `metadata`.',
     access: 'app',
     body: z.object({ token: text('a token or API key', answers.EXAMPLE_KEY) }),
     example: { token: answers.EXAMPLE_KEY },
     answers: [
       {
         status: 200,
-        description: 'What it stands for.',
+        description: 'Whether it is active, and its claims.',
         schema: answers.introspection,
         example: answers.introspectionExample,
       },

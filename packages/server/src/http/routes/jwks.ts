@@ -23,7 +23,7 @@ export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Rou
       tag: 'Service',
       summary: 'The public signing keys (RFC 7517)',
       description:
-        'A key is published at least a minute before it signs, and stays until nothing it signed is alive.',
+        'A key is published at least a minute before its first use, and until all tokens that it signed have expired.',
       access: 'public',
       answers: [
         {

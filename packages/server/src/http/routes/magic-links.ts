@@ -23,7 +23,7 @@ const token = text("the link's token, 43 characters", EXAMPLE_TOKEN).refine(valu
 const code = text(`the mail's code, ${LOGIN_CODE_DIGITS} digits`, '12345678').refine(isLoginCode, {
   error: `must be the mail's code, ${LOGIN_CODE_DIGITS} digits, for example "12345678"`,
 })
-const loginId = text('the login_id that sending answered', answers.OTHER_ID)
+const loginId = text('the login_id of the response to send-magic-link', answers.OTHER_ID)
 
 const verifyBody = z
   .object({
@@ -35,7 +35,7 @@ const verifyBody = z
   })
   .meta({
     description:
-      'Either `token` and `email`, or `login_id`, `code` and `email`; with `app_id`, which must then be that of the link.',
+      'Either `token` and `email`, or `login_id`, `code` and `email`. An `app_id` must be that of the link.',
   })
 
 const TAG = 'Sign-in'
@@ -52,7 +52,7 @@ export function magicLinkRoutes(
       tag: TAG,
       summary: 'Mail a sign-in link',
       description:
-        'The same answer and the same work whether or not the address has an account. The mail holds a link and a code, both valid for five minutes.',
+        'The response and its time do not depend on whether the address has an account. The mail contains a link and a code, both valid for five minutes.',
       access: 'public',
       body: sendBody,
       example: { email: 'ada@example.com' },
@@ -78,7 +78,7 @@ export function magicLinkRoutes(
       tag: TAG,
       summary: 'Sign in with a link or its code',
       description:
-        'Only this POST spends a link. A new address gets its account in the same step. Where too many wrong codes were typed, codes are refused unchecked (429) while the link goes on working.',
+        'Only this POST uses up a link. A new address gets an account. After too many wrong codes, codes are refused unchecked (429), while the link stays valid.',
       access: 'public',
       body: verifyBody,
       example: { token: EXAMPLE_TOKEN, email: 'ada@example.com' },

@@ -9,15 +9,15 @@ import { type Route, route } from '../route.ts'
 
 export interface MetricsOptions {
   metrics?: MetricsSource
-  /** What a scraper must send; null: none, and only this machine is answered. */
+  /** The Bearer token of scrapers; null: only this machine may scrape, without one. */
   metricsToken: string | null
   publicUrl: string
-  /** Whether listening address, peer and Host are this machine's own, and no proxy header came. */
+  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
   isLocal: (incoming: IncomingMessage) => boolean
 }
 
 export function metricsRoutes({ metrics, metricsToken, publicUrl, isLocal }: MetricsOptions): Route[] {
-  // A proxy may add no header at all. Where the public URL is elsewhere, a local peer proves nothing.
+  // Some proxies add no headers, so with a public URL elsewhere a local peer may be a proxy.
   const mayBeLocal = isLoopbackHost(new URL(publicUrl).hostname)
 
   return [
@@ -26,14 +26,14 @@ export function metricsRoutes({ metrics, metricsToken, publicUrl, isLocal }: Met
       path: '/metrics',
       operation: 'getMetrics',
       tag: 'Service',
-      summary: 'What Prometheus scrapes',
+      summary: 'Metrics for Prometheus',
       description:
-        'With `Authorization: Bearer <KEYWAY_METRICS_TOKEN>`. Without that setting only for this machine itself, while listening address and public URL are loopback; otherwise 404. `KEYWAY_METRICS_PORT` serves it on a port of its own instead.',
+        'Needs `Authorization: Bearer <KEYWAY_METRICS_TOKEN>`. Without that setting it answers only this machine, if the listening address and the public URL are loopback; otherwise 404. With `KEYWAY_METRICS_PORT` it is on a separate port instead.',
       access: 'public',
       answers: [
         {
           status: 200,
-          description: 'The exposition format of Prometheus.',
+          description: 'Prometheus exposition format.',
           schema: z.string(),
           type: 'text/plain',
         },

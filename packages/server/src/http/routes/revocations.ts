@@ -16,7 +16,7 @@ const feedQuery = z.object({
     .meta({ description: '`next_cursor` of an earlier answer, or a `Last-Event-ID`.' }),
 })
 
-/** Streams that one app may hold on this node: one for each of its own nodes, with room. */
+/** Open streams of one app on this node: enough for one stream from each node of the app. */
 export const MAX_STREAMS_PER_APP = 20
 const RETRY_SECONDS = 10
 
@@ -32,7 +32,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
       tag: 'Apps',
       summary: 'Follow which keys, sessions and users ended',
       description:
-        'Without a cursor the last 20 minutes, longer than any agent token lives. An entry may come twice. With `Accept: text/event-stream` the same entries arrive as they happen, each with a cursor as its id; the stream ends when the secret that opened it is no longer good.',
+        'Without a cursor it starts 20 minutes ago, longer than the lifetime of an agent token. An entry may come twice. With `Accept: text/event-stream` the same entries arrive as they happen, each with a cursor as its id; the stream ends when the secret that opened it is no longer valid.',
       access: 'app',
       query: feedQuery,
       answers: [

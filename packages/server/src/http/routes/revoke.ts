@@ -12,13 +12,13 @@ export function revokeRoute({ apiKeys, sessions }: Pick<HttpPorts, 'apiKeys' | '
     path: '/auth/revoke',
     operation: 'revokeToken',
     tag: 'Tokens',
-    summary: 'End a key or session that you hold (RFC 7009)',
+    summary: 'Revoke a key or session by its credential (RFC 7009)',
     description:
-      'Whoever holds an API key or a refresh token can end it; the owner of a key is told by mail. Unknown ones are answered alike.',
+      'Anyone who has an API key or a refresh token can revoke it; the owner of a key is notified by mail. Unknown credentials get the same response.',
     access: 'public',
     body: z.object({ token: text('an API key or a refresh token', EXAMPLE_KEY) }),
     example: { token: EXAMPLE_KEY },
-    answers: [{ status: 204, description: 'It has ended, or was unknown.' }],
+    answers: [{ status: 204, description: 'It is revoked, or was unknown.' }],
     errors: [],
     async handle({ body, caller }) {
       if (body.token.startsWith(API_KEY_PREFIX)) await apiKeys.revokeByPossession(body.token, caller)

@@ -9,7 +9,7 @@ export interface RootOptions {
   version: string
   publicUrl: string
   hasInbox: boolean
-  /** Whether listening address, peer and Host are this machine's own, and no proxy stands between. */
+  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
   isLocal: (incoming: IncomingMessage) => boolean
 }
 
@@ -23,8 +23,8 @@ const root = z.strictObject({
 })
 
 /**
- * `GET /`: programs are told where everything else is, and browsers are left to the pages, which know who is signed in
- * and send them on to /keys or /sign-in (web/pages.ts).
+ * `GET /`: programs get the service's URLs. Browsers are left to the pages, which redirect them to /keys or /sign-in
+ * (web/pages.ts).
  */
 export function rootRoutes({ version, publicUrl, hasInbox, isLocal }: RootOptions): Route[] {
   return [
@@ -33,17 +33,17 @@ export function rootRoutes({ version, publicUrl, hasInbox, isLocal }: RootOption
       path: '/',
       operation: 'getService',
       tag: 'Service',
-      summary: 'Where things are',
-      description: 'For programs; browsers are sent to the pages.',
+      summary: 'The URLs of this service',
+      description: 'For programs; browsers are redirected to the pages.',
       access: 'public',
       leftToPages: wantsPage,
-      answers: [{ status: 200, description: 'Addresses.', schema: root, example: addresses(true) }],
+      answers: [{ status: 200, description: 'URLs.', schema: root, example: urls(true) }],
       errors: [],
-      handle: ({ incoming }) => ok(addresses(isLocal(incoming))),
+      handle: ({ incoming }) => ok(urls(isLocal(incoming))),
     }),
   ]
 
-  function addresses(local: boolean) {
+  function urls(local: boolean) {
     return {
       name: 'Keyway',
       version,

@@ -24,7 +24,7 @@ import { sdkRoutes } from './sdk.ts'
 import { securityEventRoutes } from './security-events.ts'
 import { sessionRoutes } from './sessions.ts'
 
-/** First segments that are the API's alone: what is unknown below them never reaches the pages. */
+/** First path segments of the API; requests below them never reach the pages. */
 const API_SEGMENTS = new Set([
   'v1',
   'auth',
@@ -40,7 +40,6 @@ const API_SEGMENTS = new Set([
   'docs',
 ])
 
-/** Whether a path belongs to the API, and what is unknown below it too. */
 export function isApiPath(path: string): boolean {
   return API_SEGMENTS.has(path.split('/')[1] ?? '')
 }
@@ -56,7 +55,7 @@ export interface RoutesOptions
   assertMayGuess: FailureLimits['assertMayGuess']
 }
 
-/** Everything that the API answers. What is not in this table is neither routed nor documented. */
+/** The route table of the API: all that is routed and documented. */
 export function createRoutes(options: RoutesOptions): Route[] {
   const { services, clock, lifetimes } = options
   return [

@@ -13,8 +13,7 @@ export function sdkRoutes(): Route[] {
       operation: 'getSdk',
       tag: 'Service',
       summary: 'The npm package @keyway/sdk that fits this version',
-      description:
-        'To install (`npm install <this address>`) or to run its demo agent (`npx -y <this address>`).',
+      description: 'Install it (`npm install <this URL>`), or run its demo agent (`npx -y <this URL>`).',
       access: 'public',
       answers: [{ status: 200, description: 'The package.', schema: z.string(), type: 'application/gzip' }],
       errors: [],

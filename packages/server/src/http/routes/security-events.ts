@@ -15,9 +15,9 @@ export function securityEventRoutes({ securityEvents }: Pick<HttpPorts, 'securit
       path: '/v1/security-events',
       operation: 'listSecurityEvents',
       tag: 'Account',
-      summary: 'List what happened to your account',
+      summary: 'List the security events of your account',
       description:
-        'Sign-ins, reuse, endings, suspensions, keys made and ended; newest first, kept for 400 days.',
+        'Sign-ins, reuse of refresh tokens, ended sessions, suspensions, created and ended keys; newest first, kept for 400 days.',
       access: 'events:read',
       query: pageQuery,
       answers: [
@@ -37,7 +37,6 @@ export function securityEventRoutes({ securityEvents }: Pick<HttpPorts, 'securit
   ]
 }
 
-/** Built name by name, as every answer is: what is not listed never leaves. */
 function securityEventObject(event: SecurityEvent): SecurityEventObject {
   return {
     id: event.id,

@@ -16,7 +16,7 @@ import { userObject } from '../user-object.ts'
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
 const refreshBody = z.object({ refresh_token: refreshToken })
-/** Whoever signs in without the pages reads of these two there. */
+/** The documentation lists refresh and logout together with the other sign-in calls. */
 const SIGN_IN = 'Sign-in'
 const TAG = 'Sessions'
 
@@ -32,7 +32,7 @@ export function sessionRoutes(
       tag: SIGN_IN,
       summary: 'Get new tokens for a refresh token',
       description:
-        'Every refresh token works once. Send a random Idempotency-Key, and a lost answer can be asked for again with the same key. Reuse without it ends the session.',
+        'A refresh token works once; reuse ends the session. A request whose response was lost can be repeated if it has a random Idempotency-Key, with the same key.',
       access: 'public',
       body: refreshBody,
       example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
@@ -53,7 +53,7 @@ export function sessionRoutes(
       operation: 'logOut',
       tag: SIGN_IN,
       summary: 'End the session of a refresh token',
-      description: 'Also with a token that was rotated already; an unknown one is answered alike.',
+      description: 'Also accepts a rotated token; an unknown one gets the same response.',
       access: 'public',
       body: refreshBody,
       example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
@@ -69,9 +69,8 @@ export function sessionRoutes(
       path: '/v1/sessions',
       operation: 'listSessions',
       tag: TAG,
-      summary: 'List where you are signed in',
-      description:
-        'Sessions that stand now, newest first; `expires_at` is when one ends unless it is refreshed.',
+      summary: 'List your sessions',
+      description: 'Live sessions, newest first; `expires_at` is when a session ends unless it is refreshed.',
       access: 'owner',
       query: pageQuery,
       answers: [
@@ -98,9 +97,9 @@ export function sessionRoutes(
       operation: 'endSession',
       tag: TAG,
       summary: 'Sign out one session',
-      description: 'Its access tokens are refused at once.',
+      description: 'Its access tokens are refused immediately.',
       access: 'owner',
-      answers: [{ status: 204, description: 'It has ended.' }],
+      answers: [{ status: 204, description: 'The session has ended.' }],
       errors: [],
       async handle({ principal, params, caller }) {
         await sessions.end(principal.userId, params.session_id, caller)
@@ -113,7 +112,7 @@ export function sessionRoutes(
       operation: 'endOtherSessions',
       tag: TAG,
       summary: 'Sign out everywhere else',
-      description: 'Ends every session but the one that asks; a key has none, so it ends all.',
+      description: 'Ends every session except that of the access token; with an API key, all sessions.',
       access: 'owner',
       answers: [{ status: 204, description: 'The others have ended.' }],
       errors: [],
@@ -125,7 +124,7 @@ export function sessionRoutes(
   ]
 }
 
-/** What signing in and every refresh answer. */
+/** The response body of a sign-in and of a refresh. */
 export function sessionAnswer(user: User, session: Session, tokens: SessionTokens): SessionAnswer {
   return {
     user: userObject(user),
@@ -138,11 +137,7 @@ export function sessionAnswer(user: User, session: Session, tokens: SessionToken
   }
 }
 
-/**
- * Built name by name, as every answer is: what is not listed never leaves.
- *
- * @param expiresAt when it ends unless it is refreshed
- */
+/** @param expiresAt when it ends unless it is refreshed */
 function sessionObject(session: Session, expiresAt: Instant, currentId: string | null): SessionObject {
   return {
     id: session.id,

@@ -1,11 +1,11 @@
-import { type SendWindow, WINDOW_LENGTHS, type WindowName } from '../magic-links/send-limits.ts'
+import { type RateWindow, WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 import { Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
 const MAX_LIMIT = 1_000_000
 
-export const sendWindows: Parser<SendWindow[]> = text => {
-  const windows = list(sendWindow)(text)
+export const rateWindows: Parser<RateWindow[]> = text => {
+  const windows = list(rateWindow)(text)
   if (windows.length === 0) throw new Mistake('must name at least one window')
   if (new Set(windows.map(each => each.window)).size < windows.length)
     throw new Mistake('must name each of minute, hour, day at most once')
@@ -20,10 +20,10 @@ export const sendWindows: Parser<SendWindow[]> = text => {
   return windows
 }
 
-export const sendWindowsOrOff: Parser<SendWindow[] | null> = text =>
-  text === 'off' ? null : sendWindows(text)
+export const rateWindowsOrOff: Parser<RateWindow[] | null> = text =>
+  text === 'off' ? null : rateWindows(text)
 
-const sendWindow: Parser<SendWindow> = text => {
+const rateWindow: Parser<RateWindow> = text => {
   const [, limitText = '', window = ''] = /^([1-9]\d{0,6})\/(minute|hour|day)$/.exec(text) ?? []
   const limit = Number(limitText)
   if (!window || limit > MAX_LIMIT)

@@ -1,0 +1,73 @@
+import type { Caller } from '../network.ts'
+import type { Answer } from './answer.ts'
+import type { Authenticate } from './authenticate.ts'
+import { JSON_BODY, parseJson } from './body.ts'
+import type { BodyIntake } from './body-intake.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
+import { readQuery } from './query.ts'
+import type { Route, RouteInput } from './route.ts'
+import { validate } from './validation.ts'
+import type { WorkLimit } from './work-limit.ts'
+
+type CallContext = Pick<RouteInput<'public', unknown, unknown>, 'incoming' | 'caller' | 'requestId'>
+
+/** @throws KeywayError for a refused call */
+export type CallHandler = (
+  declared: Route,
+  context: CallContext,
+  readParams: () => Record<string, string>,
+) => Promise<Answer>
+
+/** Handles an API call: authenticates, reads and validates its input, and runs the route's handler. */
+export function createCallHandler({
+  authenticate,
+  intake,
+  workLimit,
+}: {
+  authenticate: Authenticate
+  intake: BodyIntake
+  workLimit: WorkLimit
+}): CallHandler {
+  return async (declared, { incoming, caller, requestId }, readParams) => {
+    const { access } = declared
+    const reauthenticate = () => authenticate(access, incoming, caller)
+    const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
+    const principal = access === 'public' ? null : await limited(declared, caller, reauthenticate)
+    const params = readParams()
+    const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
+    const query = declared.query && validate(declared.query, rawQuery)
+    const { maxBodyBytes = JSON_BODY.maxBytes, maxJsonValues } = declared
+    const format = { ...JSON_BODY, maxBytes: maxBodyBytes }
+    const readJson = async () => parseJson(await intake.read(incoming, caller.network, format), maxJsonValues)
+    const body = declared.body && validate(declared.body, (await readJson()) ?? {})
+    declared.raw?.admit({ params, incoming })
+    const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
+    const input = {
+      principal,
+      body,
+      bytes,
+      query,
+      params,
+      idempotencyKey,
+      caller,
+      requestId,
+      incoming,
+      reauthenticate,
+    }
+    return limited(declared, caller, () => declared.handle(input))
+  }
+
+  /** Probes are exempt: an overloaded node that were killed would move its load to the others. */
+  function limited<Outcome>(
+    { path }: Route,
+    { network }: Caller,
+    work: () => Outcome | Promise<Outcome>,
+  ): Outcome | Promise<Outcome> {
+    return isProbe(path) ? work() : workLimit.during(network, work)
+  }
+}
+
+/** The paths that load balancers and orchestrators poll. */
+export function isProbe(path: string | undefined): path is '/livez' | '/readyz' {
+  return path === '/livez' || path === '/readyz'
+}
