@@ -78,6 +78,7 @@ function open(t: Parameters<typeof openServer>[1], limits: typeof NO_LIMIT) {
     limits,
     poolSize: SMALL_POOL,
     failureLimits: NO_LIMIT,
+    exchangeLimits: NO_LIMIT,
     trustedProxies: ['127.0.0.1/32'],
   })
 }
