@@ -8,7 +8,7 @@ import {
   metadataProblem,
 } from '../api-keys/metadata.ts'
 import { MAX_JSON_VALUES } from './body.ts'
-import { text, wanted } from './body-fields.ts'
+import { expected, text } from './body-fields.ts'
 
 /* What an owner's app attaches to a key. */
 
@@ -18,7 +18,7 @@ export const externalId = text('an external id', 'customer-42', { max: MAX_EXTER
 
 /** Not copied, so that a member named `__proto__` stays a member. */
 export const metadata = z
-  .custom<Metadata>(isObject, { error: wanted('a JSON object', '{"plan": "pro"}'), abort: true })
+  .custom<Metadata>(isObject, { error: expected('a JSON object', '{"plan": "pro"}'), abort: true })
   .superRefine((value, context) => {
     const problem = metadataProblem(value)
     if (problem) context.addIssue({ code: 'custom', message: problem })
