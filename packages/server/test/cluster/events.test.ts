@@ -135,7 +135,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const links = createPrintedLinks()
     const a = await startNode(t, { KEYWAY_DATABASE_URL: proxy.through(url) }, links)
     const observer = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
-    for (const when of ['unheard', 'unanswered'] as const) {
+    for (const when of ['unreceived', 'unanswered'] as const) {
       const cutBefore = proxy.commitsCut
       for (let round = 0; round < 8; round++) {
         const email = `${when}-${round}@example.com`

@@ -4,7 +4,7 @@ import { type ScenarioResult, type World, withWorld } from './world.ts'
 
 const SECOND = 1000
 
-/** Kills a node at a random moment, and starts it again, over and over. */
+/** Kills a node at a random moment and restarts it, repeatedly. */
 export async function killLoop(world: World, rounds: number): Promise<void> {
   const startups: number[] = []
   for (let round = 0; round < rounds; round++) {
@@ -17,7 +17,7 @@ export async function killLoop(world: World, rounds: number): Promise<void> {
   world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
 }
 
-/** Ten seconds of a fault with some time to breathe around it. */
+/** Applies a fault for ten seconds, with fault-free time before and after it. */
 export async function during(
   world: World,
   scale: number,
@@ -37,7 +37,7 @@ export async function during(
   }
 }
 
-/** The primary is gone for good; every acknowledged write is on the standby. */
+/** The primary is lost; every acknowledged write must be on the standby. */
 export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres' }, async world => {
     const old = world.postgres!
@@ -49,7 +49,7 @@ export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
         world.faults++
         await standby.promote()
         world.postgres = standby
-        for (const wire of [...world.wires, ...world.eventWires]) wire.leadTo(standby.url)
+        for (const proxy of [...world.databaseProxies, ...world.eventProxies]) proxy.forwardTo(standby.url)
         const took = Math.max(...(await Promise.all(world.origins.map(origin => ready(origin, 15 * SECOND)))))
         world.notes.push(`serving ${Math.round(took)} ms after the standby took over`)
         if (took > 5 * SECOND)

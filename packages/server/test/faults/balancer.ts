@@ -7,7 +7,7 @@ export interface Balancer {
   close(): Promise<void>
 }
 
-/** A node that refused or broke a connection is left out for so long, as `fail_timeout` of nginx does. */
+/** How long a node is excluded after a failed connection, like nginx's `fail_timeout`. */
 const LEFT_OUT_MS = 500
 
 interface Node {
@@ -16,7 +16,7 @@ interface Node {
   leftOutUntil: number
 }
 
-/** Gives each request to the next node in turn. It retries nothing: a node that refuses costs its caller a 502. */
+/** A round-robin HTTP balancer without retries: a node that refuses the connection causes a 502. */
 export async function startBalancer(origins: readonly string[]): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true })
   const nodes: Node[] = origins.map(origin => {

@@ -8,7 +8,7 @@ import { type ScenarioResult, withWorld } from './world.ts'
 
 const SIZE = '32m'
 
-/** A disk of 32 MB, or null where this machine does not let us mount one. */
+/** Mounts a disk of 32 MB; null if the machine does not allow it. */
 export function mountSmallDisk(): { path: string; unmount(): void } | null {
   const path = mkdtempSync(join(tmpdir(), 'keyway-disk-'))
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', path])
@@ -25,7 +25,7 @@ export function mountSmallDisk(): { path: string; unmount(): void } | null {
   }
 }
 
-/** While the disk is full, writes are refused and reads go on; once there is room, everything goes on. */
+/** While the disk is full, writes are refused and reads succeed; once there is space, writes succeed again. */
 export async function diskFull(seed: number, scale: number): Promise<ScenarioResult> {
   const disk = mountSmallDisk()
   if (!disk)

@@ -13,21 +13,21 @@ export type OperationName =
 
 export interface Operation {
   op: OperationName
-  /** The link, key, session or address that it was about. */
+  /** The link, key, session or address concerned. */
   on: string
   start: number
   end: number
-  /** `unknown`: no answer, a reset or a 5xx. It may have happened. */
+  /** `unknown`: no answer, a reset or a 5xx, so the operation may have taken effect. */
   outcome: 'ok' | 'fail' | 'unknown'
-  /** The code of a refusal. */
+  /** The error code of a refusal. */
   code: string | null
 }
 
 export interface History {
   operations: Operation[]
-  /** What a client could say at once was wrong: a wrong balance, a session that was lost. */
+  /** Violations that a client noticed at once, such as a wrong balance or a lost session. */
   violations: string[]
-  /** Every secret that was seen; none of them may be in what the service printed. */
+  /** All secrets that clients received; the service's output must contain none of them. */
   secrets: Set<string>
 }
 
@@ -35,7 +35,7 @@ export function createHistory(): History {
   return { operations: [], violations: [], secrets: new Set() }
 }
 
-/** Every broken invariant of C.4 that shows in what clients were told, as one sentence each. */
+/** The violated invariants, one sentence each, as far as the clients' history shows them. */
 export function check({ operations, violations }: History): string[] {
   return [
     ...violations,
@@ -48,7 +48,7 @@ export function check({ operations, violations }: History): string[] {
   ]
 }
 
-/** I-1: a link is used once. A lost answer may hide that use; nobody is told "used" before it was tried. */
+/** I-1: a link works once. A lost answer may hide the use; "used" is never answered before the first attempt. */
 function checkSingleUse(link: string, all: Operation[]): string[] {
   const wins = all.filter(each => each.outcome === 'ok')
   const found: string[] = []
@@ -59,7 +59,7 @@ function checkSingleUse(link: string, all: Operation[]): string[] {
   return found
 }
 
-/** I-2: what starts after the answer to a revocation fails; nothing is revoked before somebody revoked it. */
+/** I-2: a use that starts after a revocation was answered fails; none is refused as revoked before the revocation. */
 function checkRevocation(key: string, all: Operation[]): string[] {
   const revoked = Math.min(
     ...all.filter(each => each.op === 'revoke' && each.outcome === 'ok').map(each => each.end),
@@ -74,7 +74,7 @@ function checkRevocation(key: string, all: Operation[]): string[] {
   ]
 }
 
-/** I-3: an honest client is never told of reuse, and nothing refreshes after a logout was answered. */
+/** I-3: a correct client never gets `refresh_token_reused`, and no refresh succeeds after a logout was answered. */
 function checkSession(session: string, all: Operation[]): string[] {
   const out = Math.min(
     ...all.filter(each => each.op === 'logout' && each.outcome === 'ok').map(each => each.end),

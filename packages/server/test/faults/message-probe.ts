@@ -8,15 +8,15 @@ export interface Person {
 }
 
 const ROUNDS = 10
-/** Nodes learn of each other by heartbeats, two seconds apart. */
+/** How long nodes take to list each other, by heartbeats every two seconds. */
 const ACQUAINTANCE_MS = 10_000
-/** After the last answer, until what was delivered must have arrived. */
+/** Time after the last answer within which delivered messages must arrive. */
 const ARRIVAL_MS = 500
 
 /**
- * Sends between two agents on the first node and one on the second, and compares what senders were told with what
- * arrived. Between versions nothing is delivered, and the sender is told so. Nodes of one version wait a second for
- * each other: only where a machine is so slow that this passed may a sender be told of fewer than arrived.
+ * Sends messages between two agents on the first node and one on the second, and compares `delivered` with the messages
+ * that arrived. Between versions nothing is delivered, and `delivered` is 0. Nodes of one version await responses for
+ * a second, so only on a very slow machine `delivered` may be lower than the number of messages that arrived.
  */
 export async function checkMessages(
   origins: readonly string[],

@@ -10,9 +10,9 @@ import type { ScenarioResult } from './world.ts'
 
 interface Verb {
   name: string
-  /** Everything that the verb needs, made without faults; returns the verb. */
+  /** Prepares what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
-  /** What a second try may be told where the first had happened and its answer was lost. */
+  /** Error codes that a retry may get if the first attempt had taken effect and its answer was lost. */
   lost?: string[]
 }
 
@@ -127,12 +127,12 @@ const verbs: Verb[] = [
   { name: 'rotate the signing key', prepare: async services => () => services.signingKeys.rotate() },
 ]
 
-/** More store calls than any verb makes. */
+/** More store calls than any operation makes. */
 const MOST_CALLS = 80
 
 /**
- * Lets the first, the second, … call into the store fail for every verb: the caller is told `unavailable`, nothing
- * is half done, and the same again succeeds.
+ * Fails the first, the second, … store call of every operation. Each time the caller must get `unavailable`, no partial
+ * effect may remain, and a retry must succeed.
  */
 export async function failNthStoreCall(
   engine: EngineName,
@@ -177,7 +177,7 @@ function failing(storage: DatabaseStorage) {
   const count = () => {
     if (left === 0 || --left > 0) return
     failed = true
-    throw unavailable(new Error('the n-th call of a test'))
+    throw unavailable(new Error('injected fault'))
   }
   const counted = <Ports extends object>(ports: Ports): Ports =>
     new Proxy(ports, {
@@ -212,7 +212,7 @@ function failing(storage: DatabaseStorage) {
       left = n
       failed = false
     },
-    /** Whether a call was failed. */
+    /** Stops injecting; returns whether a call was failed. */
     disarm(): boolean {
       left = 0
       return failed

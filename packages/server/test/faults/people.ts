@@ -3,14 +3,14 @@ import { type Answered, call } from '../support/nodes.ts'
 import type { History, OperationName } from './history.ts'
 import { createRandom, type Random } from './random.ts'
 
-/** Where people go, and how they get their mail. */
-export interface Town {
+/** Access to the service under test, and to the mails that it sends. */
+export interface Target {
   origins(): readonly string[]
-  /** The token of a mail to this address that was not read before, or null when none came in time. */
+  /** The token of a mail to this address that was not read before, or null if none arrives in time. */
   mail(email: string, patienceMs: number): Promise<string | null>
 }
 
-/** A question that gets no answer within this time counts as unknown. */
+/** A request without an answer within this time has the outcome `unknown`. */
 const PATIENCE_MS = 8_000
 const MAIL_PATIENCE_MS = 40_000
 const RETRY_MS = 150
@@ -23,17 +23,23 @@ interface Session {
 }
 
 export interface Crowd {
-  /** Lets everyone finish the life that they are in. */
+  /** Stops after the current session of each user. */
   stop(): Promise<void>
 }
 
-/** So many people, each living one life after the other, until stopped. */
-export function createCrowd(town: Town, history: History, people: number, seed: number): Crowd {
+/** `people` concurrent users, each with one simulated session after the other until stopped. */
+export function createCrowd(target: Target, history: History, people: number, seed: number): Crowd {
   let stopped = false
   const living = Array.from({ length: people }, async (_, n) => {
     const random = createRandom(seed * 1000 + n)
     for (let life = 0; !stopped; life++) {
-      await live({ town, history, random, email: `p${seed}-${n}-${life}@example.com`, isOver: () => stopped })
+      await live({
+        target,
+        history,
+        random,
+        email: `p${seed}-${n}-${life}@example.com`,
+        isOver: () => stopped,
+      })
     }
   })
   return {
@@ -45,14 +51,14 @@ export function createCrowd(town: Town, history: History, people: number, seed: 
 }
 
 interface Life {
-  town: Town
+  target: Target
   history: History
   random: Random
   email: string
   isOver(): boolean
 }
 
-/** Signs up and does what people do. Retries what got no answer, as a good client does. */
+/** One simulated user: signs up and uses the service. Retries requests without an answer, like a good client. */
 async function live(life: Life): Promise<void> {
   const session = await signIn(life)
   if (!session) return
@@ -66,14 +72,14 @@ async function live(life: Life): Promise<void> {
     else if (choice === 4) await lookAtMyself(life, session)
     else await Promise.all([exchange(life, key), exchange(life, key)])
   }
-  // What was answered is there, whatever happened meanwhile.
-  for (const key of keys) await mustStand(life, key)
+  // Every acknowledged creation must exist.
+  for (const key of keys) await mustExist(life, key)
   if (life.random.below(2) === 0) await logOut(life, session)
 }
 
-/** One life in which nothing may go wrong any more: everything works for a new person once the fault is over. */
-export async function liveWithoutFault(town: Town, history: History, email: string): Promise<string[]> {
-  const life: Life = { town, history, random: createRandom(1), email, isOver: () => false }
+/** Runs one user after the fault is over, for whom every request must succeed. */
+export async function liveWithoutFault(target: Target, history: History, email: string): Promise<string[]> {
+  const life: Life = { target, history, random: createRandom(1), email, isOver: () => false }
   const before = history.operations.length
   const session = await signIn(life)
   if (!session) return [`liveness: ${email} could not sign in after the fault was over`]
@@ -88,7 +94,7 @@ export async function liveWithoutFault(town: Town, history: History, email: stri
 }
 
 async function signIn(life: Life): Promise<Session | null> {
-  const { town, history, email } = life
+  const { target, history, email } = life
   for (let attempt = 0; attempt < 6; attempt++) {
     const sent = await operate(life, 'send', email, 'POST', '/auth/send-magic-link', { body: { email } })
     if (sent?.status !== 200) {
@@ -96,7 +102,7 @@ async function signIn(life: Life): Promise<Session | null> {
       await wait(RETRY_MS)
       continue
     }
-    const token = await town.mail(email, MAIL_PATIENCE_MS)
+    const token = await target.mail(email, MAIL_PATIENCE_MS)
     if (!token) {
       history.violations.push(
         `I-9: a mail that was promised to ${email} did not come in ${MAIL_PATIENCE_MS} ms`,
@@ -162,7 +168,7 @@ async function revokeWhileExchanging(
   await exchange(life, key)
 }
 
-/** With one Idempotency-Key for all its tries, so that a lost answer costs nothing. */
+/** Refreshes with one Idempotency-Key for all attempts, so that a lost answer does no harm. */
 async function refresh(life: Life, session: Session): Promise<void> {
   const headers = {
     'Idempotency-Key': `retry-of-${life.random.below(2 ** 31)}-${life.random.below(2 ** 31)}`,
@@ -195,7 +201,7 @@ async function lookAtMyself(life: Life, session: Session): Promise<void> {
   await operate(life, 'stranger', 'nobody', 'GET', '/v1/api-keys', {})
 }
 
-async function mustStand(life: Life, key: { id: string; key: string; dead: boolean }): Promise<void> {
+async function mustExist(life: Life, key: { id: string; key: string; dead: boolean }): Promise<void> {
   if (key.dead) return
   for (let attempt = 0; attempt < 100; attempt++) {
     const answer = await exchange(life, key)
@@ -221,9 +227,9 @@ function remember(life: Life, session: Session): Session {
   return session
 }
 
-/** One call, written into the history. Null: nobody knows what became of it. */
+/** Makes one call and records it in the history. Null: the outcome is unknown. */
 async function operate(
-  { town, history, random }: Life,
+  { target, history, random }: Life,
   op: OperationName,
   on: string,
   method: string,
@@ -233,10 +239,10 @@ async function operate(
   const start = performance.now()
   let answer: Answered | null = null
   try {
-    const origin = random.pick(town.origins())
+    const origin = random.pick(target.origins())
     answer = await call(origin, method, path, options, PATIENCE_MS)
   } catch {
-    // Refused, reset or too slow.
+    // Connection refused or reset, or timeout.
   }
   const known = answer !== null && answer.status < 500
   const outcome = !known ? 'unknown' : answer!.status < 400 ? 'ok' : 'fail'

@@ -7,17 +7,17 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
 import { findPostgresBinaries, unprivilegedIdentity, withClient } from '../support/postgres.ts'
 
-/** A PostgreSQL that keeps its promises (fsync on) and can be treated badly. */
+/** A PostgreSQL server with fsync, into which faults are injected. */
 export interface PostgresServer {
   url: string
-  /** As a crash: no goodbye, recovery from the log at the next start. */
+  /** Stops as in a crash, with recovery from the log at the next start. */
   crash(): Promise<void>
   start(): Promise<void>
-  /** A copy that follows; with `synchronous` nothing is acknowledged before it has it. */
+  /** Starts a replica; with `synchronous`, commits are acknowledged only after it has them. */
   startStandby(synchronous: boolean): Promise<PostgresServer>
   /** Makes a standby the primary. */
   promote(): Promise<void>
-  /** Refuses writes, as a standby does, until called with false. */
+  /** Refuses writes, like a standby, until called with false. */
   readOnly(on: boolean): Promise<void>
   remove(): Promise<void>
 }
@@ -99,7 +99,7 @@ async function startOn(folder: string, data: string, port: number): Promise<Post
       if (rows.some(row => row.sync_state === state)) return
       await wait(25)
     }
-    throw new Error('the standby does not follow')
+    throw new Error('the standby does not replicate')
   }
 }
 

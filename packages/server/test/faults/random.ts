@@ -1,6 +1,6 @@
-/** The same seed gives the same numbers (mulberry32): what is thrown at the service can be thrown once more. */
+/** A seeded random number generator (mulberry32), so that faults can be repeated. */
 export interface Random {
-  /** From 0 up to, and without, `below`. */
+  /** An integer from 0 to `below`, exclusive. */
   below(below: number): number
   pick<Item>(items: readonly Item[]): Item
 }

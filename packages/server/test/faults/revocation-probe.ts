@@ -3,16 +3,16 @@ import { connectHub, createKey, exchange, type HubSocket, revokeKey } from '../s
 import type { Person } from './message-probe.ts'
 import type { World } from './world.ts'
 
-/** Nodes of every version poll the database for revoked keys this often, whatever events they miss. */
+/** How often nodes of every version poll the database for endings. */
 const SWEEP_MS = 1000
-/** What a machine with two cores under this load adds to it. */
+/** Tolerance for a machine with two cores under load. */
 const SLACK_MS = 1500
 const REVOKED = 4410
 
 export interface RevocationProbe {
-  /** Closes since the last call, and the longest from the answer to a revocation to a close of it. */
+  /** The closes since the last call: their number, and the longest time from a revocation's answer to a close. */
   sinceLast(): { count: number; longestMs: number }
-  /** Resolves after the revocation under way. */
+  /** Resolves after the current revocation. */
   stop(): Promise<void>
 }
 
@@ -64,7 +64,7 @@ async function watchClose(
   } else if (end.code === REVOKED) record(Math.max(0, end.at - answeredAt))
 }
 
-/** Asks one node after the other until one answers, as a balancer would. */
+/** Tries one node after the other until one answers, like a balancer. */
 async function atAnyNode<Answer extends { status: number }>(
   world: World,
   ask: (origin: string) => Promise<Answer>,

@@ -8,8 +8,8 @@ const REQUESTS_PER_SECOND = 200
 const AGENT_LOOKS_EVERY_MS = 50
 
 /**
- * Two nodes behind a balancer, restarted one after the other under load: a client that retries once sees no
- * failure, and an agent of the SDK is there at every moment.
+ * Restarts two nodes behind a balancer one after the other under load. A client that retries once must see no failure,
+ * and an SDK agent must always be connected.
  */
 export async function rollingRestart(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres', nodes: 2, people: 2 }, world =>
@@ -27,7 +27,7 @@ export async function rollingRestart(seed: number, scale: number): Promise<Scena
 async function restartUnderLoad(world: World, origin: string, rounds: number): Promise<void> {
   const email = 'rolling@example.com'
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
-  const person = (await verifyLink(origin, email, (await world.town.mail(email, 10_000))!)).body
+  const person = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
   const key = (await createKey(origin, person.access_token)).body
   const agent = new Agent({ url: origin, apiKey: key.key })
   await new Promise<void>(resolve => agent.once('ready', () => resolve()))

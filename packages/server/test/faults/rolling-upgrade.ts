@@ -6,13 +6,13 @@ import { checkMessages, type Person } from './message-probe.ts'
 import { type RevocationProbe, watchRevocations } from './revocation-probe.ts'
 import { type ScenarioResult, type World, withWorld } from './world.ts'
 
-/** How long each pair of versions serves, at scale 1. */
+/** How long each combination of versions serves, at scale 1. */
 const PHASE_MS = 6000
 
 /**
- * Two nodes of the previous version, replaced one after the other by this one under load. Whatever versions run:
- * nothing acknowledged is lost, every revocation closes its connections on both nodes in time, messages arrive
- * between nodes of one version, and no sender is told of a delivery that did not happen.
+ * Replaces two nodes of the previous version one after the other under load. With every combination of versions: no
+ * acknowledged write is lost, every revocation closes its connections on both nodes in time, nodes of one version
+ * relay messages, and `delivered` never counts a message that did not arrive.
  */
 export async function rollingUpgrade(
   carrier: 'postgres' | 'redis',
@@ -39,7 +39,7 @@ export async function rollingUpgrade(
 }
 
 async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: number): Promise<void> {
-  // Two people: `all` names the connections of one.
+  // Two users, since `all` addresses the connections of one.
   const person = await signInAt(world, 'messages@example.com')
   const revocations = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
   const serve = async (phase: string, isMixed: boolean) => {
@@ -91,6 +91,6 @@ async function upgradeNode(world: World, node: number, upgraded: Set<number>): P
 async function signInAt(world: World, email: string): Promise<Person> {
   const origin = world.origins[0]!
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
-  const session = (await verifyLink(origin, email, (await world.town.mail(email, 20_000))!)).body
+  const session = (await verifyLink(origin, email, (await world.target.mail(email, 20_000))!)).body
   return { token: session.access_token }
 }

@@ -6,8 +6,8 @@ import { type Scenario, scenarios } from './scenarios.ts'
 import type { ScenarioResult } from './world.ts'
 
 /*
- * `npm run test:faults`: every fault, and a table in the end. `-- --seed 7` throws the same faults once more,
- * `-- --only redis` runs what has that in its name, `-- --scale 0.2` runs less of each.
+ * `npm run test:faults`: runs every scenario and prints a table. `-- --seed 7` repeats the faults of that seed, `-- --only
+ * redis` runs the scenarios with that in their name, `-- --scale 0.2` shortens each.
  */
 
 const { values } = parseArgs({

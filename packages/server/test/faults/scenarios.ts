@@ -16,9 +16,9 @@ import { type ScenarioResult, withWorld } from './world.ts'
 export interface Scenario {
   name: string
   needs: readonly ('postgres' | 'redis' | 'faketime' | 'tmpfs' | 'previous version')[]
-  /** In the one-minute cut too, with this little of it. */
+  /** Scale in the one-minute run of `npm test`; absent: not part of it. */
   short?: number
-  /** @param scale 1 in the full pack */
+  /** @param scale 1 in the full run */
   run(seed: number, scale: number): Promise<ScenarioResult>
 }
 
@@ -60,7 +60,7 @@ export const scenarios: Scenario[] = [
   },
   { name: 'PostgreSQL dies, its synchronous standby takes over', needs: ['postgres'], run: failOver },
   {
-    name: 'PostgreSQL falls silent',
+    name: 'PostgreSQL stops responding',
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
@@ -68,14 +68,14 @@ export const scenarios: Scenario[] = [
           during(
             world,
             scale,
-            () => world.wires.forEach(wire => void wire.blackHole()),
-            () => world.wires.forEach(wire => void wire.heal()),
+            () => world.databaseProxies.forEach(proxy => void proxy.blackHole()),
+            () => world.databaseProxies.forEach(proxy => void proxy.heal()),
           ),
         ),
       ),
   },
   {
-    name: 'PostgreSQL far away (60 ms)',
+    name: 'PostgreSQL with 60 ms latency',
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
@@ -83,8 +83,8 @@ export const scenarios: Scenario[] = [
           during(
             world,
             scale,
-            () => world.wires.forEach(wire => void wire.stretch(60)),
-            () => world.wires.forEach(wire => void wire.heal()),
+            () => world.databaseProxies.forEach(proxy => void proxy.delay(60)),
+            () => world.databaseProxies.forEach(proxy => void proxy.heal()),
           ),
         ),
       ),
@@ -105,7 +105,7 @@ export const scenarios: Scenario[] = [
       ),
   },
   {
-    name: 'COMMITs cut before and after',
+    name: 'connections reset before and after COMMIT',
     needs: ['postgres'],
     short: 0.2,
     run: (seed, scale) =>
@@ -113,20 +113,20 @@ export const scenarios: Scenario[] = [
         world.live(
           async () => {
             for (let round = 0; round < 60 * scale; round++) {
-              const when = world.random.below(2) === 0 ? 'unheard' : 'unanswered'
-              for (const wire of world.wires) wire.cutCommits(1 + world.random.below(2), when)
+              const when = world.random.below(2) === 0 ? 'unreceived' : 'unanswered'
+              for (const proxy of world.databaseProxies) proxy.cutCommits(1 + world.random.below(2), when)
               await wait(100 + world.random.below(300))
             }
           },
           async () => {
-            for (const wire of world.wires) wire.cutCommits(0, 'unheard')
-            world.faults = world.wires.reduce((sum, wire) => sum + wire.commitsCut, 0)
+            for (const proxy of world.databaseProxies) proxy.cutCommits(0, 'unreceived')
+            world.faults = world.databaseProxies.reduce((sum, proxy) => sum + proxy.commitsCut, 0)
           },
         ),
       ),
   },
   {
-    name: 'pool exhausted by a held lock',
+    name: 'pool exhausted by a row lock',
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres', people: 30 }, world =>
@@ -143,7 +143,7 @@ export const scenarios: Scenario[] = [
       ),
   },
   {
-    name: 'Redis gone and back',
+    name: 'Redis outage',
     needs: ['postgres', 'redis'],
     run: async (seed, scale) => {
       const redis = await startRedis()
@@ -158,7 +158,7 @@ export const scenarios: Scenario[] = [
     },
   },
   {
-    name: 'nodes that cannot hear each other',
+    name: 'nodes without events of each other',
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
@@ -166,23 +166,23 @@ export const scenarios: Scenario[] = [
           during(
             world,
             scale,
-            () => world.eventWires.forEach(wire => void wire.cut()),
-            () => world.eventWires.forEach(wire => void wire.heal()),
+            () => world.eventProxies.forEach(proxy => void proxy.cut()),
+            () => world.eventProxies.forEach(proxy => void proxy.heal()),
           ),
         ),
       ),
   },
   {
-    name: 'mail server down, slow, garbage, dying',
+    name: 'mail server down, slow, invalid, crashing',
     needs: [],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'sqlite', people: 6 }, world =>
         world.live(
           async () => {
             const faults = [
-              () => world.mailWire.cut(),
-              () => world.mailWire.stretch(400),
-              () => world.mailWire.garble(),
+              () => world.mailProxy.cut(),
+              () => world.mailProxy.delay(400),
+              () => world.mailProxy.garble(),
               () => world.smtp.behave((_to, attempt) => (attempt % 2 === 1 ? 451 : 'accept')),
               () => world.smtp.behave((_to, attempt) => (attempt % 2 === 1 ? 'die-after-data' : 'accept')),
             ]
@@ -190,12 +190,12 @@ export const scenarios: Scenario[] = [
               begin()
               world.faults++
               await wait(3 * SECOND * Math.max(0.5, scale))
-              world.mailWire.heal()
+              world.mailProxy.heal()
               world.smtp.behave(() => 'accept')
               await wait(SECOND)
             }
           },
-          async () => world.mailWire.heal(),
+          async () => world.mailProxy.heal(),
         ),
       ),
   },
@@ -266,7 +266,7 @@ export const scenarios: Scenario[] = [
           const port = Number(new URL(world.origins[0]!).port)
           const sockets = Array.from({ length: 300 * scale }, (_, n) => {
             const socket = connect(port, '127.0.0.1').on('error', () => {})
-            // One in three says nothing, one a piece of a head, one a piece of a body.
+            // A third sends nothing, a third a partial header, a third a partial body.
             if (n % 3 === 1) socket.write('GET /livez HTTP/1.1\r\nHost: x\r\nX-')
             if (n % 3 === 2)
               socket.write(

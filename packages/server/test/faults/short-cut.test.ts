@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { missingFor, runScenario } from './pack.ts'
 import { scenarios } from './scenarios.ts'
 
-/** Set it to the seed that a failure printed, and the same faults come again. */
+/** Set to the seed of a failed run to repeat its faults. */
 const seed = Number(process.env.KEYWAY_TEST_SEED ?? randomInt(2 ** 31))
 
 describe('one minute of fault injection (in full: npm run test:faults)', () => {

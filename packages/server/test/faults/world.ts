@@ -11,7 +11,7 @@ import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
 import { checkMoney } from './accounts.ts'
 import { check, createHistory, type History } from './history.ts'
-import { createCrowd, liveWithoutFault, type Town } from './people.ts'
+import { createCrowd, liveWithoutFault, type Target } from './people.ts'
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 import { createRandom, type Random } from './random.ts'
 
@@ -19,7 +19,7 @@ export interface ScenarioResult {
   faults: number
   operations: number
   violations: string[]
-  /** Figures worth a line. */
+  /** Measurements for the report. */
   notes: string[]
 }
 
@@ -27,42 +27,42 @@ export interface WorldOptions {
   engine: 'sqlite' | 'postgres'
   nodes?: number
   people?: number
-  /** More settings, for all nodes or by node. */
+  /** Additional settings of a node. */
   settings?: (node: number, world: World) => Record<string, string>
-  /** Another version for a node. */
+  /** The version that a node runs, if it is not the current one. */
   version?: (node: number) => PreviousVersion | undefined
-  /** A data folder that is there, such as a small disk. */
+  /** An existing data folder, such as a small disk. */
   dataDir?: string
 }
 
-/** A service of real processes with everything around it, all of which can be treated badly. */
+/** A service of real processes, its database, carrier and mail server, into all of which faults are injected. */
 export interface World {
   random: Random
   history: History
   postgres: PostgresServer | null
-  /** Between the service and its database, one wire for each node (PostgreSQL only). */
-  wires: FaultProxy[]
-  /** The same for the events alone. */
-  eventWires: FaultProxy[]
-  /** Between the service and its mail server. */
-  mailWire: FaultProxy
+  /** Proxies between the nodes and their database, one per node (PostgreSQL only). */
+  databaseProxies: FaultProxy[]
+  /** Proxies for events only, one per node. */
+  eventProxies: FaultProxy[]
+  /** The proxy between the service and its mail server. */
+  mailProxy: FaultProxy
   smtp: TestSmtpServer
   origins: string[]
   processes: ServedProcess[]
   faults: number
   notes: string[]
-  town: Town
-  /** Starts a node, again where it ran before; milliseconds until it was ready. */
+  target: Target
+  /** Starts or restarts a node; returns the milliseconds until it was ready. */
   startNode(node: number): Promise<number>
   killNode(node: number): Promise<void>
-  /** Ends a node as an operator does; its exit status. */
+  /** Stops a node with SIGTERM; returns its exit status. */
   stopNode(node: number): Promise<number | string>
-  /** Lets people live while `faults` happens, heals, waits, and looks at everything. */
+  /** Simulates users while `faults` runs, then heals, waits, and checks all invariants. */
   live(faults: () => Promise<void>, heal?: () => Promise<void>): Promise<ScenarioResult>
   output(): string
 }
 
-/** Registers clean-ups as a test context does, and runs them in the end. */
+/** Registers clean-ups like a test context, and runs them at the end. */
 interface Ends {
   after(end: () => unknown): void
 }
@@ -87,7 +87,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
   ends.after(folder.remove)
   const dataDir = options.dataDir ?? folder.path
   const smtp = await startSmtpServer(t, { startTls: false })
-  const mailWire = await startProxy(`smtp://127.0.0.1:${smtp.port}`, t)
+  const mailProxy = await startProxy(`smtp://127.0.0.1:${smtp.port}`, t)
   const postgres = engine === 'postgres' ? await startPostgresServer() : null
   if (postgres) ends.after(() => postgres.remove())
   const ports = await Promise.all(Array.from({ length: nodes }, freePort))
@@ -100,15 +100,15 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
     random,
     history,
     postgres,
-    wires: postgres ? await Promise.all(ports.map(() => startProxy(postgres.url, t))) : [],
-    eventWires: postgres ? await Promise.all(ports.map(() => startProxy(postgres.url, t))) : [],
-    mailWire,
+    databaseProxies: postgres ? await Promise.all(ports.map(() => startProxy(postgres.url, t))) : [],
+    eventProxies: postgres ? await Promise.all(ports.map(() => startProxy(postgres.url, t))) : [],
+    mailProxy,
     smtp,
     origins: ports.map(port => `http://127.0.0.1:${port}`),
     processes: [],
     faults: 0,
     notes: [],
-    town: {
+    target: {
       origins: () => (alive.size > 0 ? [...alive].map(node => world.origins[node]!) : world.origins),
       mail: (email, patience) => readMail(smtp, email, patience),
     },
@@ -118,7 +118,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
         KEYWAY_PORT: String(ports[node]),
         KEYWAY_DATA_DIR: dataDir,
         ...(postgres ? databaseOf(node, postgres) : {}),
-        KEYWAY_MAIL_URL: `smtp://127.0.0.1:${mailWire.port}`,
+        KEYWAY_MAIL_URL: `smtp://127.0.0.1:${mailProxy.port}`,
         KEYWAY_SUPPORT_EMAIL: 'support@example.com',
         KEYWAY_LOG_LEVEL: 'debug',
         ...options.settings?.(node, world),
@@ -141,7 +141,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       return status
     },
     async live(faults, heal = async () => {}) {
-      const crowd = createCrowd(world.town, history, people, seed)
+      const crowd = createCrowd(world.target, history, people, seed)
       try {
         await faults()
       } finally {
@@ -158,19 +158,19 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
 
   function databaseOf(node: number, { url }: PostgresServer): Record<string, string> {
     return {
-      KEYWAY_DATABASE_URL: world.wires[node]!.through(url),
-      KEYWAY_EVENTS_URL: world.eventWires[node]!.through(url),
+      KEYWAY_DATABASE_URL: world.databaseProxies[node]!.through(url),
+      KEYWAY_EVENTS_URL: world.eventProxies[node]!.through(url),
     }
   }
 
-  /** Everything works again, everybody has what they were promised, and nothing is there twice. */
+  /** Checks that the service works again, and that no invariant is violated. */
   async function judge(seed: number): Promise<ScenarioResult> {
     const violations: string[] = []
     for (const [node, origin] of world.origins.entries()) {
-      const here: Town = { ...world.town, origins: () => [origin] }
+      const here: Target = { ...world.target, origins: () => [origin] }
       violations.push(...(await liveWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
     }
-    // Another one, where it failed over.
+    // After a failover, the new primary.
     const config = world.postgres ? postgresConfig(world.postgres.url) : sqliteConfig(dataDir)
     const storage = await createStorage(config, createLog('silent'))
     try {
@@ -219,7 +219,9 @@ async function untilMailLeft(storage: Stored, violations: string[]): Promise<voi
   violations.push('I-9: mail was still queued a minute after the fault was over')
 }
 
-/** I-9, I-11: what was promised has left; every account has one welcome, however often it was handed over. */
+/**
+ * I-9, I-11: every acknowledged mail was sent, and every account has one welcome mail, possibly delivered repeatedly.
+ */
 async function checkMails(storage: Stored, smtp: TestSmtpServer, history: History): Promise<string[]> {
   const found: string[] = []
   const ids = (email: string) =>
@@ -250,7 +252,7 @@ async function checkMails(storage: Stored, smtp: TestSmtpServer, history: Histor
   return found
 }
 
-/** I-13: nothing that opens anything is in what the service printed. */
+/** I-13: the service's output contains no credential. */
 function leaks(output: string, secrets: ReadonlySet<string>): string[] {
   return [...secrets].some(secret => output.includes(secret)) ? ['I-13: a secret was printed'] : []
 }

@@ -55,7 +55,7 @@ forEachEngine(engine => {
     assert.match(jti!, /^[0-9a-f-]{36}$/)
   })
 
-  test('a token of an unrestricted key has no scope, and verifies as such', async t => {
+  test('a token of an unrestricted key has no scope claim, and is verified as unrestricted', async t => {
     const services = await openServices(engine, t)
     const { userId, key, apiKey } = await withKey(services)
     const { token } = await services.agentTokens.exchange(key, undefined, caller())
@@ -65,7 +65,7 @@ forEachEngine(engine => {
     assert.equal(claims!.expiresAt - claims!.issuedAt, 900 * SECOND)
   })
 
-  test('KEY-17: a key without agent:connect is not exchanged, however broad its other scopes', async t => {
+  test('KEY-17: a key with scopes but without agent:connect is not exchanged', async t => {
     const services = await openServices(engine, t)
     const { key } = await withKey(services, { scopes: ['agents:send', 'agents:read', 'account:read'] })
     assert.equal(
@@ -74,7 +74,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a registered app’s audience may be asked for, and the hub does not take such a token', async t => {
+  test('a token for a registered app’s audience is issued, and the hub refuses it', async t => {
     const services = await openServices(engine, t)
     const audience = 'https://shop.example.com'
     await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.equal(decodeJwt((await services.agentTokens.exchange(key, HUB, caller())).token).aud, HUB)
   })
 
-  test('a key is exchanged up to its last millisecond, for a token that ends in the same second', async t => {
+  test('a key is exchanged until its last millisecond, for a token that expires in the same second', async t => {
     const services = await openServices(engine, t)
     const start = services.clock.now()
     const expiresAt = start + 10_500
@@ -112,7 +112,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a key with whole seconds left gives a token of just as many', async t => {
+  test('a key with n whole seconds left gives a token of n seconds', async t => {
     const services = await openServices(engine, t)
     const { key } = await withKey(services, { expiresAt: services.clock.now() + 60 * SECOND })
     assert.equal((await services.agentTokens.exchange(key, undefined, caller())).expiresIn, 60)
@@ -120,7 +120,7 @@ forEachEngine(engine => {
     assert.equal((await services.agentTokens.exchange(key, undefined, caller())).expiresIn, 1)
   })
 
-  test('EXC-03: neither kind of token is taken for the other, nor for a key', async t => {
+  test('EXC-03: an agent token, an access token and a key are not accepted in place of one another', async t => {
     const services = await openServices(engine, t)
     const { key } = await withKey(services)
     const { tokens } = await services.signIn('ada@example.com')

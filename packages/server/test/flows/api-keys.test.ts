@@ -30,7 +30,7 @@ async function withOwner(services: Services, email = 'ada@example.com') {
   return { userId: user.id, make }
 }
 
-/** The next event of this type, on whatever node. */
+/** Resolves with the next event of this type. */
 function nextEvent(services: Services, type: Event['type']): Promise<Event> {
   return new Promise(resolve => {
     const stop = services.storage.events.subscribe(event => {
@@ -46,7 +46,7 @@ async function eventsOf(services: Services, userId: string): Promise<string[]> {
 }
 
 forEachEngine(engine => {
-  test('changes of networks are counted, those that change nothing leave nothing, and a key cannot use up a person’s', async t => {
+  test('network changes are limited per credential, and a change to the same networks is not recorded', async t => {
     const services = await openServices(engine, t)
     const { apiKeys, store, clock } = services
     const { userId, make } = await withOwner(services)
@@ -68,7 +68,7 @@ forEachEngine(engine => {
     assert.deepEqual((await change(['10.1.0.0/16'])).allowedNetworks, ['10.1.0.0/16'])
   })
 
-  test('a key is svc_ and 32 characters; only its hash and first 12 characters are kept', async t => {
+  test('a key is svc_ and 32 characters, and only its hash and first 12 characters are stored', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
@@ -80,7 +80,7 @@ forEachEngine(engine => {
     assert.ok((await eventsOf(services, userId)).includes('api_key_created'))
   })
 
-  test('a key keeps what it was made with', async t => {
+  test('a key is stored with the fields of its creation', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const wanted = {
@@ -95,7 +95,7 @@ forEachEngine(engine => {
     assert.deepEqual({ name, scopes, expiresAt, appId, allowedNetworks }, wanted)
   })
 
-  test('an app is a label that nobody has to register, and an expiry lies in the future', async t => {
+  test('an app id needs no registration, and an expiry must be in the future', async t => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
     assert.equal((await make({ appId: 'my-tool' })).apiKey.appId, 'my-tool')
@@ -103,7 +103,7 @@ forEachEngine(engine => {
     await make({ expiresAt: services.clock.now() + 1 })
   })
 
-  test('KEY-29: of twenty at once for the last place one gets it, and dead keys take no place', async t => {
+  test('KEY-29: of twenty concurrent creations for the last free place one succeeds, and inactive keys take no place', async t => {
     const services = await openServices(engine, t, { maxActiveKeys: 3 })
     const { userId, make } = await withOwner(services)
     const first = await make()
@@ -118,7 +118,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(make()), 'key_limit_reached')
   })
 
-  test('of twenty calls that name one new key one makes it, and only its key works', async t => {
+  test('of twenty concurrent creations with one id one succeeds, and only its key works', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const id = newId(services.clock.now())
@@ -133,7 +133,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a list is newest first, in pages, by status, and only of its owner', async t => {
+  test('keys are listed newest first, in pages, by status, and only to their owner', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const other = await withOwner(services, 'bob@example.com')
@@ -160,7 +160,7 @@ forEachEngine(engine => {
     assert.equal(rest.next, null)
   })
 
-  test('KEY-07: another user’s key and an unknown one answer alike, whatever is asked', async t => {
+  test('KEY-07: every operation answers alike for another user’s key and an unknown one', async t => {
     const services = await openServices(engine, t)
     const ada = await withOwner(services)
     const bob = await withOwner(services, 'bob@example.com')
@@ -177,7 +177,7 @@ forEachEngine(engine => {
     assert.equal((await services.apiKeys.authenticate(key, caller())).id, apiKey.id)
   })
 
-  test('new networks hold at once and every node is told', async t => {
+  test('changed networks take effect at once, and an event is published', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
@@ -200,7 +200,7 @@ forEachEngine(engine => {
     assert.ok(await services.apiKeys.authenticate(key, caller('10.255.0.1')))
   })
 
-  test('revoking ends a key for good: record, event and refusal, and repeating it changes nothing', async t => {
+  test('revoking a key is permanent and idempotent: row, event and refusal', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
@@ -216,7 +216,7 @@ forEachEngine(engine => {
     assert.equal((await eventsOf(services, userId)).filter(type => type === 'api_key_revoked').length, 1)
   })
 
-  test('the operator may end any key; an unknown one is not found', async t => {
+  test('the operator may revoke any key, and an unknown one is not found', async t => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
     const { key, apiKey } = await make()
@@ -226,7 +226,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.apiKeys.revokeById(newId(1))), 'not_found')
   })
 
-  test('whoever holds a key can end it, and its owner is mailed once', async t => {
+  test('a key can be revoked by presenting it, and its owner is mailed once', async t => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
     const { key, apiKey } = await make({ name: 'Laptop' })
@@ -250,7 +250,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_expired')
   })
 
-  test('of several reasons the strongest is told: revoked, expired, suspended, network', async t => {
+  test('of several reasons for a refusal the first applies: revoked, expired, suspended, network', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make({
@@ -267,7 +267,7 @@ forEachEngine(engine => {
     assert.equal(await refusal(), 'api_key_revoked')
   })
 
-  test('activating an account gives its keys back; deleting it ends them', async t => {
+  test('activating an account makes its keys work again; deleting it revokes them', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
@@ -285,7 +285,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(make()), 'account_suspended')
   })
 
-  test('KEY-19: what is nearly a key is refused like any unknown one', async t => {
+  test('KEY-19: a malformed key is refused like an unknown one', async t => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
     const { key } = await make()
@@ -317,7 +317,7 @@ forEachEngine(engine => {
     assert.match([...messages][0]!, /^invalid_api_key/)
   })
 
-  test('KEY-22: two keys that begin alike are told apart', async t => {
+  test('KEY-22: two keys with the same prefix are distinguished', async t => {
     const services = await openServices(engine, t)
     const ada = await withOwner(services)
     const bob = await withOwner(services, 'bob@example.com')
@@ -337,7 +337,7 @@ forEachEngine(engine => {
     assert.equal((await services.apiKeys.authenticate(twin, caller())).userId, bob.userId)
   })
 
-  test('a use shows at once where it was seen, and on other nodes once it is stored, only forward', async t => {
+  test('a use is visible at once on its own node, and on others after the flush; it only moves forward', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
@@ -354,7 +354,7 @@ forEachEngine(engine => {
     assert.equal(await stored(), usedAt)
   })
 
-  test('a refused key is no use of it', async t => {
+  test('a refused key records no use', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make({ scopes: ['own:thing'], allowedNetworks: ['192.0.2.0/24'] })
@@ -363,7 +363,7 @@ forEachEngine(engine => {
     assert.equal((await services.apiKeys.get(userId, apiKey.id)).lastUsedAt, null)
   })
 
-  test('a use that could not be stored is kept, shown, and tried again', async t => {
+  test('a use that could not be stored stays buffered and visible, and is retried', async t => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
     const { apiKey } = await make()
@@ -377,7 +377,7 @@ forEachEngine(engine => {
     await assert.rejects(lastUsed.flush())
   })
 
-  test('a use that is noted while another is being stored is stored by the next flush', async t => {
+  test('a use recorded during a flush is stored by the next flush', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { apiKey } = await make()
@@ -400,12 +400,16 @@ forEachEngine(engine => {
     gate.resolve()
     await flushed
     assert.equal(await stored(), first)
-    assert.equal(lastUsed.withLastUse(apiKey).lastUsedAt, first + SECOND, 'shown until it is stored')
+    assert.equal(
+      lastUsed.withLastUse(apiKey).lastUsedAt,
+      first + SECOND,
+      'the buffered use is visible until it is stored',
+    )
     await lastUsed.flush()
     assert.equal(await stored(), first + SECOND)
   })
 
-  test('a rotated key hands on name, scopes, app, networks and its end, and works on for the overlap', async t => {
+  test('a rotated key passes on name, scopes, app, networks and expiry, and works during the overlap', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const wanted = {
@@ -433,7 +437,7 @@ forEachEngine(engine => {
     assert.ok((await eventsOf(services, userId)).includes('api_key_rotated'))
   })
 
-  test('an overlap never prolongs the old key, and none at all revokes it now', async t => {
+  test('an overlap never extends the old key, and a rotation without overlap revokes it', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const expiresAt = services.clock.now() + MINUTE
@@ -447,7 +451,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
   })
 
-  test('rotating works at the key limit: with an overlap once, without one always, and never one key more', async t => {
+  test('at the key limit one rotation with overlap succeeds, and every rotation without overlap', async t => {
     const services = await openServices(engine, t, { maxActiveKeys: 3 })
     const { userId, make } = await withOwner(services)
     const rotate = (id: string, overlap = 60) => services.apiKeys.rotate(userId, id, overlap, caller())
@@ -460,7 +464,7 @@ forEachEngine(engine => {
       keys.map(({ key }) => services.agentTokens.exchange(key, undefined, caller())),
     )
     assert.equal(usable.filter(({ status }) => status === 'fulfilled').length, 4)
-    // However it goes on, four can be used until the overlap ends.
+    // Further rotations succeed only without overlap, so four keys are active until the overlap ends.
     const chain = async () => {
       const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
       return rows.filter(({ replacedBy }) => replacedBy === null).map(({ id }) => id)
@@ -472,11 +476,11 @@ forEachEngine(engine => {
     assert.equal((await services.apiKeys.list(userId, 'active', FIRST_PAGE)).rows.length, 4)
     assert.equal(await refusedWith(make()), 'key_limit_reached')
     services.clock.advance(MINUTE)
-    assert.equal(await refusedWith(make()), 'key_limit_reached', 'three are left, which is the limit')
+    assert.equal(await refusedWith(make()), 'key_limit_reached', 'three active keys are the limit')
     await rotate((await chain())[0]!)
   })
 
-  test('a person makes so many keys in a window, rotations included, exactly and over nodes', async t => {
+  test('the creation limit of a user is exact over nodes, and includes rotations', async t => {
     const keyCreationLimits: RateWindow[] = [
       { window: 'hour', limit: 6 },
       { window: 'day', limit: 8 },
@@ -496,7 +500,7 @@ forEachEngine(engine => {
     assert.ok(refused.includes('rate_limited'))
     const all = async () => (await services.apiKeys.list(userId, null, { limit: 100, after: null })).rows
     assert.equal((await all()).length, 6)
-    // Revoking frees no place: what is bounded is how many are made.
+    // Revoking frees no place, since the limit is on creations.
     for (const { id } of await all()) await services.apiKeys.revoke(userId, id, caller())
     const newest = Math.max(...(await all()).map(({ createdAt }) => createdAt))
     assert.equal(await refusedWith(make()), 'rate_limited')
@@ -511,7 +515,7 @@ forEachEngine(engine => {
     await bob.make()
   })
 
-  test('a refused key costs no lock: it is refused while somebody holds the owner’s row', async t => {
+  test('a creation above the limit is refused without waiting for the owner’s row lock', async t => {
     const services = await openServices(engine, t, {
       maxActiveKeys: 2,
       keyCreationLimits: [{ window: 'hour', limit: 3 }],
@@ -533,7 +537,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('a dead key cannot be rotated, nor one that has a successor; of twenty at once one wins', async t => {
+  test('an inactive or replaced key cannot be rotated, and of twenty concurrent rotations one succeeds', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const rotate = (id: string) => services.apiKeys.rotate(userId, id, 60, caller())
@@ -551,7 +555,7 @@ forEachEngine(engine => {
     assert.deepEqual(new Set(rows.map(({ id }) => id)), new Set([apiKey.id, won[0]!.apiKey.id]))
   })
 
-  test('KEY-08: once a revocation is answered, no node accepts the key', async t => {
+  test('KEY-08: no node accepts a key after its revocation was answered', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const node = await services.opened.reopen()

@@ -17,11 +17,11 @@ import { forEachEngine, postgresMissing } from '../support/engines.ts'
 import { createPrintedLinks, signIn, startNode } from '../support/nodes.ts'
 import { caller, openServices, refusedWith } from '../support/services.ts'
 
-/** A point where one caller waits until the test opens it; `reached` settles when it is there. */
+/** A gate where one caller waits until the test opens it; `reached` resolves when it has arrived. */
 function createGate(t: TestContext) {
   const reached = Promise.withResolvers<void>()
   const opened = Promise.withResolvers<void>()
-  // Before the hooks of what is opened after it, which wait for whoever waits here.
+  // Registered first, since the hooks of later resources wait for the caller at the gate.
   t.after(() => opened.resolve())
   return {
     reached: reached.promise,
@@ -34,7 +34,7 @@ function createGate(t: TestContext) {
   }
 }
 
-/** The same storage, whose transactions wait at the gate with their work done and their COMMIT ahead. */
+/** The storage, with transactions that wait at the gate just before their COMMIT. */
 function committingLate<Base extends Storage>(storage: Base, gate: ReturnType<typeof createGate>): Base {
   return {
     ...storage,
@@ -44,7 +44,7 @@ function committingLate<Base extends Storage>(storage: Base, gate: ReturnType<ty
 }
 
 forEachEngine(engine => {
-  test('an ending that commits nine seconds late reaches a follower that had read past its instant', async t => {
+  test('an ending that commits nine seconds late is in the feed of a consumer that had read past its timestamp', async t => {
     const gate = createGate(t)
     const services = await openServices(engine, t)
     const { storage, clock } = services
@@ -69,7 +69,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a refresh that had read its session before a logout never revives it', async t => {
+  test('a refresh that read its session before a logout does not revive it', async t => {
     const gate = createGate(t)
     const services = await openServices(engine, t)
     const { storage } = services
@@ -93,7 +93,7 @@ forEachEngine(engine => {
   })
 })
 
-test('a charge that was under way while a backup was written is in what its journal restores', {
+test('a charge that commits during a backup is restored from the journal', {
   // SQLite has one writer, and a backup waits for the transaction that is open.
   skip: postgresMissing(),
   timeout: 60_000,
@@ -136,7 +136,7 @@ test('a charge that was under way while a backup was written is in what its jour
   assert.equal(await restored.services.storage.store.billing.balance(ann.user.id), 1_500_000)
 })
 
-test('of a transaction that is tried again the journal has the last attempt only', {
+test('the journal contains only the last attempt of a retried transaction', {
   skip: postgresMissing(),
   timeout: 60_000,
 }, async t => {
@@ -152,7 +152,7 @@ test('of a transaction that is tried again the journal has the last attempt only
   const folder = settings.KEYWAY_JOURNAL_DIR!
   mkdirSync(folder, { recursive: true })
 
-  // Each locks the row that the other waits for: PostgreSQL makes one of them try again.
+  // A deadlock: PostgreSQL aborts one of them, which is retried.
   const bothLocked = Promise.withResolvers<void>()
   let locked = 0
   let attempts = 0

@@ -13,13 +13,13 @@ import {
   type Services,
 } from '../support/services.ts'
 
-/** What the links of one address are, as simply as can be. */
+/** A model of the links of one address. */
 interface Link {
   mailed: MailedLink
   sentAt: number
   used: boolean
   codeTries: number
-  /** Wrong codes that nothing has forgiven. */
+  /** Wrong codes that were not cleared by a right one. */
   wrong: number
 }
 
@@ -92,7 +92,7 @@ function codeOutcome(model: Model, link: Link, isRight: boolean, now: number): s
   return 'magic_link_invalid'
 }
 
-/** What the right proof of a link brings now, and what that does to the links of the address. */
+/** The expected outcome for the right token or code of a link; updates the model. */
 function outcomeOf(model: Model, link: Link, now: number): string {
   const isLive = (each: Link) => !each.used && now < each.sentAt + MAGIC_LINK_LIFETIME
   if (link.used) return 'magic_link_used'
@@ -110,7 +110,7 @@ const commands = [
 ]
 
 forEachEngine(engine => {
-  test('whatever people and guessers do with the links of one address, each signs in once and in its time', async t => {
+  test('random sends, verifications and guesses for one address agree with the model: each link signs in once, while valid', async t => {
     const services = await openServices(engine, t)
     let addresses = 0
     await fc.assert(

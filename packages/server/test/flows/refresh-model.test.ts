@@ -4,11 +4,11 @@ import fc from 'fast-check'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, refusedWith, type Services } from '../support/services.ts'
 
-/** What a family of refresh tokens is, written down once more and as simply as can be. */
+/** A model of a family of refresh tokens. */
 interface Model {
-  /** Every token handed out, oldest first; the last is the current one. */
+  /** All issued tokens, oldest first; the last is the current one. */
   tokens: string[]
-  /** The key that made token n out of token n-1. */
+  /** The Idempotency-Key of the rotation from token n-1 to token n. */
   keys: (string | null)[]
   ended: 'no' | 'reuse' | 'logout'
 }
@@ -20,7 +20,7 @@ interface Real {
 
 const KEYS = [null, 'first-honest-key', 'second-honest-key'] as const
 
-/** Presents the token that lies `behind` the current one. */
+/** Presents the token that was issued `behind` rotations before the current one. */
 class Refresh implements fc.AsyncCommand<Model, Real> {
   private readonly behind: number
   private readonly key: string | null
@@ -40,7 +40,7 @@ class Refresh implements fc.AsyncCommand<Model, Real> {
     const expected = this.expected(model, at)
     if (expected === 'rotated') {
       const { tokens } = await call
-      assert.ok(!model.tokens.includes(tokens.refreshToken), 'a new token is new')
+      assert.ok(!model.tokens.includes(tokens.refreshToken), 'a new token differs from all before')
       model.tokens.push(tokens.refreshToken)
       model.keys.push(this.key)
     } else if (expected === 'repeated') {
@@ -99,7 +99,7 @@ class Wait implements fc.AsyncCommand<Model, Real> {
 }
 
 const command = fc.oneof(
-  // Most steps are those of honest clients, so that families get old before they end.
+  // Most steps are regular refreshes, so that families have many rotations before they end.
   { weight: 6, arbitrary: fc.constantFrom(...KEYS).map(key => new Refresh(0, key)) },
   { weight: 3, arbitrary: fc.constantFrom(...KEYS).map(key => new Refresh(1, key)) },
   { weight: 2, arbitrary: fc.tuple(fc.nat(4), fc.constantFrom(...KEYS)).map(args => new Refresh(...args)) },
@@ -108,7 +108,7 @@ const command = fc.oneof(
 )
 
 forEachEngine(engine => {
-  test('whatever a client and a thief do in turn, a family of tokens keeps its rules', async t => {
+  test('random refreshes, replays and logouts of one session agree with the model', async t => {
     const services = await openServices(engine, t)
     let people = 0
     await fc.assert(

@@ -11,13 +11,13 @@ function refresh({ sessions }: Services, token: string, key: string | null = nul
   return sessions.refresh(token, key, caller())
 }
 
-/** What is left of a family: whether a token of it still refreshes, without using it up for other checks. */
+/** Whether the session has ended, checked without using up a token. */
 async function isEnded({ store }: Services, sessionId: string): Promise<boolean> {
   return (await store.sessions.find(sessionId))!.endedAt !== null
 }
 
 forEachEngine(engine => {
-  test('every refresh gives a new refresh token and a working access token', async t => {
+  test('every refresh returns a new refresh token and a valid access token', async t => {
     const services = await openServices(engine, t)
     const first = await services.signIn('a@example.com')
     services.clock.advance(60_000)
@@ -35,7 +35,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a rotated token that comes back ends its session, only that one, and the owner is told once', async t => {
+  test('a reused refresh token ends its session only, and its owner is notified once', async t => {
     const services = await openServices(engine, t)
     const stolen = await services.signIn('a@example.com')
     const other = await services.signIn('a@example.com')
@@ -68,7 +68,7 @@ forEachEngine(engine => {
     assert.equal((await services.store.sessions.find(stolen.session.id))?.endedBy, 'reuse')
   })
 
-  test('every node hears that a reused session has ended', async t => {
+  test('the end of a session by reuse is published to every node', async t => {
     const services = await openServices(engine, t)
     const { tokens, session, user } = await services.signIn('a@example.com')
     await refresh(services, tokens.refreshToken)
@@ -83,7 +83,7 @@ forEachEngine(engine => {
     assert.deepEqual(await heard, { type: 'session.ended', sessionId: session.id, userId: user.id })
   })
 
-  test('the same token with the same key gets the same successor for as long as that is unused', async t => {
+  test('a retry with the same token and Idempotency-Key gets the same successor until that is used', async t => {
     const services = await openServices(engine, t)
     const { tokens } = await services.signIn('a@example.com')
     const answers = [await refresh(services, tokens.refreshToken, KEY)]
@@ -97,7 +97,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, answers[3]!.tokens.refreshToken, OTHER_KEY)), 'none')
   })
 
-  test('the right key after the successor was used is refused, and ends nothing', async t => {
+  test('a retry after the successor was used is refused, and does not end the session', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
     const second = await refresh(services, tokens.refreshToken, KEY)
@@ -107,7 +107,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, third.tokens.refreshToken, KEY)), 'none')
   })
 
-  test('honest retries are told apart sixteen rotations back', async t => {
+  test('a retry is distinguished from reuse up to sixteen rotations back', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
     const all = [tokens.refreshToken]
@@ -134,14 +134,14 @@ forEachEngine(engine => {
     })
   }
 
-  test('a replay with a key of a rotation that carried none is reuse', async t => {
+  test('a replay with an Idempotency-Key of a rotation without one is reuse', async t => {
     const services = await openServices(engine, t)
     const { tokens } = await services.signIn('a@example.com')
     await refresh(services, tokens.refreshToken)
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'refresh_token_reused')
   })
 
-  test('twenty refreshes at once with one key get twenty times the same successor', async t => {
+  test('twenty concurrent refreshes with one Idempotency-Key get the same successor', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
     const { won, refused } = await race(20, () => refresh(services, tokens.refreshToken, KEY))
@@ -154,7 +154,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, won[0]!.tokens.refreshToken)), 'none')
   })
 
-  test('twenty refreshes at once without a key: one wins, nineteen are reuse, the session has ended', async t => {
+  test('of twenty concurrent refreshes without Idempotency-Key one succeeds, and the others end the session as reuse', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
     const { won, refused } = await race(20, () => refresh(services, tokens.refreshToken))
@@ -165,7 +165,7 @@ forEachEngine(engine => {
     assert.equal((await services.mailsTo('a@example.com', 'refresh_token_reused')).length, 1)
   })
 
-  test('after a logout has been answered no refresh of that session succeeds', async t => {
+  test('no refresh succeeds after a logout was answered', async t => {
     const services = await openServices(engine, t)
     for (let round = 0; round < 10; round++) {
       const { tokens } = await services.signIn('a@example.com')
@@ -179,7 +179,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('with grace the direct parent is forgiven once more and once more, up to its last millisecond', async t => {
+  test('within the grace period the previous token is accepted repeatedly, until its last millisecond', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshGraceSeconds: 10 } })
     const { tokens, session } = await services.signIn('a@example.com')
     const second = await refresh(services, tokens.refreshToken)
@@ -193,7 +193,7 @@ forEachEngine(engine => {
     assert.equal(await isEnded(services, session.id), true)
   })
 
-  test('grace forgives neither a grandparent, nor a wrong key, nor a rotation that carried a key', async t => {
+  test('the grace period covers neither older tokens, nor another Idempotency-Key, nor rotations with one', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshGraceSeconds: 10 } })
     const a = await services.signIn('a@example.com')
     await refresh(services, (await refresh(services, a.tokens.refreshToken)).tokens.refreshToken)
@@ -206,7 +206,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, c.tokens.refreshToken)), 'refresh_token_reused')
   })
 
-  test('other credentials and damaged tokens refresh nothing and touch nobody', async t => {
+  test('other credentials and altered tokens are refused, and end no session', async t => {
     const services = await openServices(engine, t)
     const email = address('a@example.com')
     const { tokens, session } = await services.signIn(email)
@@ -238,7 +238,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'none')
   })
 
-  test('a suspended account refreshes nothing, and is not given its sessions back', async t => {
+  test('a suspended account cannot refresh, and activating it does not restore its sessions', async t => {
     const services = await openServices(engine, t)
     const { tokens, user } = await services.signIn('a@example.com')
     await services.users.suspend(user.id)
@@ -247,7 +247,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'invalid_refresh_token')
   })
 
-  test('two nodes judge one token alike', async t => {
+  test('two nodes treat a token alike', async t => {
     const services = await openServices(engine, t)
     const node = await services.opened.reopen()
     const second = await openServices(engine, t, { on: { node, of: services.opened } })

@@ -7,12 +7,12 @@ import { openServices } from '../support/services.ts'
 interface SealedValue {
   sealed: string
   purpose: Purpose
-  /** What ties it to its row. */
+  /** The context that binds the value to its row. */
   context: string
 }
 
 forEachEngine(engine => {
-  test('what is sealed for one row or column opens in no other', async t => {
+  test('a value sealed for one row and column opens in no other', async t => {
     const services = await openServices(engine, t)
     const { secrets, store } = services
     const values: SealedValue[] = []
@@ -30,7 +30,7 @@ forEachEngine(engine => {
     values.push({ sealed: pepper!, purpose: 'address-pepper', context: 'address-pepper' })
 
     const contexts = new Set(values.map(({ context }) => context))
-    assert.equal(contexts.size, values.length, 'each row has a context of its own')
+    assert.equal(contexts.size, values.length, 'each row has its own context')
     assert.ok(values.length >= 9, `${values.length} sealed values`)
     for (const own of values) {
       assert.ok(secrets.open(own.purpose, own.sealed, own.context))

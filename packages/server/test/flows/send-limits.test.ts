@@ -22,7 +22,7 @@ async function refusalOf(call: Promise<unknown>) {
     () => null,
     (reason: unknown) => reason,
   )
-  assert.ok(error instanceof KeywayError, 'the send was let through')
+  assert.ok(error instanceof KeywayError, 'the send was accepted')
   assert.equal(error.code, 'rate_limited')
   const { retryAfter, window, setting } = error.extras
   return { retryAfter, window, setting }
@@ -32,7 +32,7 @@ const ADDRESS_SETTING = 'KEYWAY_MAGIC_LINK_LIMITS'
 const NETWORK_SETTING = 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS'
 
 forEachEngine(engine => {
-  test('the limit lets exactly so many mails out, then says when to come back', async t => {
+  test('sends up to the limit succeed, and the next is refused with the wait', async t => {
     const services = await openServices(engine, t, { limits: [minute(3)] })
     for (let sent = 0; sent < 3; sent++) await send(services)
     services.clock.advance(500)
@@ -45,7 +45,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'b@example.com')), 'none')
   })
 
-  test('a send at t counts until just before t + 60 s: then its place is free again', async t => {
+  test('a send at t counts until just before t + 60 s', async t => {
     const services = await openServices(engine, t, { limits: [minute(1)] })
     await send(services)
     services.clock.advance(59_999)
@@ -54,7 +54,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services)), 'none')
   })
 
-  test('whoever waits as long as was said is let through', async t => {
+  test('a send after the announced wait succeeds', async t => {
     const services = await openServices(engine, t, { limits: [minute(1), hour(2)] })
     await send(services)
     for (let wait = 0; wait < 3; wait++) {
@@ -65,7 +65,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('windows slide: no stretch of a minute ever holds more than the limit', async t => {
+  test('windows slide: no minute contains more sends than the limit', async t => {
     const services = await openServices(engine, t, { limits: [minute(2)] })
     const accepted: number[] = []
     for (let step = 0; step < 60; step++) {
@@ -78,7 +78,7 @@ forEachEngine(engine => {
     assert.ok(accepted.length >= 12)
   })
 
-  test('the longest wait is told, with its window', async t => {
+  test('the refusal contains the longest wait and its window', async t => {
     const services = await openServices(engine, t, { limits: [minute(2), hour(3), day(4)] })
     await send(services)
     services.clock.advance(60_000)
@@ -98,7 +98,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('two windows may have the same number: the longer one counts', async t => {
+  test('of two windows with the same limit the longer one applies', async t => {
     const services = await openServices(engine, t, { limits: rateWindows('2/minute,2/hour') })
     await send(services)
     await send(services)
@@ -108,7 +108,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services)), 'none')
   })
 
-  test('refused requests write nothing and never prolong the wait', async t => {
+  test('refused sends write nothing and do not extend the wait', async t => {
     const services = await openServices(engine, t, { limits: [minute(1)], networkLimits: [minute(10)] })
     await send(services)
     for (let again = 0; again < 20; again++) {
@@ -120,7 +120,7 @@ forEachEngine(engine => {
     assert.equal((await services.mailsTo('a@example.com', 'sign_in')).length, 2)
   })
 
-  test('a network has limits of its own, whatever addresses it asks for', async t => {
+  test('a network has its own limit over all addresses', async t => {
     const services = await openServices(engine, t, { limits: [minute(5)], networkLimits: [minute(2)] })
     await send(services, 'a@example.com')
     await send(services, 'b@example.com')
@@ -132,7 +132,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'c@example.com', '192.0.2.2')), 'none')
   })
 
-  test('what the network was refused does not count for the address, nor the other way round', async t => {
+  test('a send refused by the network limit does not count for the address, and vice versa', async t => {
     const services = await openServices(engine, t, { limits: [minute(1)], networkLimits: [minute(2)] })
     await send(services, 'a@example.com')
     assert.equal(await refusedWith(send(services, 'a@example.com')), 'rate_limited')
@@ -141,21 +141,21 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'c@example.com', '192.0.2.2')), 'none')
   })
 
-  test('one IPv6 /64 is one network, the next another', async t => {
+  test('an IPv6 /64 is one network', async t => {
     const services = await openServices(engine, t, { networkLimits: [minute(1)] })
     await send(services, 'a@example.com', '2001:db8:0:1::1')
     assert.equal(await refusedWith(send(services, 'b@example.com', '2001:db8:0:1:ffff::2')), 'rate_limited')
     assert.equal(await refusedWith(send(services, 'b@example.com', '2001:db8:0:2::1')), 'none')
   })
 
-  test('every spelling of an address is one bucket', async t => {
+  test('all spellings of an address share one bucket', async t => {
     const services = await openServices(engine, t, { limits: [minute(2)] })
     await send(services, 'Foo@X.Test')
     await send(services, ' foo@x.test ')
     assert.equal(await refusedWith(send(services, 'FOO@X.TEST')), 'rate_limited')
   })
 
-  test('every +tag of a mailbox shares its limit, and is mailed and signed in as itself', async t => {
+  test('all +tags of a mailbox share its limit, and each is an address of its own', async t => {
     const services = await openServices(engine, t, { limits: [minute(3)] })
     const { user } = await services.signIn('foo@x.test')
     const tagged = await services.signIn('foo+1@x.test')
@@ -164,11 +164,11 @@ forEachEngine(engine => {
     await send(services, 'foo+2+3@x.test')
     assert.equal(await refusedWith(send(services, 'Foo+4@x.test')), 'rate_limited')
     assert.equal(await refusedWith(send(services, 'foo@x.test')), 'rate_limited')
-    assert.equal(await refusedWith(send(services, '+foo@x.test')), 'none', 'a name, not a tag')
+    assert.equal(await refusedWith(send(services, '+foo@x.test')), 'none', 'a leading + begins no tag')
     assert.equal(await refusedWith(send(services, 'fo+o@x.test')), 'none')
   })
 
-  test('deleting a tagged account clears no limit of the mailbox, which may be another person’s', async t => {
+  test('deleting the account of a tagged address does not clear the limit of its mailbox', async t => {
     const services = await openServices(engine, t, { limits: [minute(2)] })
     const { user } = await services.signIn('ada+x@x.test')
     await send(services, 'ada@x.test')
@@ -176,7 +176,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'ada@x.test')), 'rate_limited')
   })
 
-  test('the networks of one IPv6 /48 have sixteen times the limit of one together', async t => {
+  test('all networks of an IPv6 /48 together have sixteen times the limit of one', async t => {
     const services = await openServices(engine, t, { networkLimits: [minute(2)] })
     const outcomes: string[] = []
     for (let network = 0; network < 40; network++) {
@@ -187,7 +187,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'other@example.com', '2001:db8:8::1')), 'none')
   })
 
-  test('what is refused leaves the database as it was, to the last row version', async t => {
+  test('a refused send changes nothing in the database', async t => {
     const services = await openServices(engine, t, { limits: [minute(3)], networkLimits: [minute(5)] })
     for (let sent = 0; sent < 3; sent++) await send(services)
     const before = await writesSoFar(services.opened)
@@ -196,13 +196,13 @@ forEachEngine(engine => {
     await send(services, 'b@example.com').catch(() => {})
     await send(services, 'c@example.com').catch(() => {})
     const full = await writesSoFar(services.opened)
-    assert.notDeepEqual(full, before, 'what is accepted shows')
+    assert.notDeepEqual(full, before, 'an accepted send changes rows')
     const others = await race(50, index => send(services, `never-seen-${index}@example.com`))
     assert.deepEqual(others.refused, Array(50).fill('rate_limited'), 'by the network')
     assert.deepEqual(await writesSoFar(services.opened), full)
   })
 
-  test('of forty sends at once exactly as many pass as the limit says', async t => {
+  test('of forty concurrent sends exactly as many succeed as the limit allows', async t => {
     const services = await openServices(engine, t, { limits: [minute(7), hour(20)] })
     const { won, refused } = await race(40, () => send(services))
     assert.equal(won.length, 7)
@@ -210,7 +210,7 @@ forEachEngine(engine => {
     assert.equal((await services.mailsTo('a@example.com', 'sign_in')).length, 7)
   })
 
-  test('nodes share the count', async t => {
+  test('nodes share one count', async t => {
     const services = await openServices(engine, t, { limits: [minute(4)] })
     const node = await services.opened.reopen()
     const second = await openServices(engine, t, { limits: [minute(4)], on: { node, of: services.opened } })
@@ -218,7 +218,7 @@ forEachEngine(engine => {
     assert.equal(won.length, 4)
   })
 
-  test('a clock that steps back neither opens a limit nor locks it', async t => {
+  test('a clock that steps back neither opens a limit nor blocks it', async t => {
     const services = await openServices(engine, t, { limits: [minute(1), day(3)] })
     const start = services.clock.now()
     await send(services)
@@ -228,7 +228,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services)), 'none')
   })
 
-  test('the operator can clear what an address counted', async t => {
+  test('the operator can clear the count of an address', async t => {
     const services = await openServices(engine, t, { limits: [minute(1)] })
     await send(services)
     await services.store.magicLinks.clearSends(addressBucketName(address('a@example.com')))
@@ -236,7 +236,7 @@ forEachEngine(engine => {
   })
 })
 
-/** Moves with every write: SQLite's counter of changes by others, PostgreSQL's row versions of what counts sends. */
+/** Changes with every write: SQLite's data_version, and on PostgreSQL the row versions of the send counters. */
 async function writesSoFar({ config }: TestStorage): Promise<unknown> {
   const { database } = config
   if (database.engine === 'sqlite') {

@@ -12,7 +12,7 @@ const LIMITS = [
   { window: 'day', limit: 6 },
 ] as const
 
-/** When accepted sends happened; that is all there is to a sliding window. */
+/** A model of sliding windows: the times of accepted sends. */
 interface Model {
   accepted: number[]
 }
@@ -26,7 +26,7 @@ const send: fc.AsyncCommand<Model, Real> = {
   check: () => true,
   async run(model, { services, email }) {
     const now = services.clock.now()
-    // A clock that was set back: what lies ahead counts as of now, so that no window lasts longer than itself.
+    // After a clock step back, times in the future count as now, so that no window is extended.
     model.accepted = model.accepted.map(at => Math.min(at, now))
     const waits = LIMITS.flatMap(({ window, limit }) => {
       const length = WINDOW_LENGTHS[window]
@@ -66,7 +66,7 @@ const command = fc.oneof(
 )
 
 forEachEngine(engine => {
-  test('whenever somebody asks, a send is let through exactly when all windows have room, and told the true wait', async t => {
+  test('random sends agree with the model of sliding windows, including the wait', async t => {
     const services = await openServices(engine, t, { limits: [...LIMITS] })
     let addresses = 0
     await fc.assert(

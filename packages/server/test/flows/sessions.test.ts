@@ -19,7 +19,7 @@ async function pageSession({ sendTo, magicLinks }: Services, email: string) {
   return magicLinks.verify({ token, email: address(email) }, 'page', caller())
 }
 
-/** The same credential with the last bit of its MAC turned over. */
+/** The credential with the last bit of its MAC flipped. */
 function forgedFrom(credential: string): string {
   const bytes = Buffer.from(credential.slice(4), 'base64url')
   bytes[bytes.length - 1]! ^= 1
@@ -31,7 +31,7 @@ async function eventTypes({ store }: Services, userId: string): Promise<string[]
 }
 
 forEachEngine(engine => {
-  test('an access token says who, for which app, in which session, until when, and no more', async t => {
+  test('an access token contains exactly the promised claims', async t => {
     const services = await openServices(engine, t)
     const { tokens, user, session } = await services.signIn('a@example.com')
     const { header, claims } = decode(tokens.accessToken)
@@ -56,7 +56,7 @@ forEachEngine(engine => {
     assert.match(tokens.refreshToken, /^svr_[A-Za-z0-9_-]+$/)
   })
 
-  test('an access token works until its last millisecond, while its session stands', async t => {
+  test('an access token is valid until its last millisecond, while its session is live', async t => {
     const services = await openServices(engine, t)
     const { tokens, user } = await services.signIn('a@example.com')
     services.clock.advance(899_999)
@@ -65,7 +65,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
   })
 
-  test('no access token outlives its session', async t => {
+  test('an access token never outlives its session', async t => {
     const services = await openServices(engine, t, { lifetimes: { sessionSeconds: 600 } })
     const { tokens } = await services.signIn('a@example.com')
     assert.equal(tokens.expiresIn, 600)
@@ -76,7 +76,7 @@ forEachEngine(engine => {
     assert.equal(next.tokens.refreshExpiresIn, 100)
   })
 
-  test('what is no access token of this service signs nobody in', async t => {
+  test('anything but an access token of this service is refused', async t => {
     const services = await openServices(engine, t)
     const { tokens, user, session } = await services.signIn('a@example.com')
     const now = Math.floor(services.clock.now() / 1000)
@@ -103,7 +103,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.authenticate(sign('at+jwt', claims))), 'none')
   })
 
-  test('logging out ends the session at once, and word of it reaches everyone', async t => {
+  test('logging out ends the session at once, and publishes an event', async t => {
     const services = await openServices(engine, t)
     const { tokens, user, session } = await services.signIn('a@example.com')
     const other = await services.signIn('a@example.com')
@@ -131,7 +131,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
   })
 
-  test('logging out twice, with a rotated token, or with an unknown one is harmless', async t => {
+  test('logging out is idempotent, accepts rotated tokens, and ignores unknown ones', async t => {
     const services = await openServices(engine, t)
     const { tokens, session, user } = await services.signIn('a@example.com')
     const next = await services.sessions.refresh(tokens.refreshToken, null, caller())
@@ -151,7 +151,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a session ends when it was idle as long as the setting says, to the millisecond', async t => {
+  test('a session ends after the configured idle time, to the millisecond', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshIdleSeconds: 100 } })
     const stays = await services.signIn('a@example.com')
     const goes = await services.signIn('a@example.com')
@@ -176,7 +176,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('refreshing never moves the absolute end', async t => {
+  test('refreshing does not extend the absolute lifetime', async t => {
     const services = await openServices(engine, t, {
       lifetimes: { refreshIdleSeconds: 100, sessionSeconds: 250 },
     })
@@ -196,7 +196,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.refresh(token, null, caller())), 'invalid_refresh_token')
   })
 
-  test('sessions are listed to their owner, newest first, and ended by name', async t => {
+  test('sessions are listed to their owner, newest first, and ended by id', async t => {
     const services = await openServices(engine, t)
     const mine = []
     for (let index = 0; index < 3; index++) {
@@ -221,7 +221,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
   })
 
-  test('all other sessions end together', async t => {
+  test('all other sessions are ended at once', async t => {
     const services = await openServices(engine, t)
     const mine = [await services.signIn('a@example.com'), await services.signIn('a@example.com')]
     const here = await services.signIn('a@example.com')
@@ -238,7 +238,7 @@ forEachEngine(engine => {
     assert.equal(events.filter(type => type === 'session_ended').length, 2)
   })
 
-  test("a page's cookie signs in pages and nothing else, and a refresh token is no cookie", async t => {
+  test('a page cookie authenticates pages only, and a refresh token is not accepted as cookie', async t => {
     const services = await openServices(engine, t)
     const { cookie, user } = await pageSession(services, 'a@example.com')
     const { tokens } = await services.signIn('a@example.com')
@@ -260,7 +260,7 @@ forEachEngine(engine => {
     }
   })
 
-  test("a page's session lives as long as it is used, and its row is written once a minute at most", async t => {
+  test('a page session is extended by use, and its row is written at most once a minute', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshIdleSeconds: 300 } })
     const { cookie, session } = await pageSession(services, 'a@example.com')
     const lastUsed = async () =>
@@ -277,7 +277,7 @@ forEachEngine(engine => {
     assert.equal(await services.sessions.authenticateCookie(cookie), null)
   })
 
-  test('whoever knows only the id of a session neither ends it nor signs in with it', async t => {
+  test('the id of a session is no credential', async t => {
     const services = await openServices(engine, t)
     const { cookie } = await pageSession(services, 'a@example.com')
     const { tokens } = await services.signIn('a@example.com')
@@ -287,14 +287,14 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'none')
   })
 
-  test("an ended page session's cookie is dead at once", async t => {
+  test('the cookie of an ended page session is refused at once', async t => {
     const services = await openServices(engine, t)
     const { cookie, session, user } = await pageSession(services, 'a@example.com')
     await services.sessions.end(user.id, session.id, caller())
     assert.equal(await services.sessions.authenticateCookie(cookie), null)
   })
 
-  test('nothing that is stored of a session can be presented', async t => {
+  test('no stored value of a session is accepted as a credential', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
     await services.sessions.refresh(tokens.refreshToken, 'a-key-of-16-chars', caller())

@@ -4,7 +4,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices } from '../support/services.ts'
 
 forEachEngine(engine => {
-  test('the answer and the queued mail are the same for a stranger, a customer and a suspended one', async t => {
+  test('the answer and the queued mail are the same for an unknown, an active and a suspended account', async t => {
     const services = await openServices(engine, t)
     await services.signIn('known@example.com')
     await services.users.suspend((await services.signIn('held@example.com')).user.id)
@@ -21,7 +21,7 @@ forEachEngine(engine => {
     assert.deepEqual(seen[2], seen[0])
   })
 
-  test('the answer says 300 seconds and a login id, and nothing of the mail', async t => {
+  test('the answer contains 300 seconds and a login id, and nothing of the mail', async t => {
     const services = await openServices(engine, t)
     const email = address('a@example.com')
     const answer = await services.magicLinks.send({ email, appId: 'console' }, caller())
@@ -32,7 +32,7 @@ forEachEngine(engine => {
     assert.ok(!JSON.stringify(answer).includes(code))
   })
 
-  test('a mail with under 60 seconds of validity left is not worth sending', async t => {
+  test('a sign-in mail with less than 60 seconds of validity left is not sent', async t => {
     const services = await openServices(engine, t)
     await services.sendTo('a@example.com')
     const [row] = await services.store.outbox.recentFor(address('a@example.com'), 1)
@@ -51,7 +51,7 @@ forEachEngine(engine => {
     assert.notEqual((await services.sendTo('a@example.com')).token, token)
   })
 
-  test('an address with signs of URL syntax arrives whole', async t => {
+  test('an address with characters of URL syntax is encoded in the link', async t => {
     const services = await openServices(engine, t)
     for (const local of ['u+tag', 'u&x=1', 'u#f', "o'neil", 'u*~', 'u?a/b']) {
       const email = `${local}@x.test`

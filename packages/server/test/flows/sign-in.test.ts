@@ -7,7 +7,7 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 
 const page = { limit: 50, after: null }
 
-/** Everything that an account has from its first moment, as anyone can count it. */
+/** Everything that is created with an account, as read through the services. */
 async function belongings({ store, accounts, mailsTo }: Services, email: string) {
   const user = await store.users.findByEmail(address(email))
   if (!user) return null
@@ -35,7 +35,7 @@ const FRESH = {
 }
 
 forEachEngine(engine => {
-  test('a link to an unknown address makes the account with all that belongs to it, and signs in', async t => {
+  test('a link to an unknown address creates the whole account and signs in', async t => {
     const services = await openServices(engine, t)
     const signedIn = await services.signIn('New@Example.com')
     assert.equal(signedIn.isNewUser, true)
@@ -50,7 +50,7 @@ forEachEngine(engine => {
     assert.equal((await services.sessions.authenticate(signedIn.tokens.accessToken)).user.id, user.id)
   })
 
-  test('signing in again grants nothing a second time', async t => {
+  test('signing in again grants no second credit, plan or authorisation', async t => {
     const services = await openServices(engine, t)
     const first = await services.signIn('a@example.com')
     for (let again = 0; again < 3; again++) {
@@ -64,7 +64,7 @@ forEachEngine(engine => {
     assert.deepEqual(events, ['account_created', 'sign_in', 'sign_in', 'sign_in', 'sign_in'])
   })
 
-  test('wherever a new account fails, there is nothing of it, and the link still works', async t => {
+  test('if any statement of an account’s creation fails, nothing of it is stored, and the link still works', async t => {
     const services = await openServices(engine, t)
     const email = address('half@example.com')
     const { token } = await services.sendTo(email)
@@ -85,14 +85,14 @@ forEachEngine(engine => {
       assert.equal((await services.mailsTo(email, 'welcome')).length, 0)
       assert.equal((await services.magicLinks.inspect(token, email)).state, 'live')
     }
-    assert.ok(statements > 10, 'every statement of the transaction had its turn')
+    assert.ok(statements > 10, 'every statement of the transaction failed once')
     const { user: _, ...has } = (await belongings(services, email))!
     assert.deepEqual(has, FRESH)
 
-    /** The same transaction whose n-th statement fails, as a cut connection would make it. */
+    /** A transaction whose n-th statement fails, as with a lost connection. */
     function failAt(tx: Transaction, failing: number): Transaction {
       const counted = (call: () => unknown) => {
-        if (++statements === failing) throw new Error('the connection was cut')
+        if (++statements === failing) throw new Error('the connection was lost')
         return call()
       }
       return viewOf(tx, (name, port) =>
@@ -103,7 +103,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a deleted account that returns is a new one, without a second credit', async t => {
+  test('signing up again after a deletion creates a new account without a second credit', async t => {
     const services = await openServices(engine, t)
     const first = await services.signIn('back@example.com')
     await services.users.delete(first.user.id)
@@ -118,7 +118,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.sessions.authenticate(first.tokens.accessToken)), 'invalid_token')
   })
 
-  test('of twenty verifies of one link at once one signs in, and there is one account', async t => {
+  test('of twenty concurrent verifications of one link one signs in, and one account is created', async t => {
     const services = await openServices(engine, t)
     const email = address('race@example.com')
     const { token } = await services.sendTo(email)
@@ -130,7 +130,7 @@ forEachEngine(engine => {
     assert.equal((await services.sessions.list(won[0]!.user.id, page)).rows.length, 1)
   })
 
-  test('twenty different links of one new address at once make one account, whole', async t => {
+  test('twenty links of a new address used concurrently create one complete account', async t => {
     const services = await openServices(engine, t)
     const email = address('many@example.com')
     const links: { token: string }[] = []
@@ -144,7 +144,7 @@ forEachEngine(engine => {
     assert.equal(events.filter(type => type === 'account_created').length, 1)
   })
 
-  test('a link works in its last millisecond and not in the next', async t => {
+  test('a link is valid until its last millisecond', async t => {
     const services = await openServices(engine, t)
     const early = await services.sendTo('early@example.com')
     const late = await services.sendTo('late@example.com')
@@ -163,7 +163,7 @@ forEachEngine(engine => {
     assert.equal(await belongings(services, 'late@example.com'), null)
   })
 
-  test('a link works once; whoever comes second is told that it was used, also after it expired', async t => {
+  test('a link works once; a second use is refused as used, also after its expiry', async t => {
     const services = await openServices(engine, t)
     const { token } = await services.sendTo('once@example.com')
     assert.equal(await refusedWith(verifyToken(services, token, 'once@example.com')), 'none')
@@ -173,7 +173,7 @@ forEachEngine(engine => {
     assert.equal((await services.magicLinks.inspect(token, address('once@example.com'))).state, 'used')
   })
 
-  test('a wrong address, app or token is refused alike, and spends nothing', async t => {
+  test('a wrong address, app or token is refused alike, and does not consume the link', async t => {
     const services = await openServices(engine, t)
     const a = await services.sendTo('a@example.com', 'my-app')
     const b = await services.sendTo('b@example.com')
@@ -197,7 +197,7 @@ forEachEngine(engine => {
     assert.equal(other.user.email, 'b@example.com')
   })
 
-  test('several links may be live, and using one ends the others of that address only', async t => {
+  test('several links may be live, and using one invalidates only the others of the same address', async t => {
     const services = await openServices(engine, t)
     const links = [await services.sendTo('a@example.com'), await services.sendTo('a@example.com')]
     const later = await services.sendTo('a@example.com')
@@ -230,7 +230,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyToken(services, a.token, 'a@example.com')), 'magic_link_used')
   })
 
-  test('a code is refused under an app that is not its own, without a try being spent', async t => {
+  test('a code is refused under another app, and that uses no try', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('a@example.com', 'other')
     const { loginId, code } = sent
@@ -247,7 +247,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('the fifth try of a code may still be right', async t => {
+  test('the fifth try of a code can succeed', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('a@example.com')
     for (let attempt = 0; attempt < 4; attempt++) await wrongCode(services, sent, 'a@example.com')
@@ -262,7 +262,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyToken(services, sent.token, 'a@example.com')), 'none')
   })
 
-  test('twenty wrong codes at once count as at most five, and none is forgotten', async t => {
+  test('twenty concurrent wrong codes use exactly five tries', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('a@example.com')
     const { refused } = await raceOf(services, () => ({
@@ -278,7 +278,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'rate_limited')
   })
 
-  test('only the right code is told that it is too late or was used', async t => {
+  test('expired and used are reported only for the right code', async t => {
     const services = await openServices(engine, t)
     const used = await services.sendTo('used@example.com')
     await verifyToken(services, used.token, 'used@example.com')
@@ -290,7 +290,7 @@ forEachEngine(engine => {
     await wrongCode(services, late, 'late@example.com')
   })
 
-  test('of the link and its code, used twenty times at once, one signs in', async t => {
+  test('of twenty concurrent uses of a link and its code one signs in', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('both@example.com')
     const email = address('both@example.com')
@@ -301,7 +301,7 @@ forEachEngine(engine => {
     assert.deepEqual(refused, Array(19).fill('magic_link_used'))
   })
 
-  test('a suspended account is told so, nothing is spent, and the link works once it is active again', async t => {
+  test('a link of a suspended account is refused but not consumed, and works after activation', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('held@example.com')
     await services.users.suspend(user.id)
@@ -316,7 +316,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyToken(services, sent.token, 'held@example.com')), 'none')
   })
 
-  test('a page gets a cookie instead of tokens', async t => {
+  test('signing in on a page returns a cookie instead of tokens', async t => {
     const services = await openServices(engine, t)
     const email = address('page@example.com')
     const { token } = await services.sendTo(email)
@@ -363,7 +363,7 @@ function otherCode(code: string): string {
   return `${code.slice(0, -1)}${(Number(code.at(-1)) + 1) % 10}`
 }
 
-/** A view of `target` whose members pass through `change`. */
+/** A proxy of `target` whose members are mapped by `change`. */
 function viewOf<Target extends object>(
   target: Target,
   change: (name: string | symbol, member: unknown) => unknown,

@@ -40,19 +40,19 @@ async function twoNodes(engine: EngineName, t: Parameters<typeof openTestStorage
 
 const kids = (node: { jwks(): { keys: { kid: string }[] } }) => node.jwks().keys.map(({ kid }) => kid)
 
-test('verifiers and nodes know a key before it signs', () => {
+test('a new key is published and known to all nodes before it signs', () => {
   assert.ok(JWKS_MAX_AGE_SECONDS * SECOND + RELOAD_INTERVAL < PUBLISHED_BEFORE_USE)
 })
 
 forEachEngine(engine => {
-  test('two nodes that start at once on an empty database agree on one key', async t => {
+  test('two nodes that start concurrently on an empty database agree on one key', async t => {
     const { one, two } = await twoNodes(engine, t)
     assert.deepEqual(one.jwks(), two.jwks())
     assert.equal(kids(one).length, 1)
     assert.ok(await two.accepts(one.issue()))
   })
 
-  test('a key outlives the process that made it', async t => {
+  test('signing keys survive a restart', async t => {
     const opened = await openTestStorage(engine, t)
     const before = nodeOn(opened)
     await before.load()
@@ -63,7 +63,7 @@ forEachEngine(engine => {
     assert.equal(after.current().kid, before.current().kid)
   })
 
-  test('JWT-11: only public parts are published', async t => {
+  test('JWT-11: the key set contains only public keys', async t => {
     const { one } = await twoNodes(engine, t)
     const [key] = one.jwks().keys
     assert.deepEqual(Object.keys(key!).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
@@ -72,7 +72,7 @@ forEachEngine(engine => {
     assert.equal(stored, undefined)
   })
 
-  test('stored keys that no secret opens stop the start, and nothing is made anew', async t => {
+  test('stored keys that no secret opens stop the start, and no new key is created', async t => {
     const opened = await openTestStorage(engine, t)
     await nodeOn(opened).load()
     const stranger = nodeOn({ ...opened, secrets: createSecrets([randomBytes(32)]) })
@@ -80,7 +80,7 @@ forEachEngine(engine => {
     assert.equal((await opened.storage.store.signingKeys.list(0)).length, 1)
   })
 
-  test('JWT-10: a new key is published at once, signs a minute later, and no token is refused meanwhile', async t => {
+  test('JWT-10: a new key is published at once, signs a minute later, and all tokens verify meanwhile', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     const oldKid = one.current().kid
     const { kid, signsFrom } = await one.rotate()
@@ -97,7 +97,7 @@ forEachEngine(engine => {
     assert.ok(await two.accepts(last))
   })
 
-  test('the old key stays until everything that it signed is dead, and is refused after that', async t => {
+  test('an old key is published until all tokens that it signed have expired, and refused after that', async t => {
     const { opened, one } = await twoNodes(engine, t)
     const oldKid = one.current().kid
     const { kid, signsFrom } = await one.rotate()
@@ -110,7 +110,7 @@ forEachEngine(engine => {
     assert.equal(await one.find(oldKid), null)
   })
 
-  test('a node that heard nothing of a new key finds it when it sees a token of it', async t => {
+  test('a node that missed the event of a new key loads it when it receives a token signed with it', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     const { kid, signsFrom } = await one.rotate()
     opened.clock.set(signsFrom)
@@ -119,7 +119,7 @@ forEachEngine(engine => {
     assert.ok(await two.accepts(token))
   })
 
-  test('made-up key ids cause one read a second, however many come', async t => {
+  test('unknown key ids cause at most one read a second', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     assert.equal(await two.find('made-up'), null)
     const { kid } = await one.rotate()
@@ -129,7 +129,7 @@ forEachEngine(engine => {
     assert.ok(await two.find(kid))
   })
 
-  test('a running node follows the rotation that another one announces', async t => {
+  test('a node applies a rotation that another node announced', async t => {
     const { opened, one } = await twoNodes(engine, t)
     one.start()
     t.after(one.stop)

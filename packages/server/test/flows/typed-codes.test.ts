@@ -27,7 +27,7 @@ const REFUSED = 'rate_limited'
 const WRONG = 'magic_link_invalid'
 
 forEachEngine((engine: EngineName) => {
-  test('a wrong code is checked five times a link; then the right one is refused unchecked, and the link works', async t => {
+  test('a link has five tries of its code; then the right code is refused unchecked, and the link works', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('ada@example.com')
     for (let tries = 0; tries < MAX_CODE_TRIES; tries++)
@@ -38,7 +38,7 @@ forEachEngine((engine: EngineName) => {
     assert.equal(await useLink(services, sent), 'none')
   })
 
-  test('wrong codes are bounded per mailbox and day, whatever the link, the +tag and the network', async t => {
+  test('wrong codes are limited per mailbox and day, over all links, +tags and networks', async t => {
     const services = await openServices(engine, t)
     for (let tries = 0; tries < WRONG_CODES_PER_MAILBOX; tries += MAX_CODE_TRIES) {
       const sent = await services.sendTo(`ada+${tries}@example.com`)
@@ -60,7 +60,7 @@ forEachEngine((engine: EngineName) => {
     ['an IPv6 /48', host => `2001:db8:1:${host}00::1`, WRONG_CODES_PER_NETWORK[2]!.limit, '2001:db8:2::1'],
   ]
   for (const [name, ip, limit, outside] of around) {
-    test(`wrong codes are bounded per day and network: ${name}`, async t => {
+    test(`wrong codes are limited per day and network: ${name}`, async t => {
       const services = await openServices(engine, t)
       for (let tries = 0; tries < limit; tries++)
         assert.equal(await guess(services, await fresh(services), { ip: ip(tries + 1) }), WRONG)
@@ -70,7 +70,7 @@ forEachEngine((engine: EngineName) => {
     })
   }
 
-  test('wrong codes of strangers are bounded service-wide: past it codes are refused for a day, and links work', async t => {
+  test('wrong codes from unknown browsers are limited service-wide: then codes are refused for a day, and links work', async t => {
     const services = await openServices(engine, t)
     await useUp(services)
     const sent = await services.sendTo('ada@example.com')
@@ -82,7 +82,7 @@ forEachEngine((engine: EngineName) => {
     assert.equal(await type(services, await fresh(services), { ip: anyIp() }), 'none')
   })
 
-  test('of many guesses at once on two nodes no more are checked than the bounds leave, also after a restart', async t => {
+  test('concurrent guesses on two nodes are checked only up to the limits, also after a restart', async t => {
     const services = await openServices(engine, t)
     const node = await services.opened.reopen()
     const second = await openServices(engine, t, { on: { node, of: services.opened } })
@@ -100,7 +100,7 @@ forEachEngine((engine: EngineName) => {
     assert.equal(await type(third, await fresh(services), { ip: anyIp() }), REFUSED)
   })
 
-  test('a refused code writes nothing, and never prolongs the wait', async t => {
+  test('a refused code writes nothing, and does not extend the wait', async t => {
     const services = await openServices(engine, t)
     await useUp(services)
     const sent = await fresh(services)
@@ -113,7 +113,7 @@ forEachEngine((engine: EngineName) => {
     assert.deepEqual(await rows(services), before)
   })
 
-  test('whoever types the right code in the end is forgiven the wrong ones', async t => {
+  test('the right code clears the wrong ones before it', async t => {
     const services = await openServices(engine, t)
     for (let person = 0; person < WRONG_CODES_UNRECOGNISED; person++) {
       const sent = await fresh(services)
@@ -123,7 +123,7 @@ forEachEngine((engine: EngineName) => {
     assert.equal((await rows(services)).length, 0)
   })
 
-  test('the link forgives wrong codes in the browser that asked for it, and nowhere else', async t => {
+  test('the link clears wrong codes only in the browser that requested it', async t => {
     const services = await openServices(engine, t)
     const [own, others] = [await fresh(services), await fresh(services)]
     for (const sent of [own, others]) await guess(services, sent, { ip: anyIp() })
@@ -135,7 +135,7 @@ forEachEngine((engine: EngineName) => {
     )
   })
 
-  test('where someone signed in to the address before, strangers cannot take codes away, and a bound of its own holds', async t => {
+  test('a browser with an earlier sign-in has its own limit of wrong codes, which others cannot use up', async t => {
     const services = await openServices(engine, t)
     await useUp(services)
     const known = { isReturning: true }
@@ -146,28 +146,28 @@ forEachEngine((engine: EngineName) => {
     assert.equal(await type(services, await services.sendTo('eve@example.com'), known), 'none')
   })
 
-  test('however many strangers wait for a check, a code is checked where someone signed in to the address before', async t => {
+  test('codes from a browser with an earlier sign-in are checked while other checks are queued', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('ada@example.com')
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
     const waiting = Array.from({ length: MAX_WAITING_PER_KEY + 1 }, () =>
       services.storage.runExclusive([UNRECOGNISED_TURN], () => gate),
     )
-    // With SQLite nobody waits here: its writer takes one transaction after the other.
+    // On SQLite no caller waits here, since its writer serializes transactions.
     if (engine === 'postgres') assert.equal(await type(services, sent), REFUSED)
     assert.equal(await type(services, sent, { isReturning: true }), 'none')
     open()
     await Promise.all(waiting)
   })
 
-  test('what people in their own browsers get wrong takes no code from strangers', async t => {
+  test('wrong codes from browsers with an earlier sign-in do not count for other browsers', async t => {
     const services = await openServices(engine, t)
     for (let person = 0; person < WRONG_CODES_UNRECOGNISED; person++)
       await guess(services, await fresh(services), { isReturning: true })
     assert.equal(await type(services, await fresh(services)), 'none')
   })
 
-  test('clear-limits lets codes of an address be checked again, and gives strangers no more than the service has', async t => {
+  test('clear-limits resets the limits of an address, but not the service-wide limit', async t => {
     const services = await openServices(engine, t)
     const ada = 'ada@example.com'
     const known = { isReturning: true }
@@ -188,7 +188,7 @@ forEachEngine((engine: EngineName) => {
     assert.equal(await type(services, await services.sendTo(ada), known), 'none')
   })
 
-  test('a wrong code for a suspended account tells nothing of the account', async t => {
+  test('a wrong code for a suspended account is refused like any other', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('held@example.com')
     await services.users.suspend(user.id)
@@ -210,13 +210,13 @@ interface Typed {
 let people = 0
 let hosts = 0
 
-/** Each from a network of its own, at every width. */
+/** An address in a network not used before, for every prefix length that is counted. */
 function anyIp(): string {
   hosts++
   return `10.${hosts >> 8}.${hosts & 255}.1`
 }
 
-/** A link to an address that was in no test before. */
+/** A link to an address not used before. */
 async function fresh(services: Services): Promise<MailedLink> {
   return services.sendTo(`person-${people++}@example.com`)
 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
 /**
- * Any code points, unassigned ones and lone surrogates too. What `fc.string({ unit: 'binary' })` promises, which first
- * makes a table of all million of them, for a second.
+ * Strings of any code points, including unassigned ones and lone surrogates. Equals `fc.string({ unit: 'binary' })`,
+ * which takes a second to build its table of a million code points.
  */
 export function anyText(limits: { maxLength?: number } = {}): fc.Arbitrary<string> {
   return fc.array(fc.nat(0x10ffff), limits).map(points => String.fromCodePoint(...points))

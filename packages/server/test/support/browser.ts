@@ -4,8 +4,7 @@ import { after, type TestContext } from 'node:test'
 import { tool } from '../../../../tools/install.ts'
 
 /**
- * What these tests use of playwright-core, whose types are not there until a test needs them: it is installed on
- * demand, so that the first `npm ci` stays small.
+ * The part of playwright-core's types that the tests use. The package is installed on demand, to keep `npm ci` small.
  */
 export interface Browser {
   newContext(options?: {
@@ -107,14 +106,14 @@ export interface Locator {
 
 const requireTool = createRequire(join(import.meta.dirname, '../../../../tools/install.ts'))
 
-/** Without a window, sound or sandbox: containers that run tests allow none. */
+/** Without sandbox and GPU, which containers for tests do not provide. */
 const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu']
 
 let browser: Promise<Browser> | undefined
 
 /**
- * One real Chromium for the tests of a process, closed after the last of them. Called once a file, outside of any
- * test; what it returns gives undefined where the test was skipped because there is none.
+ * One Chromium for all tests of a process, closed after the last one. Call it once per file, outside of tests. The
+ * returned function resolves with undefined if Chromium is missing and the test was skipped.
  */
 export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined> {
   after(async () => (await browser)?.close())
@@ -124,7 +123,7 @@ export function sharedBrowser(): (t: TestContext) => Promise<Browser | undefined
     if (!chromium) return undefined
     browser ??= launch(chromium)
     const opened = await browser
-    // A page that is left open goes on drawing, and asking a server that is gone.
+    // An open page would keep rendering, and requesting from a server that was closed.
     t.after(() => Promise.all(opened.contexts().map(context => context.close())))
     return opened
   }
@@ -136,7 +135,7 @@ export async function launch(chromium: string): Promise<Browser> {
   return engine.launch({ executablePath: chromium, args: FLAGS })
 }
 
-/** The source of axe-core, to be run inside a page; undefined where the test was skipped. */
+/** The source of axe-core, to be run inside a page; undefined if the test was skipped. */
 export async function axeSource(t: TestContext): Promise<string | undefined> {
   return (await tool(t, 'axe-core')) && requireTool('axe-core').source
 }

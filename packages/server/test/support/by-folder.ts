@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** What takes or waits longest begins first; the others fill the gaps. */
+/** The slowest folders and files start first. */
 const LONGEST = [
   'cluster',
   'flows',
@@ -18,10 +18,10 @@ const LONGEST = [
 ]
 
 /**
- * One program for the `.test.ts` files of each folder, written into the folder `into`: a process a file spent a fifth
- * of the suite's time on starting and warming up. Whatever else is asked for runs as it is.
+ * Writes one program per folder into `into`, which imports the folder's `.test.ts` files: with a process per file, a
+ * fifth of the suite's time was start-up. Other files run unchanged.
  *
- * What a file leaves in its process, the others of its folder find: a test puts back what it changes there.
+ * The files of a folder share a process, so a test must restore global state that it changes.
  *
  * @param files  relative to `root`
  */

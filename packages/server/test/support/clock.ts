@@ -1,6 +1,6 @@
 import type { Instant, SynchronizedClock } from '../../src/clock.ts'
 
-/** A clock that stands still until a test moves it, whatever the database's says. */
+/** A clock that only a test advances; the database's clock does not affect it. */
 export interface TestClock extends SynchronizedClock {
   /** Milliseconds. */
   advance(ms: number): void

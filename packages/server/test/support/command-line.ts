@@ -10,7 +10,10 @@ export interface Finished {
   err: string
 }
 
-/** `keyway` with these words and settings, in this process: a start of Node costs more than most commands. */
+/**
+ * Runs `keyway` with these arguments and settings in this process, since a start of Node takes longer than most
+ * commands.
+ */
 export async function keyway(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
   const out: string[] = []
   const err: string[] = []
@@ -22,7 +25,7 @@ export async function keyway(settings: Record<string, string>, ...words: string[
   return { status, out: out.join(''), err: err.join('') }
 }
 
-/** The same as a process of its own, as a person runs it. */
+/** Runs `keyway` in a process of its own. */
 export function keywayProcess(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
   return new Promise(resolve =>
     execFile(process.execPath, [launcher, ...words], { env: environment(settings) }, (error, out, err) =>
@@ -31,7 +34,7 @@ export function keywayProcess(settings: Record<string, string>, ...words: string
   )
 }
 
-/** Standard output of what must succeed. */
+/** Standard output of a command that must succeed. */
 export async function done(running: Promise<Finished>): Promise<string> {
   const { status, out, err } = await running
   assert.equal(status, 0, err)

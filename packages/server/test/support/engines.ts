@@ -19,14 +19,14 @@ export interface TestStorage {
   clock: TestClock
   secrets: Secrets
   log: Log
-  /** What opened it; `createStorage(config, log)` opens it once more, as another process would. */
+  /** The configuration, with which `createStorage` opens the same database again, as another process would. */
   config: StorageConfig
-  /** A second Storage on the same database: another node. Closed with this one. */
+  /** Opens a second Storage on the same database, as another node would. Closed with this one. */
   reopen(): Promise<DatabaseStorage>
   close(): Promise<void>
 }
 
-/** One `describe` per engine. Without PostgreSQL its half is skipped by name; see missing-servers.ts. */
+/** Calls `define` in a `describe` per engine. Without PostgreSQL its tests are skipped; see missing-servers.ts. */
 export function forEachEngine(define: (engine: EngineName) => void): void {
   describe('on sqlite', () => define('sqlite'))
   describe('on postgres', { skip: postgresMissing() }, () => define('postgres'))
@@ -37,7 +37,7 @@ export function postgresMissing(): string | false {
   return skipWithout(isThere, 'PostgreSQL is not installed here')
 }
 
-/** A fresh, empty, migrated database, closed after the test. */
+/** Opens an empty, migrated database, closed after the test. */
 export async function openTestStorage(
   engine: EngineName,
   t?: TestContext,

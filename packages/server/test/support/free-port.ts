@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /**
- * Below what systems hand out by themselves (Linux: from 32768), so that between the look and its use no connection of
- * another test gets the same one.
+ * Below the ephemeral ports (from 32768 on Linux), so that no connection of another test is assigned the port before it
+ * is used.
  */
 const [LOWEST, HIGHEST] = [10_000, 32_000]
 
-/** A port of this machine that nobody listens on, for a server that must know it before it starts. */
+/** A free port of this machine, for a server that must know its port before it starts. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST))

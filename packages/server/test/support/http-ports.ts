@@ -4,10 +4,10 @@ import { composeHttpPorts, composeHub } from '../../src/server.ts'
 import type { EngineName } from './engines.ts'
 import { openServices, type ServiceOverrides } from './services.ts'
 
-/** 24 bytes in the form in which Resend shows them. */
+/** 24 bytes in Resend's format. */
 export const MAIL_HOOK_SECRET = `whsec_${Buffer.alloc(24, 9).toString('base64')}`
 
-/** Everything that the HTTP edge is given, composed as the server does, over one database. The test ticks the hub. */
+/** The ports of the HTTP layer over one database, composed as in the server. The test calls the hub's `tick`. */
 export async function openHttpPorts(engine: EngineName, t: TestContext, overrides: ServiceOverrides) {
   const services = await openServices(engine, t, { mailHookSecret: MAIL_HOOK_SECRET, ...overrides })
   const hub = composeHub(services, newId(services.clock.now()), null)

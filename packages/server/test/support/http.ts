@@ -42,7 +42,7 @@ export interface CallAnswer {
 
 export const METRICS_TOKEN = 'a-token-for-prometheus-0123456789'
 
-/** The HTTP edge on a real socket, over every real noun on a fresh database. */
+/** The HTTP layer on a real socket, with all services on a fresh database. */
 export async function openServer(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
   const services = await openHttpPorts(engine, t, overrides)
   const { clock, log } = services
@@ -119,14 +119,14 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     /** Signs in and makes a key, over HTTP. */
     async createKey(token: string, body: object = {}): Promise<{ id: string; key: string }> {
       const answer = await call('POST', '/v1/api-keys', { token, body })
-      if (answer.status !== 201) throw new Error(`no key was made: ${answer.text}`)
+      if (answer.status !== 201) throw new Error(`creating a key failed: ${answer.text}`)
       return answer.body
     },
     raw: (bytes: string | Buffer) => sendRaw(port, bytes),
   }
 }
 
-/** Writes bytes as they are and returns all that comes back until the other side closes (or `idleMs` of silence). */
+/** Writes raw bytes; returns everything received until the peer closes or is silent for `idleMs`. */
 export async function sendRaw(port: number, bytes: string | Buffer, idleMs = 700): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let received = ''

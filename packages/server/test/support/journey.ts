@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
 
-/** The main job over the wire, one step a function: as a client without our code would do it. */
+/** The main use case over HTTP and WebSocket, one function per step, without the SDK. */
 export interface Journey {
   sendLink(email: string, appId?: string): Promise<void>
-  /** The token of a mail in the local inbox that was not read before, waiting for it at most 5 s. */
+  /** The token of a mail in the local inbox that was not read before; waits for it at most 5 s. */
   readToken(email: string): Promise<string>
   verify(email: string, token: string): Promise<SignIn>
   me(accessToken: string): Promise<Me>
@@ -88,7 +88,7 @@ export function createJourney(url: string): Journey {
   }
 }
 
-/** The code that a connection is closed with. */
+/** Resolves with the close code of a connection. */
 export async function closeCode(socket: WebSocket): Promise<number> {
   const [code] = await once(socket, 'close', { signal: AbortSignal.timeout(5000) })
   return code

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 
-/** Licences under which anybody may run, change and pass on what we ship, also commercially, without passing on source. */
+/** Licences that allow use, change and redistribution, also commercially, without disclosure of source. */
 export const ALLOWED_LICENCES = new Set([
   '0BSD',
   'Apache-2.0',
@@ -28,7 +28,7 @@ interface Locked {
   link?: boolean
 }
 
-/** Everything that `npm ci --omit=dev` installs, from the lock file, our own packages left out. */
+/** The packages that `npm ci --omit=dev` installs, from the lock file, without this project's own. */
 export function shippedPackages(): ShippedPackage[] {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, Locked>
@@ -43,7 +43,7 @@ export function shippedPackages(): ShippedPackage[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** docs/licences.md, whole. */
+/** The content of docs/licences.md. */
 export function licencesDocument(): string {
   const rows = shippedPackages().map(
     ({ name, version, licence }) => `| \`${name}\` | ${version} | ${licence} |`,

@@ -9,7 +9,7 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 const at = Date.UTC(2026, 10, 20, 19, 22, 7)
 const keyPrefix = 'svc_9fK2xQ7m'
 
-/** One of each kind. */
+/** One example per kind of mail. */
 export const EXAMPLES: MessageContent[] = [
   {
     kind: 'sign_in',

@@ -3,12 +3,12 @@ import { SMTPServer } from 'smtp-server'
 export interface Mailbox {
   /** For KEYWAY_MAIL_URL. */
   url: string
-  /** The token of the link in the newest mail to this address, waiting for it at most 5 s. */
+  /** The token of the link in the newest mail to this address; waits for it at most 5 s. */
   readToken(email: string): Promise<string>
   close(): Promise<void>
 }
 
-/** A real SMTP server on loopback that keeps what it takes. */
+/** An SMTP server on loopback that stores the mails that it accepts. */
 export async function createMailbox(): Promise<Mailbox> {
   const mails: { to: string[]; raw: string }[] = []
   const server = new SMTPServer({
@@ -41,7 +41,7 @@ export async function createMailbox(): Promise<Mailbox> {
   }
 }
 
-/** Quoted-printable read back, as far as a link needs it (RFC 2045 section 6.7). */
+/** Decodes quoted-printable, as far as links need it (RFC 2045 section 6.7). */
 function unfolded(raw: string): string {
   return raw
     .replace(/=\r\n/g, '')

@@ -1,10 +1,10 @@
 /**
- * What a machine may lack (PostgreSQL, Redis, a browser) is named and its tests are skipped, except with `CI=true`,
- * where whatever is missing is a failure.
+ * If a machine lacks PostgreSQL, Redis or a browser, their tests are skipped with that reason. With `CI=true` they fail
+ * instead.
  */
 export const MUST_HAVE_ALL = process.env.CI === 'true'
 
-/** For `skip`: why the tests of this server are skipped here, or false where they run, be it to fail. */
+/** The value of `skip` for tests of this server: the reason, or false if they must run. */
 export function skipWithout(isThere: boolean, why: string): string | false {
   return isThere || MUST_HAVE_ALL ? false : why
 }

@@ -8,7 +8,7 @@ export interface NodeProcess {
   served: ServedProcess
 }
 
-/** A node that is a process of its own, killed after the test. Its sign-in links go to `links` as it prints them. */
+/** Starts a node as a process, killed after the test. `links` gets the sign-in links that it prints. */
 export async function startNodeProcess(
   t: TestContext,
   settings: Record<string, string>,

@@ -9,11 +9,11 @@ import { freePort } from './free-port.ts'
 import { createDatabase } from './postgres.ts'
 import { closeAtOnce } from './serve.ts'
 
-/** One name for the service, whichever node answers. */
+/** The public URL of the service, the same for all nodes. */
 export const SHARED_URL = 'http://localhost:9'
 export const NODE_SECRET = Buffer.alloc(32, 5).toString('base64')
 
-/** What nodes of one test share: limits out of the way, nothing printed. */
+/** Settings of all nodes of a test: high limits, silent log. */
 export const NODE_SETTINGS: Record<string, string> = {
   KEYWAY_PUBLIC_URL: SHARED_URL,
   KEYWAY_PORT: '0',
@@ -28,14 +28,14 @@ export const NODE_SETTINGS: Record<string, string> = {
 }
 
 export interface TestNode extends RunningServer {
-  /** Where this node itself listens. */
+  /** The origin of this node. */
   origin: string
 }
 
-/** The tokens of all sign-in links that the nodes of one test mailed, by address. */
+/** The sign-in links that the nodes of one test mailed, by address. */
 export interface PrintedLinks {
   announce(line: string): void
-  /** The next link to this address that was not asked for yet. */
+  /** The token of the next link to this address that was not returned yet. */
   next(email: string): Promise<string>
 }
 
@@ -131,7 +131,7 @@ export interface SignedIn {
 export async function signIn(origin: string, links: PrintedLinks, email: string): Promise<SignedIn> {
   await sendLink(origin, email)
   const answer = await verifyLink(origin, email, await links.next(email))
-  if (answer.status !== 200) throw new Error(`no sign-in: ${JSON.stringify(answer.body)}`)
+  if (answer.status !== 200) throw new Error(`the sign-in failed: ${JSON.stringify(answer.body)}`)
   return answer.body
 }
 
@@ -141,10 +141,10 @@ export interface HubSocket {
   /** Frames after `ready`. */
   // biome-ignore lint/suspicious/noExplicitAny: a frame is whatever the test says it must be
   frames: any[]
-  /** Close code, and when it came (`performance.now()`). */
+  /** Close code, and when it was received (`performance.now()`). */
   closed: Promise<{ code: number; at: number }>
   send(frame: object): void
-  /** The first frame that fits, waiting for it. */
+  /** Waits for the first frame that `fits` accepts. */
   // biome-ignore lint/suspicious/noExplicitAny: see above
   next(fits: (frame: any) => boolean): Promise<any>
 }
@@ -189,7 +189,7 @@ export function connectHub(origin: string, agentToken: string): Promise<HubSocke
   })
 }
 
-/** The value that lies so far into the sorted figures: 0.5 is the median. */
+/** A quantile of the figures; `at` 0.5 is the median. */
 export function quantile(figures: readonly number[], at: number): number {
   const sorted = [...figures].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * at))] ?? Number.NaN

@@ -7,12 +7,12 @@ interface Answered {
   body: unknown
 }
 
-/** Checks answers against the document that a client would read, not against the code that it was made from. */
+/** Validates responses against the published document, not against the code that generates it. */
 export function createDocumentValidator(document: object) {
   const ajv = new Ajv2020.default({ strict: false, allErrors: true })
   addFormats.default(ajv)
   return {
-    /** What the document finds wrong with an answer, or null. */
+    /** How a response violates the document, or null. */
     problemOf(method: string, path: string, { status, headers, body }: Answered): string | null {
       const responses = pick(document, ['paths', path, method.toLowerCase(), 'responses'])
       const declared = responses && pick(responses, [String(status)])
@@ -23,7 +23,7 @@ export function createDocumentValidator(document: object) {
       const schema = pick(content, [type, 'schema'])
       if (!schema) return `${type} is not documented for ${status}`
       if (!type.endsWith('json')) return null
-      // The document's references lead to its components, so they come along.
+      // The schema refers to the document's components, so they are included.
       const validate = ajv.compile({ ...schema, components: pick(document, ['components']) })
       return validate(body) ? null : ajv.errorsText(validate.errors)
     },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { WebServer } from './web.ts'
 
-/** A browser by hand: keeps cookies, and says of itself only what it is told to. */
+/** A minimal browser: keeps cookies, and sends only the headers that it is given. */
 export function createClient(url: string) {
   const jar = new Map<string, string>()
   const attributes = new Map<string, string>()

@@ -8,12 +8,12 @@ import pg from 'pg'
 import { freePort } from './free-port.ts'
 import { quickFolder } from './quick-folder.ts'
 
-/** Hands the cluster of a whole test run to its test processes. */
+/** Passes the URL of the run's cluster to the test processes. */
 export const POSTGRES_URL_VARIABLE = 'KEYWAY_TEST_POSTGRES_URL'
 
-/** A PostgreSQL of our own, thrown away with the process that started it. */
+/** A temporary PostgreSQL server, removed with the process that started it. */
 export interface Cluster {
-  /** Of the maintenance database; `databaseUrl` names another one. */
+  /** URL of the maintenance database; see `databaseUrl` for others. */
   url: string
   stop(): Promise<void>
 }
@@ -31,7 +31,7 @@ export function findPostgresBinaries(): string | null {
   )
 }
 
-/** `fsync` on is for tests that pull the plug; without it a cluster is several times as quick. */
+/** @param options.fsync for tests with crashes; without it the cluster is several times faster */
 export async function startCluster(options: { fsync?: boolean } = {}): Promise<Cluster> {
   const binaries = findPostgresBinaries()
   if (!binaries) throw new Error('no PostgreSQL binaries on this machine')
@@ -60,7 +60,7 @@ export async function startCluster(options: { fsync?: boolean } = {}): Promise<C
   }
 }
 
-/** PostgreSQL refuses to run as root, so root lends it another user's name. */
+/** The user to run PostgreSQL as, since it refuses to run as root. */
 export function unprivilegedIdentity(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
@@ -72,8 +72,8 @@ export function unprivilegedIdentity(): { uid?: number; gid?: number } {
 }
 
 /**
- * The shell in between waits for the end of its standard input, which comes however our process ends, a kill
- * included; then it stops the server and removes the folder.
+ * Starts the server under a shell that waits for the end of its standard input, which closes however this process ends,
+ * even by SIGKILL. The shell then stops the server and removes the folder.
  */
 function spawnGuarded(
   binaries: string,
@@ -88,7 +88,7 @@ function spawnGuarded(
     `unix_socket_directories=${folder}`,
     'max_connections=400',
     'shared_buffers=32MB',
-    'autovacuum=off', // these databases live for seconds
+    'autovacuum=off', // the databases exist for seconds
     'log_min_messages=fatal',
     ...(fsync ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
   ].map(setting => `-c ${setting}`)
@@ -119,7 +119,7 @@ async function untilReady(url: string): Promise<void> {
 
 let lazily: Promise<Cluster> | undefined
 
-/** The cluster of this test run, or one of this process's own. */
+/** The URL of the test run's cluster, or of one that this process starts. */
 export async function clusterUrl(): Promise<string> {
   const shared = process.env[POSTGRES_URL_VARIABLE]
   if (shared) return shared
@@ -136,8 +136,7 @@ export function databaseUrl(cluster: string, database: string): string {
 const TEMPLATE = 'keyway_template'
 
 /**
- * A fresh database, copied from a template that `migrate` filled once for the whole cluster. Returns its URL
- * and the way to drop it.
+ * Creates a database from a template that was migrated once for the whole cluster.
  */
 export async function createDatabase(
   migrate: (url: string) => Promise<void>,
@@ -147,7 +146,7 @@ export async function createDatabase(
   return create(` template ${TEMPLATE}${await copying()}`)
 }
 
-/** A database without a single table. */
+/** Creates a database without tables. */
 export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   return create('')
 }
@@ -166,7 +165,7 @@ async function create(how: string): Promise<{ url: string; drop(): Promise<void>
 
 let strategy: string | undefined
 
-/** Copied as files, a template costs half of what it does through the log; servers before 15 do so anyway. */
+/** The clause that copies a template as files, in half the time; servers before 15 have no other way. */
 async function copying(): Promise<string> {
   if (strategy === undefined) {
     const maintenance = await maintenancePool()
@@ -178,7 +177,7 @@ async function copying(): Promise<string> {
 
 let kept: Promise<pg.Pool> | undefined
 
-/** Where databases are made and dropped. A connection of its own for each would cost as much as the work. */
+/** The pool that creates and drops databases; a new connection for each would take as long as the work. */
 function maintenancePool(): Promise<pg.Pool> {
   kept ??= clusterUrl().then(url => {
     const pool = new pg.Pool({ connectionString: url, max: 2, allowExitOnIdle: true })

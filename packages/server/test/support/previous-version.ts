@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from './serve.ts'
 
-/** The last commit of this project whose nodes neither seal nor open events (decision 7). */
+/** The last commit whose nodes neither seal nor open events (decision 7). */
 export const PREVIOUS_COMMIT = '31a63c49bdf10cca00b86679dd500536bf80c6c3'
 
 const UNKNOWN_SETTINGS = ['KEYWAY_KEY_CREATION_LIMITS', 'KEYWAY_EXCHANGE_LIMITS']
@@ -12,17 +12,17 @@ const ROOT = join(import.meta.dirname, '../../../..')
 export interface PreviousVersion {
   /** Its `keyway` command. */
   launcher: string
-  /** Settings that came later, which it would refuse. */
+  /** Newer settings, which this version would refuse. */
   unknownSettings: readonly string[]
   remove(): void
 }
 
-/** Whether this clone has its own history: a shallow one or an archive has not. */
+/** Whether the clone has the commit; shallow clones and archives do not. */
 export function hasPreviousVersion(): boolean {
   return spawnSync('git', ['cat-file', '-e', `${PREVIOUS_COMMIT}^{commit}`], { cwd: ROOT }).status === 0
 }
 
-/** The program of the previous version in a folder of its own. Its lock file lists the same dependencies as today's. */
+/** Unpacks the previous version into a folder. Its lock file has the same dependencies as the current one. */
 export function unpackPreviousVersion(): PreviousVersion {
   const { path, remove } = temporaryFolder()
   const archive = spawnSync('git', ['archive', PREVIOUS_COMMIT, 'package.json', 'packages'], {
@@ -36,7 +36,7 @@ export function unpackPreviousVersion(): PreviousVersion {
   return { launcher: join(path, 'packages/server/bin/keyway.js'), unknownSettings: UNKNOWN_SETTINGS, remove }
 }
 
-/** Today's dependencies, and its own packages in place of today's. */
+/** Links the current dependencies, and the previous version's own packages. */
 function linkDependencies(folder: string): void {
   const from = join(ROOT, 'node_modules')
   const to = join(folder, 'node_modules')

@@ -2,33 +2,33 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 
-/** A wire between the service and what it needs, which a test can stretch, cut, stop or read. */
+/** A TCP proxy between the service and a server it uses, with which a test injects network faults. */
 export interface FaultProxy {
   port: number
-  /** From now on it leads elsewhere. */
-  leadTo(url: string): void
-  /** The same address by way of this wire. */
+  /** Forwards new connections to another server. */
+  forwardTo(url: string): void
+  /** The URL with the proxy's host and port. */
   through(url: string): string
-  /** Delays every chunk, both ways, by so many milliseconds. */
-  stretch(ms: number): void
-  /** Ends all connections and refuses new ones, as a host that is down does. */
+  /** Delays every chunk in both directions by `ms` milliseconds. */
+  delay(ms: number): void
+  /** Resets all connections and refuses new ones, like a host that is down. */
   cut(): void
-  /** Connections stay, or open, and nothing passes any more, as behind a firewall that drops. */
+  /** Keeps and accepts connections but forwards nothing, like a firewall that drops packets. */
   blackHole(): void
-  /** Talks nonsense to whoever connects. */
+  /** Answers every connection with invalid bytes. */
   garble(): void
   heal(): void
-  /** Breaks the connections of the next `count` COMMITs: before PostgreSQL hears of them, or after. */
-  cutCommits(count: number, when: 'unheard' | 'unanswered'): void
+  /** Resets the connections of the next `count` COMMITs, before PostgreSQL receives them or after it answered. */
+  cutCommits(count: number, when: 'unreceived' | 'unanswered'): void
   readonly commitsCut: number
-  /** Statements that match are answered with an error instead of being passed on. */
+  /** Answers matching statements with an error instead of forwarding them. */
   refuse(statements: RegExp | null): void
   readonly refused: number
   readonly connections: number
   close(): Promise<void>
 }
 
-/** `Q`, its length, `commit`: how a client of PostgreSQL's protocol commits. */
+/** A COMMIT in PostgreSQL's protocol: `Q`, the length, `commit`. */
 const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
 
 const GARBAGE = Buffer.from(Array.from({ length: 4096 }, (_, n) => (n * 151) % 256))
@@ -39,7 +39,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   let mode: 'open' | 'cut' | 'hole' | 'garbage' = 'open'
   let delay = 0
   let commitsToCut = 0
-  let cutWhen: 'unheard' | 'unanswered' = 'unheard'
+  let cutWhen: 'unreceived' | 'unanswered' = 'unreceived'
   let commitsCut = 0
   let refusing: RegExp | null = null
   let refused = 0
@@ -59,7 +59,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
     }
     client.on('data', (chunk: Buffer) => fromClient(pair, chunk))
     server.on('data', (chunk: Buffer) => pass(client, chunk))
-    // What a black hole swallows includes the goodbye.
+    // A black hole does not forward the end of a connection either.
     client.on('close', () => mode !== 'hole' && over())
     server.on('close', () => mode !== 'hole' && over())
   })
@@ -85,7 +85,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       commitsCut++
       if (cutWhen === 'unanswered') {
         server.removeAllListeners('data')
-        // The first byte of the answer is there: it is committed, and nobody will hear of it.
+        // The first byte of the answer has arrived: the transaction is committed, and the client does not learn of it.
         server.once('data', () => reset(client))
         server.write(chunk)
       } else {
@@ -112,11 +112,11 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       via.port = String(port)
       return via.href
     },
-    leadTo(url) {
+    forwardTo(url) {
       end = new URL(url)
       cutAll()
     },
-    stretch(ms) {
+    delay(ms) {
       delay = ms
     },
     cut() {
@@ -131,7 +131,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       cutAll()
     },
     heal() {
-      // Bytes were lost, so the old connections are of no more use.
+      // Bytes were lost, so the old connections are unusable.
       if (mode === 'hole') cutAll()
       mode = 'open'
       delay = 0
@@ -163,8 +163,8 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
 }
 
 /**
- * As a host that dies does it. Not where a goodbye is on its way already: such a socket is not reset, and its
- * handle would keep the process alive for ever.
+ * Resets a connection, like a host that crashes. A socket that has already sent FIN is destroyed instead: it would not
+ * be reset, and its handle would keep the process alive.
  */
 function reset(socket: Socket): void {
   if (socket.connecting || socket.writableEnded) socket.destroy()

@@ -8,23 +8,23 @@ import { skipWithout } from './missing-servers.ts'
 
 export interface TestRedis {
   url: string
-  /** Kills it; what it carried is lost. */
+  /** Kills the server; events in transit are lost. */
   kill(): Promise<void>
-  /** Starts it again on the same port, empty. */
+  /** Restarts the server on the same port, without data. */
   start(): Promise<void>
 }
 
-/** Redis or Valkey, whichever is installed; null where neither is. */
+/** The path of Redis or Valkey; null if neither is installed. */
 function findServer(): string | null {
   return ['redis-server', 'valkey-server'].find(name => spawnSync(name, ['--version']).status === 0) ?? null
 }
 
-/** Why the tests of Redis are skipped here; see missing-servers.ts. */
+/** The value of `skip` for tests with Redis; see missing-servers.ts. */
 export function redisMissing(): string | false {
   return skipWithout(findServer() !== null, 'neither redis-server nor valkey-server is installed here')
 }
 
-/** A server of our own, without files, gone after the test. */
+/** Starts a server without files, stopped after the test. */
 export async function startRedis(t?: TestContext): Promise<TestRedis> {
   const program = findServer()
   if (!program) throw new Error('redis-server is not installed')

@@ -16,9 +16,9 @@ import { type Leak, scanRecording } from './secret-scan.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
-/** Processes at once: more than cores, since tests wait for databases, browsers and sockets more than they compute. */
+/** Concurrent processes: more than cores, since tests mostly wait for databases, browsers and sockets. */
 const CONCURRENCY = 5
-/** For a test that names no limit of its own: one that waits for ever fails, and is named. */
+/** Default timeout of a test, so that one that hangs fails and is named. */
 const LONGEST_TEST_MS = 300_000
 const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
 const SHOWN_LEAKS = 40
@@ -57,7 +57,7 @@ async function runTests(args: string[]): Promise<number> {
   }
 }
 
-/** The usual one, and the ten slowest tests into a file, to be shown after its summary. */
+/** The default reporter, and one that writes the ten slowest tests to a file, shown after the summary. */
 function reportersTo(slowest: string): string[] {
   return [
     '--test-reporter=spec',
@@ -72,7 +72,7 @@ function withPreloads(options: string): string {
   return [options, ...preloads.filter(preload => !options.includes(preload))].join(' ').trim()
 }
 
-/** Whether no secret got out. The recording is removed unless one did; it holds the secrets of this run's tests only. */
+/** Whether no secret leaked. The recording, which has only secrets of this run, is removed unless one did. */
 function reportSecrets(recording: string): boolean {
   const { secrets, processes, bytes, leaks } = scanRecording(recording)
   const found = leaks.length === 0 ? 'none found' : `${count(leaks.length)} FOUND`

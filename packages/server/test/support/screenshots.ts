@@ -165,7 +165,7 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
   for (const socket of sockets) socket.terminate()
 }
 
-/** On a page of its own: the one that showed ours holds every style to our policy. */
+/** On a new page, since the one used for web pages applies their Content-Security-Policy to styles. */
 async function takeMails(page: Page): Promise<void> {
   const write = createMailWriter({
     productName: 'Keyway',

@@ -1,12 +1,12 @@
-/** One place where a secret stands, with what tells whether it was meant to. */
+/** An occurrence of a secret, with the context that decides whether it is allowed. */
 export interface Finding {
   kind: string
   place: string
-  /** Its line, up to its last character. */
+  /** The line up to the last character of the secret. */
   before: string
 }
 
-/** A place where a secret is handed to the one whom it is for. */
+/** A place where a secret is output on purpose, to its recipient. */
 interface Allowance {
   kinds: readonly string[]
   place: RegExp

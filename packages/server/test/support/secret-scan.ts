@@ -19,7 +19,7 @@ import { isHandedOut } from './secret-allowances.ts'
 
 export interface Leak {
   kind: string
-  /** What it came out of, and of which program: `stdout of keyway inbox`. */
+  /** The stream and the program, such as `stdout of keyway inbox`. */
   place: string
   file: string
   line: number
@@ -35,7 +35,7 @@ export interface ScanResult {
 interface Secret {
   kind: string
   value: string
-  /** How much the process had said when it made it. */
+  /** Length of the process's output when the secret was created. */
   offset: number
 }
 
@@ -48,7 +48,7 @@ export function scanRecording(folder: string): ScanResult {
   const outputs = names.filter(name => name.endsWith('.output')).map(name => name.slice(0, -'.output'.length))
   const secrets = new Map(outputs.map(name => [name, readSecrets(join(folder, `${name}.secrets`))]))
   const kinds = new Map<string, string>()
-  // Later is more precise: a random token turns out to be a link's when the link is made.
+  // The last kind is the most precise: a random token is registered again as a link's token when the link is created.
   for (const { kind, value } of [...secrets.values()].flat()) kinds.set(value, kind)
   const search = createSearch(kinds)
 
@@ -76,14 +76,14 @@ function readSecrets(file: string): Secret[] {
 
 interface Found {
   kind: string
-  /** Where its last character stands. */
+  /** Position of its last character. */
   at: number
 }
 
 const BASE = 0x01000193
 const FILTER_BITS = 24
 
-/** Rabin and Karp's search for many texts at once, by the last `SHORTEST` characters of each. */
+/** Rabin-Karp search for many texts, by the last `SHORTEST` characters of each. */
 function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Found[] {
   const kindOf = new Map<string, string>()
   for (const [value, kind] of kinds)
@@ -127,7 +127,7 @@ function spellings(value: string): Set<string> {
   return new Set([value, encodeURIComponent(value), ...inBase64(value.slice(-2 * TAIL))])
 }
 
-/** What of a text is the same in the base64 of anything that contains it: one spelling for each offset. */
+/** The part of a text's base64 that does not depend on its surroundings, for each of the three offsets. */
 function inBase64(text: string): string[] {
   return [0, 1, 2].flatMap(before => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)])

@@ -12,15 +12,15 @@ export interface ServedProcess {
   pid: number
   /** From the start of the process to its ready line, in milliseconds. */
   readyAfter: number
-  /** Everything that it printed so far. */
+  /** The output so far. */
   output(): string
-  /** The exit status once it has ended, or the signal's name where that ended it. */
+  /** Resolves with the exit status, or the name of the signal that ended the process. */
   readonly exited: Promise<number | string>
-  /** Sends the signal and resolves with the exit status, or the signal's name where that ended it. */
+  /** Sends the signal and resolves like `exited`. */
   end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | string>
 }
 
-/** Runs `keyway serve` as a person would: a process of its own, settings from the environment alone. */
+/** Runs `keyway serve` in a process of its own, with settings from the environment only. */
 export async function serve(
   settings: Record<string, string> = {},
   program = launcher,
@@ -50,13 +50,13 @@ export async function serve(
   }
 }
 
-/** Closes a server whose test is over: agents that it left connected are not given their seconds to go elsewhere. */
+/** Closes a server after its test, without the time that draining gives connected agents. */
 export async function closeAtOnce(server: RunningServer): Promise<void> {
   if (!server.hub.health().draining) await server.hub.stop()
   await server.close()
 }
 
-/** The machine's own variables without any setting of the service, which would make a test depend on its place. */
+/** The environment without settings of the service, plus the given ones, so that tests do not depend on the machine. */
 export function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
   return { ...Object.fromEntries(own), ...settings }
@@ -74,7 +74,7 @@ function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
   })
 }
 
-/** An empty folder, and the way to remove it. */
+/** Creates an empty folder. */
 export function temporaryFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(quickFolder(), 'keyway-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }

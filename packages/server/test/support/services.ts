@@ -38,9 +38,9 @@ export interface ServiceOverrides {
   exchangeLimits?: RateWindow[]
   log?: Log
   mailHookSecret?: string
-  /** Connections to PostgreSQL at most. */
+  /** Maximum number of connections to PostgreSQL. */
   poolSize?: number
-  /** Another node on the same database: its storage, and the test storage that it came from. */
+  /** Opens another node on the same database: its storage, and the test storage that it came from. */
   on?: { node: DatabaseStorage; of: TestStorage }
 }
 
@@ -54,7 +54,7 @@ export interface MailedLink {
 export type Services = Awaited<ReturnType<typeof openServices>>
 
 /**
- * Every noun on a fresh database, composed as the server does, with a journal, and with a clock that the test moves.
+ * All services on a fresh database, composed as in the server, with a journal and a clock that the test advances.
  */
 export async function openServices(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
   const opened = overrides.on?.of ?? (await openTestStorage(engine, t, overrides))
@@ -73,7 +73,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   await nouns.signingKeys.load()
   const { storage, magicLinks } = nouns
 
-  /** All mails of one kind to one address, newest first, opened. */
+  /** The contents of all mails of one kind to one address, newest first. */
   async function mailsTo<Kind extends MessageContent['kind']>(email: string, kind: Kind) {
     const rows = await storage.store.outbox.recentFor(address(email), 1000)
     return rows.filter(row => row.kind === kind).map(row => openMail(secrets, row) as ContentOf<Kind>)
@@ -82,7 +82,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   async function sendTo(email: string, appId = 'console'): Promise<MailedLink> {
     const { loginId } = await magicLinks.send({ email: address(email), appId }, caller())
     const mails = await mailsTo(email, 'sign_in')
-    // Mails of one millisecond have no order: take the one whose code this login id can redeem.
+    // Mails of the same millisecond have no order: take the one whose code belongs to this login id.
     const row = await storage.store.magicLinks.find(loginId)
     const mail = mails.find(({ code }) =>
       secrets.verifyMac('login-code', `${loginId}:${code}`, row!.codeHash),
@@ -106,7 +106,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
       if (!mail) throw new Error(`no sign-in mail to ${email} is queued`)
       return mailed(mail)
     },
-    /** Sends a link, spends it, and returns an API session. */
+    /** Sends a link, verifies it, and returns an API session. */
     async signIn(email: string): Promise<SignedInUser> {
       const { token } = await sendTo(email)
       return magicLinks.verify({ token, email: address(email) }, 'api', caller())
@@ -156,7 +156,7 @@ export function address(text: string): EmailAddress {
 type ContentOf<Kind> = Extract<MessageContent, { kind: Kind }>
 
 function openMail(secrets: Secrets, row: OutboxMessage): MessageContent {
-  if (row.sealedContent === null) throw new Error(`the mail ${row.id} has left already`)
+  if (row.sealedContent === null) throw new Error(`the mail ${row.id} was already sent`)
   return JSON.parse(secrets.open('mail', row.sealedContent, row.id).toString())
 }
 
@@ -164,7 +164,7 @@ function mailed({ link, code }: ContentOf<'sign_in'>): Omit<MailedLink, 'loginId
   return { link, code, token: new URL(link).searchParams.get('token')! }
 }
 
-/** Runs `count` calls at once; how many succeeded, and the codes that the others were refused with. */
+/** Runs `count` concurrent calls; returns the number of successes, and the error codes of the others. */
 export async function race<Value>(
   count: number,
   call: (index: number) => Promise<Value>,
@@ -176,7 +176,7 @@ export async function race<Value>(
   }
 }
 
-/** The code that a call was refused with, or `none`. */
+/** The error code of a call, or `none` if it succeeded. */
 export async function refusedWith(call: Promise<unknown>): Promise<string> {
   return call.then(() => 'none', codeOf)
 }

@@ -2,7 +2,7 @@ import { relative } from 'node:path'
 
 const SHOWN = 10
 
-/** A reporter for node:test beside the usual one: names the tests that took longest. Suites are not tests. */
+/** An additional reporter for node:test: lists the slowest tests, without suites. */
 export default async function* slowestTests(events) {
   const tests = []
   for await (const { type, data } of events) {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
-/** What the server does with a mail to one recipient, or on the given attempt. */
+/** How the server handles a mail to a recipient. */
 export type SmtpBehaviour =
   | 'accept'
   /** Never answers RCPT. */
@@ -33,19 +33,19 @@ export interface TestSmtpServer {
   port: number
   /** The certificate to trust, PEM. */
   certificate: string
-  /** What was accepted with 250, and what came whole before the connection was dropped. */
+  /** Mails that were accepted with 250, or received completely before the connection was dropped. */
   mails: ReceivedMail[]
-  /** RCPTs in order, refused ones included. */
+  /** Recipients of all RCPT commands in order, including refused ones. */
   recipients: string[]
-  /** What clients sent, byte for byte, on connections without TLS (`startTls: false`). */
+  /** Everything that clients sent on connections without TLS (`startTls: false`). */
   wire: string
   connections: number
   mostConnections: number
-  /** Resolves once `count` mails are there. */
+  /** Resolves once `count` mails were received. */
   received(count: number): Promise<void>
   /** Resolves once `count` RCPT commands were seen. */
   asked(count: number): Promise<void>
-  /** Decides by recipient and by how often it was asked for (from 1). */
+  /** Sets the behaviour by recipient and attempt (from 1). */
   behave(decide: (recipient: string, attempt: number) => SmtpBehaviour): void
   close(): Promise<void>
 }
@@ -57,7 +57,7 @@ export interface TestSmtpOptions {
   auth?: { user: string; password: string }
 }
 
-/** A real SMTP server on a port of its own, closed after the test. */
+/** Starts an SMTP server, closed after the test. */
 export async function startSmtpServer(
   t: TestContext,
   options: TestSmtpOptions = {},
@@ -76,7 +76,7 @@ export async function startSmtpServer(
     disableReverseLookup: true,
     ...handlers(state, options),
   })
-  // Clients that give up half-way are part of the tests.
+  // Some tests have clients that disconnect midway.
   server.on('error', () => {})
   server.server.on('connection', (socket: Socket) => {
     state.sockets.set(socket.remotePort!, socket)
@@ -165,7 +165,7 @@ function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions
         state.mails.push({ from, recipients, encrypted: session.secure, user, ...parseMail(raw) })
         const attempt = state.recipients.filter(one => one === recipients[0]).length
         if (state.decide(recipients[0]!, attempt) === 'die-after-data') {
-          // The answer never comes: the caller cannot know whether the mail was taken.
+          // No answer is sent, so the client cannot know whether the mail was accepted.
           state.sockets.get(session.remotePort)?.destroy()
         } else callback()
         state.changed()
@@ -174,7 +174,7 @@ function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions
   }
 }
 
-/** A server that says what it likes, for clients that must survive it. */
+/** A TCP server whose answers `talk` writes, for tests with invalid responses. */
 export async function startRawServer(t: TestContext, talk: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server: Server = createServer(socket => {

@@ -11,7 +11,7 @@ import {
 } from '../../src/api-keys/api-key.ts'
 import { aKey, NOW } from '../contract/fixtures.ts'
 
-test('KEY-04: every character of a key is drawn alike from the 62, and no two keys are the same', () => {
+test('KEY-04: the characters of keys are uniformly distributed, and no two keys are equal', () => {
   const keys = Array.from({ length: 5000 }, generateKey)
   for (const key of keys) assert.match(key, API_KEY_PATTERN)
   assert.equal(new Set(keys).size, keys.length)
@@ -24,7 +24,7 @@ test('KEY-04: every character of a key is drawn alike from the 62, and no two ke
   assert.ok(chiSquare < 130, `chi-square ${chiSquare}`)
 })
 
-test('the key pattern matches the whole text, with nothing before or behind', () => {
+test('the key pattern matches only whole keys', () => {
   const key = generateKey()
   for (const text of [`${key}\n`, `\n${key}`, `${key}0`, key.slice(0, -1), key.replace('svc_', 'svc-')]) {
     assert.doesNotMatch(text, API_KEY_PATTERN)
@@ -38,7 +38,7 @@ test('revoked outranks expired, and a key has expired from the millisecond of it
   assert.equal(statusOf({ revokedAt: 5, expiresAt: 10 }, 10), 'revoked')
 })
 
-test('one rule says whether a key may be used: of several reasons the strongest, each at its edge', () => {
+test('a key that may not be used is refused with the first of several reasons', () => {
   const use: KeyUse = { now: NOW, address: '192.0.2.1', scope: 'agent:connect' }
   const key: OwnedApiKey = { ...aKey('owner', { expiresAt: NOW + 1 }), ownerStatus: 'active' }
   assert.equal(refusalOf(key, use), null)

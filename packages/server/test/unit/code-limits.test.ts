@@ -27,7 +27,7 @@ function chanceOf(guesses: number): number {
   return -Math.expm1(guesses * Math.log1p(-1 / CODES))
 }
 
-test('the strongest attack takes over one account a year with at most 1 in 10,000, as SECURITY.md says', () => {
+test('the strongest attack on codes takes over one account a year with a probability of at most 1 in 10,000', () => {
   const windowsAYear = (DAYS_A_YEAR * 24 * HOUR) / CODE_WINDOW
   const strangers = WRONG_CODES_UNRECOGNISED * windowsAYear
   const strongest = strangers + WRONG_CODES_RECOGNISED * windowsAYear
@@ -47,7 +47,7 @@ test('the strongest attack takes over one account a year with at most 1 in 10,00
   for (const [what, limit] of rows) assert.ok(SECURITY.includes(`| ${what} | ${limit} |`), String(what))
 })
 
-test('whatever networks, addresses and times an attacker chooses, no stretch of a day has more checked codes of strangers', () => {
+test('no choice of networks, addresses and times gets more codes of unknown browsers checked in any 24 hours', () => {
   const attempt = fc.record({
     wait: fc.constantFrom(0, 1, 1000, HOUR, 7 * HOUR, CODE_WINDOW / 2, CODE_WINDOW - 1, CODE_WINDOW),
     mailbox: fc.nat(50).map(String),
@@ -84,7 +84,7 @@ test('the networks of a client are the IPv4 address and its /24, or the IPv6 /64
   ])
 })
 
-test('every code of eight digits is as likely as any other', () => {
+test('codes of eight digits are uniformly distributed', () => {
   const counts = Array.from({ length: 10 }, () => 0)
   const drawn = 20_000
   for (let draw = 0; draw < drawn; draw++) for (const digit of generateCode()) counts[Number(digit)]!++

@@ -7,7 +7,7 @@ import { createEventSeal } from '../../src/storage/event-seal.ts'
 
 const MINUTE = 60_000
 
-test('rejected events are logged at most once a minute, with how many there were, and all are counted', t => {
+test('rejected events are logged at most once a minute with their number, and all are counted', t => {
   let time = 0
   t.mock.method(performance, 'now', () => time)
   const lines: { reason: string; events: number }[] = []

@@ -23,13 +23,13 @@ const rejectedAs = (seal: ReturnType<typeof sealOf>, part: Buffer) => {
   return opened === 'part' ? 'part' : 'rejected' in opened ? opened.rejected : 'opened'
 }
 
-test('every listed secret opens, the first seals, and any other opens nothing', () => {
+test('the first listed secret seals, every listed one opens, and no other does', () => {
   const [sealed] = sealOf([OLD, NEW]).seal(EVENT)
   assert.deepEqual(sealOf([NEW, OLD]).open(sealed!), { value: EVENT })
   assert.equal(rejectedAs(sealOf([NEW]), sealed!), 'unknown_secret')
 })
 
-test('one changed bit, one byte less or another channel, and nothing opens', () => {
+test('an event with a changed bit, a missing byte or another channel is refused', () => {
   const [sealed] = sealOf([OLD]).seal(EVENT)
   for (let bit = 0; bit < sealed!.length * 8; bit++) {
     const changed = Buffer.from(sealed!)
@@ -41,7 +41,7 @@ test('one changed bit, one byte less or another channel, and nothing opens', () 
   assert.equal(rejectedAs(sealOf([OLD], { channel: 'others' }), sealed!), 'not_authentic')
 })
 
-test('an event opens once, also late and out of order', () => {
+test('an event opens once, also delayed and out of order', () => {
   const sender = sealOf([OLD])
   const receiver = sealOf([OLD])
   const parts = Array.from({ length: 100 }, () => sender.seal(EVENT)[0]!)
@@ -50,7 +50,7 @@ test('an event opens once, also late and out of order', () => {
   for (const part of parts) assert.equal(rejectedAs(receiver, part), 'replayed')
 })
 
-test('one that is so far behind that nothing is known of it counts as replayed', () => {
+test('an event older than the replay window is refused as replayed', () => {
   const sender = sealOf([OLD])
   const receiver = sealOf([OLD])
   const parts = Array.from({ length: 16_385 }, () => sender.seal(EVENT)[0]!)
@@ -59,7 +59,7 @@ test('one that is so far behind that nothing is known of it counts as replayed',
   assert.equal(rejectedAs(receiver, parts[1]!), 'opened')
 })
 
-test('a node that starts later accepts what was sealed in the last minute, and nothing older', () => {
+test('a node that starts later accepts events sealed in the last minute, and none older', () => {
   const [sealed] = sealOf([OLD], { at: 1_000_000 }).seal(EVENT)
   for (const [at, expected] of [
     [1_000_000 + MINUTE_MS, 'opened'],
@@ -70,7 +70,7 @@ test('a node that starts later accepts what was sealed in the last minute, and n
     assert.equal(rejectedAs(sealOf([OLD], { at }), sealed!), expected)
 })
 
-test('parts of others, and what nobody sealed, do not disturb an event of several parts', () => {
+test('parts of other senders and forged parts do not disturb a multi-part event', () => {
   const sender = sealOf([OLD])
   const other = sealOf([OLD])
   const receiver = sealOf([OLD])
@@ -98,7 +98,7 @@ test('a part without its predecessors is incomplete, and the next event opens', 
   assert.deepEqual(receiver.open(sender.seal(EVENT)[0]!), { value: EVENT })
 })
 
-test('senders are remembered up to a bound, which what is invented does not fill', () => {
+test('the number of remembered senders is bounded, and forged senders do not count', () => {
   const receiver = sealOf([OLD])
   const [sealed] = sealOf([OLD]).seal(EVENT)
   for (let sender = 0; sender < 2000; sender++) {

@@ -22,7 +22,7 @@ function open(windows: RateWindow[], maxKeys?: number) {
   return { clock, limits, take }
 }
 
-test('a key is exchanged so often in a window, whoever waits as long as was said passes, and others have their own', () => {
+test('the exchange limit of a key applies per window and key, and a retry after the announced wait succeeds', () => {
   const { clock, take } = open([{ window: 'minute', limit: 600 }])
   for (let count = 0; count < 600; count++) assert.equal(take('a'), null)
   assert.equal(take('a'), 60)
@@ -34,7 +34,7 @@ test('a key is exchanged so often in a window, whoever waits as long as was said
   assert.equal(take('a'), 60)
 })
 
-test('no window of any length ever holds more than its limit, and refusals never prolong the wait', () => {
+test('no window contains more exchanges than its limit, and refusals do not extend the wait', () => {
   const windows: RateWindow[] = [
     { window: 'minute', limit: 5 },
     { window: 'hour', limit: 12 },
@@ -57,7 +57,7 @@ test('no window of any length ever holds more than its limit, and refusals never
   )
 })
 
-test('memory is bounded, and a key that is in use is never forgotten while others come and go', () => {
+test('memory is bounded, and a key in use keeps its count while others are evicted', () => {
   const { limits, take } = open([{ window: 'minute', limit: 600 }], 1000)
   let refused = 0
   for (let other = 0; other < 50_000; other++) {
@@ -69,13 +69,13 @@ test('memory is bounded, and a key that is in use is never forgotten while other
   assert.equal(MAX_REMEMBERED_KEYS, 50_000)
 })
 
-test('each of thousands of keys has a count of its own, and keeps it when others make it move', () => {
+test('each of thousands of keys keeps its own count when records are moved', () => {
   const { take } = open([{ window: 'minute', limit: 2 }], 20_000)
   const ids = Array.from({ length: 9000 }, (_, index) => newId(1_700_000_000_000 + index))
   for (const expected of [null, null, 60]) for (const id of ids) assert.equal(take(id), expected)
 })
 
-test('a count that nobody asked about for a month is over, and none is revived', () => {
+test('a count that was not read for a month has expired, and is not revived', () => {
   const { clock, take } = open([
     { window: 'minute', limit: 1 },
     { window: 'day', limit: 2 },
@@ -91,7 +91,7 @@ test('a count that nobody asked about for a month is over, and none is revived',
   }
 })
 
-test('a clock that steps back neither opens nor prolongs a limit beyond its window', () => {
+test('a clock that steps back neither opens a limit nor extends it beyond its window', () => {
   const { clock, take } = open([{ window: 'minute', limit: 2 }])
   assert.equal(take('a'), null)
   clock.at -= HOUR
@@ -101,7 +101,7 @@ test('a clock that steps back neither opens nor prolongs a limit beyond its wind
   assert.equal(take('a'), null)
 })
 
-test('what nobody exchanged for two windows takes no memory once another key is exchanged', () => {
+test('a key without exchanges for two windows is evicted by the next exchange of another key', () => {
   const { clock, limits, take } = open([{ window: 'minute', limit: 600 }])
   for (let key = 0; key < 1000; key++) take(`key ${key}`)
   clock.at += MINUTE

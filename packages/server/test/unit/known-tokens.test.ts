@@ -10,7 +10,7 @@ import { createTestClock } from '../support/clock.ts'
 const part = (bytes: number) => randomBytes(bytes).toString('base64url')
 const newToken = (payloadBytes = 400) => `${part(60)}.${part(payloadBytes)}.${part(64)}`
 
-test('only the very token that was added is known, whatever one character is changed to', () => {
+test('only an added token is known, and not one with a changed character', () => {
   const known = new KnownTokens()
   const token = newToken()
   assert.equal(known.has(token), false)
@@ -28,7 +28,7 @@ test('only the very token that was added is known, whatever one character is cha
   assert.equal(known.has(''), false)
 })
 
-test('of more tokens than there is room for, the newest is always known and none is made up', () => {
+test('with more tokens than capacity the newest is known, and no other token is found', () => {
   const known = new KnownTokens()
   const added = Array.from({ length: 30_000 }, () => newToken(20))
   for (const token of added) {
@@ -39,7 +39,7 @@ test('of more tokens than there is room for, the newest is always known and none
   assert.ok(kept > 7000 && kept <= 8192, `${kept} kept`)
 })
 
-test('a token longer than its place is not kept, and harms none that is', () => {
+test('a token longer than a slot is not stored, and overwrites no other', () => {
   const known = new KnownTokens()
   const tokens = Array.from({ length: 200 }, () => newToken(10))
   for (const token of tokens) known.add(token)
@@ -53,7 +53,7 @@ test('a token longer than its place is not kept, and harms none that is', () => 
   )
 })
 
-test('a known token ends with its own time and with the key that signed it', async () => {
+test('a known token is dropped at its expiry and when its signing key is removed', async () => {
   const clock = createTestClock()
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   let key: OpenedSigningKey | null = { kid: 'one', secretKey }

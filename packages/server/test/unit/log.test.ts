@@ -11,7 +11,7 @@ function openLog() {
   return { log, lines, pass: (milliseconds: number) => (time += milliseconds) }
 }
 
-test('of one kind 30 lines a minute are written, and then one that counts the rest', () => {
+test('at most 30 lines a minute of one kind are written, then one with the number of the others', () => {
   const { log, lines, pass } = openLog()
   for (let n = 0; n < 10_000; n++) log.warn({ n }, 'unavailable')
   assert.equal(lines.length, MAX_LINES_A_MINUTE)
@@ -26,7 +26,7 @@ test('of one kind 30 lines a minute are written, and then one that counts the re
   assert.equal(next!.msg, 'unavailable')
 })
 
-test('the count is told within a minute, also when no further line of the kind comes', t => {
+test('the number of withheld lines is logged within a minute, also without a further line', t => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { log, lines } = openLog()
   for (let n = 0; n < 100; n++) log.error({}, 'a page failed')
@@ -34,7 +34,7 @@ test('the count is told within a minute, also when no further line of the kind c
   assert.equal(lines.at(-1)!.lines, 100 - MAX_LINES_A_MINUTE)
 })
 
-test('a flood of one message or code hides no line of another', () => {
+test('a flood of one message or code withholds no lines of others', () => {
   const { log, lines } = openLog()
   for (let n = 0; n < 1000; n++) log.info({ code: 'invalid_api_key' }, 'refused')
   log.info({ code: 'refresh_token_reused' }, 'refused')

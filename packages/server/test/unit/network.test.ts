@@ -10,7 +10,7 @@ import {
   parseCidr,
 } from '../../src/network.ts'
 
-test('an address has one spelling', () => {
+test('an address has one canonical spelling', () => {
   const spellings: [string, string | null][] = [
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],
@@ -33,7 +33,7 @@ test('an address has one spelling', () => {
   for (const [text, canonical] of spellings) assert.equal(canonicalAddress(text), canonical, text)
 })
 
-test('spelling an address canonically twice changes nothing', () => {
+test('the canonical spelling of an address is its own canonical spelling', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), text => {
       const once = canonicalAddress(text)
@@ -51,7 +51,7 @@ test('limits count an IPv4 address alone and an IPv6 address by its /64', () => 
   assert.equal(networkOf('::1'), '::/64')
 })
 
-test('a network is kept in its canonical spelling, and a bare address is a network of one', () => {
+test('a network is stored in canonical spelling, and an address is a network of one', () => {
   assert.equal(parseCidr('10.0.0.0/8'), '10.0.0.0/8')
   assert.equal(parseCidr('192.0.2.1'), '192.0.2.1/32')
   assert.equal(parseCidr('2001:DB8:0::/32'), '2001:db8::/32')
@@ -81,7 +81,7 @@ test('a network with host bits, a wrong prefix or a zone is refused', () => {
   }
 })
 
-test('an address matches the networks that it lies in, and no other', () => {
+test('an address matches exactly the networks that contain it', () => {
   const matches = networkMatcher(['10.0.0.0/8', '2001:db8::/32', '192.0.2.7/32'])
   for (const inside of ['10.0.0.0', '10.255.255.255', '2001:db8::1', '192.0.2.7'])
     assert.ok(matches(inside), inside)
@@ -90,12 +90,12 @@ test('an address matches the networks that it lies in, and no other', () => {
   }
 })
 
-test('no network at all matches nothing, and an unreadable one is passed over', () => {
+test('an empty list matches nothing, and an invalid network is ignored', () => {
   assert.ok(!networkMatcher([])('10.0.0.1'))
   assert.ok(networkMatcher(['nonsense', '10.0.0.0/8'])('10.0.0.1'))
 })
 
-test('loopback is 127.0.0.0/8 and ::1, by number and by name', () => {
+test('127.0.0.0/8, ::1 and localhost are loopback', () => {
   for (const address of ['127.0.0.1', '127.255.255.255', '::1']) assert.ok(isLoopback(address), address)
   for (const address of ['128.0.0.1', '0.0.0.0', '::', '10.0.0.1']) assert.ok(!isLoopback(address), address)
   for (const host of ['localhost', 'LOCALHOST', 'a.localhost', '127.0.0.1', '[::1]'])

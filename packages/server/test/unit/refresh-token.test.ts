@@ -14,7 +14,7 @@ import {
 const id = newId(Date.UTC(2026, 10, 20))
 const secret = randomBytes(32)
 
-test('a refresh token names its session and number, and its secret proves it', () => {
+test('a refresh token contains its session and counter, and a MAC under the session’s secret', () => {
   fc.assert(
     fc.property(fc.uuid(), fc.integer({ min: 0, max: 2 ** 48 - 1 }), (sessionId, counter) => {
       const claimed = parseRefreshToken(refreshToken(sessionId, counter, secret))
@@ -25,18 +25,18 @@ test('a refresh token names its session and number, and its secret proves it', (
   )
 })
 
-test('it looks like svr_ and base64url, and another secret does not prove it', () => {
+test('a refresh token is svr_ and base64url, and another secret does not verify it', () => {
   const token = refreshToken(id, 0, secret)
   assert.match(token, /^svr_[A-Za-z0-9_-]{72}$/)
   assert.equal(parseRefreshToken(token)?.provenBy(randomBytes(32)), false)
 })
 
-test('the same number makes the same token, the next another', () => {
+test('a counter gives one token, and the next counter another', () => {
   assert.equal(refreshToken(id, 3, secret), refreshToken(id, 3, secret))
   assert.notEqual(refreshToken(id, 3, secret), refreshToken(id, 4, secret))
 })
 
-test('every changed character makes it no token or a forgery', () => {
+test('a token with a changed character is malformed or fails verification', () => {
   const token = refreshToken(id, 1, secret)
   const anywhere = fc.record({
     at: fc.nat(token.length - 1),
@@ -51,7 +51,7 @@ test('every changed character makes it no token or a forgery', () => {
   )
 })
 
-test('cut, lengthened, padded and differently spelled tokens are none', () => {
+test('truncated, extended, padded and otherwise encoded tokens are malformed', () => {
   const token = refreshToken(id, 1, secret)
   const spellings = [
     ...Array.from({ length: 10 }, (_, cut) => token.slice(0, -1 - cut)),
@@ -68,7 +68,7 @@ test('cut, lengthened, padded and differently spelled tokens are none', () => {
   for (const text of spellings) assert.equal(parseRefreshToken(text), null, text)
 })
 
-test('a page cookie is no refresh token and a refresh token is no page cookie', () => {
+test('page cookies and refresh tokens are not interchangeable', () => {
   const cookie = pageCookie(id, secret)
   const token = refreshToken(id, 0, secret)
   assert.equal(parsePageCookie(cookie)?.provenBy(secret), true)
@@ -83,7 +83,7 @@ test('a page cookie is no refresh token and a refresh token is no page cookie', 
   assert.equal(forged?.provenBy(secret), false)
 })
 
-test('an Idempotency-Key is remembered as 16 bytes of its hash', () => {
+test('an Idempotency-Key is stored as 16 bytes of its hash', () => {
   assert.match(retryKeyHash('0123456789abcdef'), /^[A-Za-z0-9_-]{22}$/)
   assert.notEqual(retryKeyHash('0123456789abcdef'), retryKeyHash('0123456789abcdeF'))
 })

@@ -4,7 +4,7 @@ import { scopeProblem } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
 import { allows, toScopes } from '../../src/api-keys/api-key.ts'
 
-test('a key without scopes allows everything, one with scopes exactly those', () => {
+test('no scopes allow everything, and a list exactly its scopes', () => {
   assert.equal(toScopes([]), null)
   assert.ok(allows(null, 'agent:connect'))
   assert.ok(allows(toScopes(['agent:connect']), 'agent:connect'))
@@ -12,7 +12,7 @@ test('a key without scopes allows everything, one with scopes exactly those', ()
   assert.ok(!allows(['agent:connectx', 'agent'], 'agent:connect'))
 })
 
-test('known scopes and the operator’s own are accepted', () => {
+test('known scopes and custom ones are accepted', () => {
   for (const scope of [
     'agent:connect',
     'agents:send',
@@ -31,7 +31,7 @@ test('known scopes and the operator’s own are accepted', () => {
   assert.equal(scopeProblem('a'.repeat(64)), null)
 })
 
-test('an unknown name under a reserved prefix is refused, and the answer lists those that exist', () => {
+test('an unknown scope with a reserved prefix is refused, and the error lists the known ones', () => {
   for (const scope of [
     'agent:',
     'agent:conect',
@@ -49,13 +49,13 @@ test('an unknown name under a reserved prefix is refused, and the answer lists t
   }
 })
 
-test('what is no RFC 6749 scope token is refused', () => {
+test('a text that is not an RFC 6749 scope token is refused', () => {
   for (const scope of ['', 'a b', 'a"b', 'a\\b', 'ä', 'a\n', 'a\0', 'a\t', '\x7f', 'a'.repeat(65)]) {
     assert.notEqual(scopeProblem(scope), null, JSON.stringify(scope))
   }
 })
 
-test('no accepted scope can be split into two or joined from two', () => {
+test('no accepted scope contains a separator', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 10 }), scope => {
       if (scopeProblem(scope) === null) assert.deepEqual([scope, 'x'].join(' ').split(' '), [scope, 'x'])
