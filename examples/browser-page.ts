@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { Keyway } from '@keyway/sdk'
 
-// The key stays here, on the backend; the page asks for a 15-minute token. A real backend would first check who asks.
+// The key stays on this backend; the page requests a 15-minute token. A real backend would authenticate the user first.
 const keyway = new Keyway()
 const api_key = process.env.KEYWAY_API_KEY ?? ''
 const port = Number(process.env.PORT ?? 3000)

@@ -1,6 +1,6 @@
 import { Agent } from '@keyway/sdk'
 
-// KEYWAY_URL and KEYWAY_API_KEY say where and with what.
+// Reads KEYWAY_URL and KEYWAY_API_KEY.
 const agent = new Agent()
 
 agent.on('ready', ({ connectionId }) => console.log(`connected as ${connectionId}`))

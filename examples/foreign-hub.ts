@@ -2,13 +2,13 @@ import { createServer } from 'node:http'
 import { Keyway, verifyAgentToken } from '@keyway/sdk'
 import { type WebSocket, WebSocketServer } from 'ws'
 
-// A WebSocket server of your own: it accepts Keyway's agent tokens, and lets nobody stay whose key was revoked.
+// A WebSocket server of your own: it accepts Keyway's agent tokens, and closes the connections of revoked keys.
 const issuer = process.env.KEYWAY_URL ?? ''
 const audience = process.env.KEYWAY_AUDIENCE ?? ''
 const app = { id: process.env.KEYWAY_APP_ID ?? '', secret: process.env.KEYWAY_APP_SECRET ?? '' }
 const port = Number(process.env.PORT ?? 9000)
 
-interface Guest {
+interface Client {
   socket: WebSocket
   keyId: string
   userId: string
@@ -16,14 +16,14 @@ interface Guest {
   issuedAt: number
 }
 
-const guests = new Set<Guest>()
-/** Keys and users that ended, and when (ms). Kept for 20 minutes: a token lives 15, so an older ending has outlived all. */
+const clients = new Set<Client>()
+/** Ended keys and users, with the time (ms). Kept for 20 minutes, longer than the 15 minutes of a token. */
 const ended = new Map<string, number>()
-const KEPT_FOR = 20 * 60_000
-/** A token of the same second may be from before. Later ones are from after: an account was suspended and is active again. */
-const isEnded = ({ keyId, userId, issuedAt }: Omit<Guest, 'socket'>) =>
+const ENDINGS_KEPT_MS = 20 * 60_000
+/** Tokens issued after the end stay valid, for accounts that were suspended and activated again. */
+const isEnded = ({ keyId, userId, issuedAt }: Omit<Client, 'socket'>) =>
   [keyId, userId].some(id => (ended.get(id) ?? 0) >= issuedAt * 1000)
-/** A hub that has not heard the feed for 10 s cannot know who may stay: it takes nobody new. */
+/** If the feed was not read for 10 s, revocations may be missing, so no connection is accepted. */
 let caughtUpAt = Number.NEGATIVE_INFINITY
 const caughtUp = () => performance.now() - caughtUpAt < 10_000
 
@@ -36,26 +36,26 @@ http.on('upgrade', async (request, socket, head) => {
     const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
     const claims = await verifyAgentToken(token, { issuer, audience })
     const bearer = { keyId: claims.key_id, userId: claims.sub, issuedAt: claims.iat }
-    if (!caughtUp() || isEnded(bearer)) throw new Error('revoked, or not known yet')
-    hub.handleUpgrade(request, socket, head, ws => welcome({ socket: ws, ...bearer }, claims.exp))
+    if (!caughtUp() || isEnded(bearer)) throw new Error('revoked, or the feed was not read')
+    hub.handleUpgrade(request, socket, head, ws => accept({ socket: ws, ...bearer }, claims.exp))
   } catch (error) {
     console.log(`refused: ${(error as Error).message}`)
     socket.end('HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
   }
 })
 
-function welcome(guest: Guest, expiresAt: number): void {
-  const { socket } = guest
-  guests.add(guest)
+function accept(client: Client, expiresAt: number): void {
+  const { socket } = client
+  clients.add(client)
   const timer = setTimeout(() => socket.close(4408, 'token_expired'), expiresAt * 1000 - Date.now())
   socket.on('error', () => {})
   socket.on('close', () => {
     clearTimeout(timer)
-    guests.delete(guest)
+    clients.delete(client)
   })
   socket.on('message', data => socket.send(String(data)))
-  // The revocation may have come between the check and this line.
-  if (isEnded(guest)) socket.close(4410, 'revoked')
+  // The key may have been revoked since the check.
+  if (isEnded(client)) socket.close(4410, 'revoked')
 }
 
 async function followRevocations(): Promise<void> {
@@ -66,9 +66,9 @@ async function followRevocations(): Promise<void> {
     },
   })) {
     if (kind === 'session') continue
-    for (const [id, endedAt] of ended) if (endedAt < Date.now() - KEPT_FOR) ended.delete(id)
+    for (const [id, endedAt] of ended) if (endedAt < Date.now() - ENDINGS_KEPT_MS) ended.delete(id)
     ended.set(subject_id, Math.max(ended.get(subject_id) ?? 0, Date.parse(at)))
-    for (const guest of guests) if (isEnded(guest)) guest.socket.close(4410, 'revoked')
+    for (const client of clients) if (isEnded(client)) client.socket.close(4410, 'revoked')
   }
 }
 

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 /**
- * Compiles `src` into `dist` with plain `tsc`. `dist` is committed, because every instance serves the package from a
- * checkout in which no compiler is installed; a test says when it is stale.
+ * Compiles `src` into `dist` with `tsc`. `dist` is committed, since instances serve the package from checkouts without
+ * a compiler; a test fails when it is stale.
  */
 export function buildSdk(outDir: string = join(import.meta.dirname, 'dist')): void {
   rmSync(outDir, { recursive: true, force: true })
@@ -17,7 +17,7 @@ export function buildSdk(outDir: string = join(import.meta.dirname, 'dist')): vo
   }
 }
 
-/** The compiler rewrites `./x.ts` to `./x.js` in code only; declarations need it as well. */
+/** Rewrites `./x.ts` to `./x.js` in declarations; the compiler does so in code only. */
 function pointToJavaScript(path: string): void {
   const text = readFileSync(path, 'utf8')
   writeFileSync(path, text.replaceAll(/((?:from |import\()'\.{1,2}\/[^']*)\.ts'/g, "$1.js'"))

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
-/** Where the package's files are. */
+/** The folder of the package. */
 const ROOT = import.meta.dirname
 const EXECUTABLE = 'dist/keyway-agent.js'
 
 /**
- * The package as npm installs it: the same bytes for the same files, so that an instance's `/sdk.tgz` can be cached
- * and compared. Needs no compiler.
+ * Packs the package as npm installs it. The archive is reproducible, so that `/sdk.tgz` can be cached and compared.
+ * Needs no compiler.
  */
 export async function packSdk(): Promise<Buffer> {
   const files = new Map([
@@ -31,14 +31,14 @@ async function builtFiles(): Promise<string[]> {
     .sort()
 }
 
-/** The checkout's manifest points to the sources, the published one to what was built from them. */
+/** The published manifest: it refers to `dist`, while the one of the checkout refers to the sources. */
 async function publishedManifest(): Promise<string> {
   const { scripts: _, ...manifest } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
   const published = {
     ...manifest,
     main: './dist/index.js',
     types: './dist/index.d.ts',
-    // For compilers that know no "exports" (moduleResolution node10).
+    // For compilers without support for "exports" (moduleResolution node10).
     typesVersions: { '*': { protocol: ['./dist/protocol.d.ts'] } },
     exports: {
       '.': { types: './dist/index.d.ts', default: './dist/index.js' },

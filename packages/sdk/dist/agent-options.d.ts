@@ -12,7 +12,7 @@ export interface AgentOptions {
      * `KeywayError` of a refusal to stop the agent; after any other error it retries.
      */
     getToken?: (signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken;
-    /** Where the platform has none (Node 20): `import { WebSocket } from 'ws'`. */
+    /** Required on platforms without WebSocket (Node 20): `import { WebSocket } from 'ws'`. */
     WebSocket?: WebSocketConstructor;
     /** Closes the agent when it aborts. */
     signal?: AbortSignal;

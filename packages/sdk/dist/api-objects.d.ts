@@ -15,6 +15,12 @@ export interface ApiKeyObject {
     expires_at: string | null;
     revoked_at: string | null;
     replaced_by: string | null;
+    /** Set by the owner, for example the id of a customer. */
+    external_id: string | null;
+    /** JSON set by the owner. */
+    metadata: {
+        [name: string]: Json;
+    } | null;
 }
 /** The only response that contains the key itself. */
 export interface CreatedApiKey extends ApiKeyObject {

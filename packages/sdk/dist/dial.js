@@ -4,7 +4,7 @@ const DIAL_TIMEOUT_MS = 10_000;
  * A handshake without a response after this time is started again. Node opens WebSockets over pooled connections, so
  * after a network interruption the first handshake may use a dead one.
  */
-const SECOND_LINE_AFTER_MS = 3_000;
+const SECOND_HANDSHAKE_AFTER_MS = 3_000;
 /** One connection attempt: token, handshake, and `ready` within 10 s. */
 export class Dial {
     #options;
@@ -42,7 +42,7 @@ export class Dial {
         if (this.#over)
             return;
         this.#connection = this.#options.open(token);
-        this.#after(SECOND_LINE_AFTER_MS, () => {
+        this.#after(SECOND_HANDSHAKE_AFTER_MS, () => {
             if (this.#connection?.isOpen)
                 return;
             this.#connection?.close();

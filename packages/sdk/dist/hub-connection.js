@@ -18,7 +18,7 @@ export class HubConnection {
         // Sent as a subprotocol, since only some platforms let clients set headers.
         this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token]);
         this.#socket.onmessage = (event) => this.#heard(event.data);
-        this.#socket.onerror = () => { }; // a close event follows and says all there is to know
+        this.#socket.onerror = () => { }; // a close event with all details follows
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
     }
     /** Whether the socket is open. */
@@ -34,7 +34,7 @@ export class HubConnection {
             return true;
         }
         catch {
-            return false; // it closed this very moment; `onclose` tells
+            return false; // it has just closed; `onclose` follows
         }
     }
     /**

@@ -41,7 +41,7 @@ export class Jwks {
         this.#flight ??= this.#load().finally(() => {
             this.#flight = undefined;
         });
-        await this.#flight.catch(() => { }); // what is still held decides
+        await this.#flight.catch(() => { }); // cached keys may still be used
     }
     async #load() {
         this.#triedAt = systemClock.now();

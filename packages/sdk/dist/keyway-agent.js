@@ -2,8 +2,7 @@
 import { Agent } from './agent.js';
 import { KeywayError } from './errors.js';
 /**
- * A demo agent: connects, prints what happens, and echoes what it is told. Settings are KEYWAY_URL and
- * KEYWAY_API_KEY.
+ * A demo agent: connects, prints its events, and echoes messages. Settings are KEYWAY_URL and KEYWAY_API_KEY.
  *
  * Exit status: 0 when asked to end, 77 (EX_NOPERM, sysexits.h) when the service stopped it for good. Tell a service
  * manager not to restart it then: `RestartPreventExitStatus=77`.

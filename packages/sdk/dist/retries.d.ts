@@ -6,6 +6,6 @@ export declare class Retries {
     #private;
     /** Milliseconds. `why` may be an error with `retryAfter`. */
     next(reconnect: Reconnect, why: unknown, random: number): number;
-    /** A connection ended after it was ready for this long. */
+    /** Called when a connection ends that was ready for `ms` milliseconds. */
     afterConnectionOf(ms: number): void;
 }

@@ -15,7 +15,7 @@ export class Retries {
         const asked = why instanceof KeywayError ? (why.retryAfter ?? 0) * 1000 : 0;
         return asked + fullJitter(attempt, random);
     }
-    /** A connection ended after it was ready for this long. */
+    /** Called when a connection ends that was ready for `ms` milliseconds. */
     afterConnectionOf(ms) {
         if (ms >= STABLE_AFTER_MS)
             this.#failures = 0;

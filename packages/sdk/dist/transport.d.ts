@@ -16,8 +16,8 @@ export interface CallOptions {
     body?: object;
     query?: Record<string, string | number | undefined>;
     headers?: Record<string, string>;
-    /** Whose credential the call carries. Default: the user's (API key or session). */
-    as?: 'user' | 'app' | 'nobody';
+    /** The credential of the call. Default: the user's (API key or session). */
+    as?: 'user' | 'app' | 'none';
     /** Whether a POST or PATCH may be repeated without a second effect. */
     repeatable?: boolean;
     signal?: AbortSignal;

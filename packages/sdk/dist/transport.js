@@ -9,7 +9,7 @@ export class Transport {
     }
     async call(method, path, options = {}) {
         const { as = 'user' } = options;
-        if (as === 'nobody')
+        if (as === 'none')
             return this.#send(method, path, options, undefined);
         if (as === 'app')
             return this.#send(method, path, options, this.#appCredential());

@@ -16,9 +16,9 @@ export interface ApiKeyObject {
   expires_at: string | null
   revoked_at: string | null
   replaced_by: string | null
-  /** An id of the owner's own. */
+  /** Set by the owner, for example the id of a customer. */
   external_id: string | null
-  /** JSON of the owner's own. */
+  /** JSON set by the owner. */
   metadata: { [name: string]: Json } | null
 }
 

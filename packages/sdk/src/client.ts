@@ -87,13 +87,13 @@ export class Keyway {
 
   /** Sends a sign-in mail; the answer is the same whether or not the address has an account. */
   sendMagicLink(body: { email: string; app_id?: string }): Promise<SendMagicLinkAnswer> {
-    return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'nobody' })
+    return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'none' })
   }
 
   /** Signs in and stores the tokens. Not retried: a link works once. */
   async verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer> {
     const path = '/auth/verify-magic-link'
-    const answer = await this.#transport.call<SignInAnswer>('POST', path, { body, as: 'nobody' })
+    const answer = await this.#transport.call<SignInAnswer>('POST', path, { body, as: 'none' })
     await this.#tokens.keep(answer)
     return answer
   }
@@ -108,26 +108,26 @@ export class Keyway {
     const refresh_token = await this.#tokens.refreshToken()
     if (refresh_token === undefined) return
     const body = { refresh_token }
-    await this.#transport.call('POST', '/auth/logout', { body, as: 'nobody', repeatable: true })
+    await this.#transport.call('POST', '/auth/logout', { body, as: 'none', repeatable: true })
     await this.#tokens.forget()
   }
 
   /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
   revoke(token: string): Promise<void> {
     const body = { token }
-    return this.#transport.call('POST', '/auth/revoke', { body, as: 'nobody', repeatable: true })
+    return this.#transport.call('POST', '/auth/revoke', { body, as: 'none', repeatable: true })
   }
 
   /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
   exchange(body: { api_key: string; audience?: string }): Promise<AgentTokenAnswer> {
-    return this.#transport.call('POST', '/auth/agent-token', { body, as: 'nobody', repeatable: true })
+    return this.#transport.call('POST', '/auth/agent-token', { body, as: 'none', repeatable: true })
   }
 
   #refresh(refresh_token: string, key: string): Promise<SessionAnswer> {
     return this.#transport.call('POST', '/auth/refresh', {
       body: { refresh_token },
       headers: { 'idempotency-key': key },
-      as: 'nobody',
+      as: 'none',
       repeatable: true,
     })
   }

@@ -8,7 +8,7 @@ const DIAL_TIMEOUT_MS = 10_000
  * A handshake without a response after this time is started again. Node opens WebSockets over pooled connections, so
  * after a network interruption the first handshake may use a dead one.
  */
-const SECOND_LINE_AFTER_MS = 3_000
+const SECOND_HANDSHAKE_AFTER_MS = 3_000
 
 export interface DialOptions {
   tokens: Pick<AgentTokenSource, 'get'>
@@ -58,7 +58,7 @@ export class Dial {
   #open(token: string): void {
     if (this.#over) return
     this.#connection = this.#options.open(token)
-    this.#after(SECOND_LINE_AFTER_MS, () => {
+    this.#after(SECOND_HANDSHAKE_AFTER_MS, () => {
       if (this.#connection?.isOpen) return
       this.#connection?.close()
       this.#connection = this.#options.open(token)

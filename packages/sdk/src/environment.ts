@@ -19,7 +19,7 @@ export function serviceOrigin(url: string | undefined): string {
     throw new KeywayError('invalid_configuration', `Pass url (or set KEYWAY_URL), ${example}.`)
   }
   if (!URL.canParse(given)) {
-    throw new KeywayError('invalid_configuration', `"${given}" is no address: write an origin, ${example}.`)
+    throw new KeywayError('invalid_configuration', `"${given}" is not a URL: pass an origin, ${example}.`)
   }
   const { origin, protocol } = new URL(given)
   if (protocol !== 'https:' && protocol !== 'http:') {

@@ -54,7 +54,7 @@ export class HubConnection {
     // Sent as a subprotocol, since only some platforms let clients set headers.
     this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token])
     this.#socket.onmessage = (event: { data: unknown }) => this.#heard(event.data)
-    this.#socket.onerror = () => {} // a close event follows and says all there is to know
+    this.#socket.onerror = () => {} // a close event with all details follows
     this.#socket.onclose = (event: { code: number; reason: string }) =>
       this.#end({ code: event.code, reason: event.reason })
   }
@@ -71,7 +71,7 @@ export class HubConnection {
       this.#socket.send(JSON.stringify(frame))
       return true
     } catch {
-      return false // it closed this very moment; `onclose` tells
+      return false // it has just closed; `onclose` follows
     }
   }
 

@@ -19,7 +19,7 @@ export class Retries {
     return asked + fullJitter(attempt, random)
   }
 
-  /** A connection ended after it was ready for this long. */
+  /** Called when a connection ends that was ready for `ms` milliseconds. */
   afterConnectionOf(ms: number): void {
     if (ms >= STABLE_AFTER_MS) this.#failures = 0
   }

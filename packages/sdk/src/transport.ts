@@ -17,8 +17,8 @@ export interface CallOptions {
   body?: object
   query?: Record<string, string | number | undefined>
   headers?: Record<string, string>
-  /** Whose credential the call carries. Default: the user's (API key or session). */
-  as?: 'user' | 'app' | 'nobody'
+  /** The credential of the call. Default: the user's (API key or session). */
+  as?: 'user' | 'app' | 'none'
   /** Whether a POST or PATCH may be repeated without a second effect. */
   repeatable?: boolean
   signal?: AbortSignal
@@ -34,7 +34,7 @@ export class Transport {
 
   async call<Answer>(method: Method, path: string, options: CallOptions = {}): Promise<Answer> {
     const { as = 'user' } = options
-    if (as === 'nobody') return this.#send(method, path, options, undefined)
+    if (as === 'none') return this.#send(method, path, options, undefined)
     if (as === 'app') return this.#send(method, path, options, this.#appCredential())
     if (this.#options.apiKey) return this.#send(method, path, options, `Bearer ${this.#options.apiKey}`)
     return this.#callInSession(method, path, options)

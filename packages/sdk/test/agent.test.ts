@@ -14,16 +14,16 @@ import {
 import { type Recorded, record } from './support/recorder.ts'
 
 const HOUR = 3_600_000
-/** 75 % of 900 s: the test clock's randomness is one half. */
+/** 75 % of 900 s, since the test clock's randomness is one half. */
 const RENEWAL_AT = 675_000
 const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 
-/** Lets what is already on its way arrive, where nothing that can be awaited tells of it. */
+/** Waits for I/O that is in progress and cannot be awaited. */
 const settle = async (rounds = 20) => {
   for (let round = 0; round < rounds; round++) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
-describe('connecting', () => {
+describe('connect', () => {
   test('an agent exchanges its key once and connects with the token', async t => {
     const { server, agent, events } = await startAgent(t)
     assert.equal(await server.exchanges.next(), TEST_KEY)
@@ -50,7 +50,7 @@ describe('connecting', () => {
     assert.equal(await server.exchanges.next(), `svc_${'b'.repeat(32)}`)
   })
 
-  test('a missing or malformed setting is told at once, with the right form', () => {
+  test('a missing or malformed setting throws at once, with an example', () => {
     assert.throws(
       () => new Agent({ url: 'https://keyway.test', WebSocket: platformWebSocket }),
       /KEYWAY_API_KEY/,
@@ -61,14 +61,14 @@ describe('connecting', () => {
     assert.throws(() => new Agent({ apiKey: TEST_KEY }), /KEYWAY_URL/)
   })
 
-  test('a browser asks its own backend instead of holding a key', async t => {
+  test('a browser gets tokens from its own backend, without a key', async t => {
     const getToken = () => ({ token: 'from-the-backend', expires_in: 900 })
     const { server } = await startAgent(t, { apiKey: undefined, getToken })
     assert.equal((await server.connections.next()).token, 'from-the-backend')
     assert.equal(server.exchangeCount, 0)
   })
 
-  test('a hung exchange is given up after 8 s and tried again', async t => {
+  test('an exchange without response times out after 8 s and is retried', async t => {
     const { server, events, clock } = await startAgent(t, {}, server => {
       const usual = server.answer
       server.answer = count => (count === 1 ? 'hang' : usual(count))
@@ -80,7 +80,7 @@ describe('connecting', () => {
     await events.ready.next()
   })
 
-  test('a hub that accepts and stays silent is given up after 10 s', async t => {
+  test('a connection without `ready` times out after 10 s', async t => {
     const { server, events, clock } = await startAgent(t, {}, server => {
       const usual = server.greet
       server.greet = end => end.id !== 'connection-1' && usual(end)
@@ -93,7 +93,7 @@ describe('connecting', () => {
   })
 })
 
-describe('stopping for good', () => {
+describe('permanent stop', () => {
   const refusals: [number, string][] = [
     [401, 'invalid_api_key'],
     [401, 'api_key_revoked'],
@@ -103,7 +103,7 @@ describe('stopping for good', () => {
     [403, 'network_not_allowed'],
   ]
   for (const [status, code] of refusals) {
-    test(`an exchange refused with ${code} stops the agent and says what to do`, async t => {
+    test(`an exchange refused with ${code} stops the agent with advice in its error`, async t => {
       const { server, events, clock, agent } = await startAgent(t, {}, server => {
         server.answer = () => problem(status, code)
       })
@@ -126,7 +126,7 @@ describe('stopping for good', () => {
     [4400, 'bad_message', 'refused'],
     [1009, 'too_big', 'refused'],
   ] as const) {
-    test(`a connection closed with ${closeCode} ${reason || '(no reason)'} stops the agent`, async t => {
+    test(`a connection closed with ${closeCode} ${reason || '(no reason)'} stops the agent permanently`, async t => {
       const { server, events, clock, end } = await startConnected(t)
       end.close(closeCode, reason)
       assert.equal((await events.disconnected.next()).willReconnect, false)
@@ -138,7 +138,7 @@ describe('stopping for good', () => {
     })
   }
 
-  test('a revocation noticed at the renewal closes the connection at once', async t => {
+  test('a renewal refused because of a revocation closes the connection at once', async t => {
     const { server, events, clock, end } = await startConnected(t)
     server.answer = () => problem(401, 'api_key_revoked')
     await keepAlive(clock, end, events, RENEWAL_AT - 1)
@@ -147,7 +147,7 @@ describe('stopping for good', () => {
     await end.closed
   })
 
-  test('an iteration over messages throws what stopped the agent', async t => {
+  test('an iteration over messages throws the error that stopped the agent', async t => {
     const { agent, end } = await startConnected(t)
     const read = (async () => {
       for await (const _ of agent) end.close(4410, 'revoked')
@@ -156,7 +156,7 @@ describe('stopping for good', () => {
     await assert.rejects(read, isCode('revoked'))
   })
 
-  test('close() and the signal end without an error, and leave no timer', async t => {
+  test('close() and the abort signal stop without an error, and leave no timer', async t => {
     const controller = new AbortController()
     const { agent, events, clock, end } = await startConnected(t, { signal: controller.signal })
     const waiting = agent.send('all', 'never acknowledged')
@@ -169,7 +169,7 @@ describe('stopping for good', () => {
   })
 })
 
-describe('coming back', () => {
+describe('reconnect', () => {
   for (const [code, reason, exchanges] of [
     [1012, 'restarting', 1],
     [1001, 'going_away', 1],
@@ -180,7 +180,7 @@ describe('coming back', () => {
     [4408, 'token_expired', 2],
     [4999, 'never heard of', 1],
   ] as const) {
-    test(`after ${code} ${reason} the agent is back, having exchanged ${exchanges} time(s)`, async t => {
+    test(`after ${code} ${reason} the agent reconnects with ${exchanges} exchange(s)`, async t => {
       const { server, events, clock, end } = await startConnected(t)
       end.close(code, reason)
       const { retryInMs } = await events.disconnected.next()
@@ -191,7 +191,7 @@ describe('coming back', () => {
     })
   }
 
-  test('waits grow from 0.5 s to 20 s while the service is away', async t => {
+  test('the back-off grows from 0.5 s to 20 s while the service is unreachable', async t => {
     const { server, events, clock } = await startConnected(t)
     clock.randomness = 0.999999
     await server.stop()
@@ -208,7 +208,7 @@ describe('coming back', () => {
     await events.ready.next()
   })
 
-  test('a service that asks for patience gets it', async t => {
+  test('Retry-After is honoured', async t => {
     const { events, clock } = await startAgent(t, {}, server => {
       const usual = server.answer
       server.answer = count => (count === 1 ? problem(429, 'rate_limited', 30) : usual(count))
@@ -219,7 +219,7 @@ describe('coming back', () => {
     await events.ready.next()
   })
 
-  test('a connection that is accepted and thrown out again and again still backs off', async t => {
+  test('connections that close soon after `ready` do not reset the back-off', async t => {
     const { server, events, clock, end } = await startConnected(t)
     clock.randomness = 0.999999
     end.close(4429, 'too_many_connections')
@@ -236,7 +236,7 @@ describe('coming back', () => {
     assert.deepEqual(waits, [500, 1000, 2000, 4000])
   })
 
-  test('a line that swallows packets is noticed after 25 s of silence and a ping without answer', async t => {
+  test('a connection that drops packets is detected after 25 s of silence and a ping without pong', async t => {
     const { agent, events, clock, end } = await startConnected(t)
     clock.advance(25_000)
     assert.deepEqual(await end.frames.next(), { type: 'ping' })
@@ -249,7 +249,7 @@ describe('coming back', () => {
     await events.ready.next()
   })
 
-  test('a pong keeps the connection', async t => {
+  test('a pong keeps the connection open', async t => {
     const { agent, clock, end, events } = await startConnected(t)
     for (let round = 0; round < 3; round++) {
       clock.advance(25_000)
@@ -262,17 +262,17 @@ describe('coming back', () => {
     assert.equal(agent.connected, true)
   })
 
-  test('after a sleep of eight hours the agent finds out and comes back', async t => {
+  test('after a suspend of eight hours the agent detects the dead connection and reconnects', async t => {
     const { events, clock, end } = await startConnected(t)
     clock.wakeAfter(8 * HOUR)
-    while ((await end.frames.next()).type !== 'token'); // its exchange is answered, and time may go on
+    while ((await end.frames.next()).type !== 'token'); // the exchange is answered, so time may advance
     clock.advance(10_000)
     assert.equal((await events.disconnected.next()).willReconnect, true)
     clock.advance(1000)
     await events.ready.next()
   })
 
-  test('steps of the wall clock, hours either way, change nothing', async t => {
+  test('steps of the wall clock have no effect', async t => {
     const real = Date.now
     t.after(() => {
       Date.now = real
@@ -290,7 +290,7 @@ describe('coming back', () => {
   })
 })
 
-/** Asks the agent to move; where it went. */
+/** Drains the agent's connection; returns the server's end of its new one. */
 async function movedOn({
   server,
   events,
@@ -305,8 +305,8 @@ async function movedOn({
   return successor
 }
 
-describe('moving to another node', () => {
-  test('on draining the successor is ready before the old connection is let go', async t => {
+describe('move to another node', () => {
+  test('on `draining` the agent keeps the old connection until its successor is ready', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     end.send({ type: 'draining', close_in_seconds: 10 })
     await settle()
@@ -326,7 +326,7 @@ describe('moving to another node', () => {
     assert.equal(server.connectionCount, 2)
   })
 
-  test('nothing overtakes what the old connection has not acknowledged yet', async t => {
+  test('sends on the new connection wait for the acknowledgements of the old one', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const before = [agent.send('all', 1), agent.send('all', 2)]
     const first = (await end.frames.next()) as { id: string }
@@ -345,7 +345,7 @@ describe('moving to another node', () => {
     await after
   })
 
-  test('what the old connection left unacknowledged goes over the new one', async t => {
+  test('sends that the old connection did not acknowledge are sent again over the new one', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const sending = agent.send('all', 'once')
     await end.frames.next()
@@ -357,7 +357,7 @@ describe('moving to another node', () => {
     assert.deepEqual(await sending, { delivered: 1 })
   })
 
-  test('while no other node answers the old connection keeps working', async t => {
+  test('the old connection stays in use while no other node answers', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     server.greet = next => next.close(1012, 'restarting')
     end.send({ type: 'draining', close_in_seconds: 10 })
@@ -374,7 +374,7 @@ describe('moving to another node', () => {
     await events.ready.next()
   })
 
-  test('a message that reaches both connections is given out once', async t => {
+  test('a message received over both connections is emitted once', async t => {
     const { server, events, clock, end } = await startConnected(t)
     const successor = await movedOn({ server, events, clock, end })
     const twice = { type: 'message', id: 'm', from: 'x', from_key_id: null, data: 1 }
@@ -391,7 +391,7 @@ describe('moving to another node', () => {
     ['is over', end => end.close(1012, 'restarting')],
     ['has said nothing for longer than a hub waits', (_, clock) => clock.advance(2_500)],
   ] as [string, (end: ServerEnd, clock: ManualClock) => void][])
-    test(`what the successor brings waits for what the old connection had taken, until that ${how}`, async t => {
+    test(`messages of the successor are held back until the old connection ${how}`, async t => {
       const { server, events, clock, end } = await startConnected(t)
       const successor = await movedOn({ server, events, clock, end })
       assert.deepEqual(await end.frames.next(), { type: 'ping' })
@@ -407,7 +407,7 @@ describe('moving to another node', () => {
       assert.equal((await events.message.next()).id, 'third')
     })
 
-  test('what the successor brought is given out when the successor is over first', async t => {
+  test('messages of the successor are emitted if it closes first', async t => {
     const { server, events, clock, end } = await startConnected(t)
     const successor = await movedOn({ server, events, clock, end })
     assert.deepEqual(await end.frames.next(), { type: 'ping' })
@@ -419,8 +419,8 @@ describe('moving to another node', () => {
   })
 })
 
-describe('sending', () => {
-  test('queued sends outlive a restart of the service, in their order', async t => {
+describe('send', () => {
+  test('queued sends survive a restart of the service, in order', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const first = agent.send('key', 1)
     await end.frames.next()
@@ -438,7 +438,7 @@ describe('sending', () => {
     assert.deepEqual(await Promise.all([first, ...later]), Array(3).fill({ delivered: 1 }))
   })
 
-  test('256 messages wait, the next one is refused', async t => {
+  test('256 messages are queued, and the next one is refused', async t => {
     const { agent } = await startAgent(t, {}, server => {
       server.answer = () => 'hang'
     })
@@ -446,7 +446,7 @@ describe('sending', () => {
     await assert.rejects(agent.send('all', 256), isCode('queue_full'))
   })
 
-  test('1 MiB waits, more is refused; a frame over 64 KiB is refused at once', async t => {
+  test('1 MiB is queued, and more is refused; a frame over 64 KiB is refused at once', async t => {
     const { agent } = await startAgent(t, {}, server => {
       server.answer = () => 'hang'
     })
@@ -455,7 +455,7 @@ describe('sending', () => {
     await assert.rejects(agent.send('all', 'x'.repeat(65_536)), isCode('too_large'))
   })
 
-  test("the hub's refusal of one message reaches its sender", async t => {
+  test("a message that the hub refuses rejects its send", async t => {
     const { agent, end } = await startConnected(t)
     const sending = agent.send('all', 1)
     const { id } = (await end.frames.next()) as { id: string }
@@ -464,7 +464,7 @@ describe('sending', () => {
     assert.equal(agent.connected, true)
   })
 
-  test('a hub that asks for patience gets the message again a second later', async t => {
+  test('a rate-limited message is sent again after a second', async t => {
     const { agent, clock, end } = await startConnected(t)
     const sending = agent.send('all', 'patience')
     const { id } = (await end.frames.next()) as { id: string }
@@ -477,7 +477,7 @@ describe('sending', () => {
     assert.deepEqual(await sending, { delivered: 1 })
   })
 
-  test('a send that is given up is not sent later', async t => {
+  test('an aborted send is not sent later', async t => {
     const controller = new AbortController()
     const { server, agent, events, clock, end } = await startConnected(t)
     end.close(1012, 'restarting')
@@ -492,8 +492,8 @@ describe('sending', () => {
   })
 })
 
-describe('receiving', () => {
-  test('a message names its sender, by event and by iteration', async t => {
+describe('receive', () => {
+  test('a message has its sender, by event and by iteration', async t => {
     const { agent, end } = await startConnected(t)
     const iteration = agent[Symbol.asyncIterator]()
     end.send({ type: 'message', id: '7', from: 'api', from_key_id: 'k', data: { a: [1] } })
@@ -501,7 +501,7 @@ describe('receiving', () => {
     assert.deepEqual(await iteration.next(), { value: expected, done: false })
   })
 
-  test('frames that are no frames, and types of a later version, are skipped', async t => {
+  test('invalid frames and unknown types are ignored', async t => {
     const { agent, events, end } = await startConnected(t)
     for (const raw of ['', 'null', '[]', '{', '{"type":1}', '"x"', '{"type":"hologram"}']) end.sendRaw(raw)
     end.sendRaw(Buffer.from([0, 1, 2]))
@@ -511,7 +511,7 @@ describe('receiving', () => {
   })
 })
 
-describe('renewing', () => {
+describe('renewal', () => {
   test('the token is renewed in place between 70 and 80 % of its lifetime', async t => {
     for (const [randomness, seconds] of [
       [0, 720],
@@ -537,7 +537,7 @@ describe('renewing', () => {
     }
   })
 
-  test('an exchange that fails is tried again while the old token lives', async t => {
+  test('a failed exchange is retried while the old token is valid', async t => {
     const { server, events, clock, end } = await startConnected(t, {}, server => {
       const usual = server.answer
       server.answer = count =>
@@ -554,7 +554,7 @@ describe('renewing', () => {
     assert.equal(events.disconnected.rest.length, 0)
   })
 
-  test('a refused token is replaced by a fresh one, and the connection stays', async t => {
+  test('a refused token is replaced by a new one, and the connection stays open', async t => {
     const { clock, end, events } = await startConnected(t)
     await keepAlive(clock, end, events, RENEWAL_AT - 1)
     clock.advance(1)
@@ -579,7 +579,7 @@ describe('renewing', () => {
     assert.equal(next.token, 'token-3')
   })
 
-  test('the hub’s warning brings the renewal forward', async t => {
+  test('`token_expiring` triggers the renewal', async t => {
     const { clock, end } = await startConnected(t)
     end.send({ type: 'token_expiring', expires_at: '', expires_in: 60 })
     await settle()
@@ -587,7 +587,7 @@ describe('renewing', () => {
     assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-2')
   })
 
-  test('a key that is about to end does not make its agent hammer the exchange', async t => {
+  test('an agent whose key is about to expire does not exchange in a tight loop', async t => {
     const { server, clock, end } = await startConnected(t, {}, server => {
       server.expiresIn = 20
     })
@@ -602,7 +602,7 @@ describe('renewing', () => {
   })
 
   for (const nonsense of [0, -900, 1e300, null, 'soon', undefined, {}]) {
-    test(`an expires_in of ${JSON.stringify(nonsense)} neither stops nor races the agent`, async t => {
+    test(`an expires_in of ${JSON.stringify(nonsense)} causes neither a stop nor a tight loop`, async t => {
       const { server, agent, clock, end } = await startConnected(t, {}, server => {
         server.expiresIn = nonsense
       })
@@ -617,7 +617,7 @@ describe('renewing', () => {
   }
 })
 
-/** Time passes on a line where the other side is heard from. */
+/** Advances time while the connection receives frames. */
 async function keepAlive(
   clock: { advance(ms: number): void },
   end: ServerEnd,

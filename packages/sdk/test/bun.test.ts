@@ -6,12 +6,12 @@ import { promisify } from 'node:util'
 import { tool } from '../../../tools/install.ts'
 
 const HERE = import.meta.dirname
-/** As that file asks of Node; each starts a service, so they get twice the time. */
+/** Each test starts a service, so three run at once, as in Node. */
 const THREE_AT_ONCE = ['--concurrent', '--max-concurrency=3']
 
 describe('the SDK on Bun', { concurrency: true, timeout: 180_000 }, () => {
   for (const file of ['agent.test.ts', 'client.test.ts', 'verify.test.ts', 'server.test.ts']) {
-    test(`what ${file} promises holds on Bun as well`, async t => {
+    test(`${file} passes on Bun`, async t => {
       const bun = await tool(t, 'bun')
       if (!bun) return
       const options = ['--timeout', '60000', ...(file === 'server.test.ts' ? THREE_AT_ONCE : [])]

@@ -21,7 +21,7 @@ interface TestContext {
   after(fn: () => Promise<void>): void
 }
 
-/** A real HTTP server that answers as scripted, and a client of it whose waits pass by themselves. */
+/** An HTTP server with scripted answers, and a client whose waits end at once. */
 async function start(t: TestContext, script: Script, options: KeywayOptions = {}) {
   const calls: Call[] = []
   const server = createServer(async (request, response) => {
@@ -46,7 +46,7 @@ async function start(t: TestContext, script: Script, options: KeywayOptions = {}
   return { keyway, calls, waits }
 }
 
-/** Waits are noted and over at once; time limits never strike. */
+/** A clock that records waits and ends them at once; timeouts never fire. */
 function impatient(clock: ManualClock, waits: number[]): ManualClock {
   const timeoutMs = 15_000
   return {
@@ -75,7 +75,7 @@ const signedIn = (): StoredTokens => ({ access: 'access-0', refresh: 'refresh-0'
 const apiKey = `svc_${'a'.repeat(32)}`
 
 describe('errors', () => {
-  test('carry code, status, request id, wait and fields', async t => {
+  test('have code, status, request id, retryAfter and fields', async t => {
     const { keyway } = await start(t, () => ({
       status: 400,
       body: {
@@ -104,7 +104,7 @@ describe('errors', () => {
     })
   })
 
-  test('of a proxy that knows no problem documents are bad_response with its status', async t => {
+  test('without a problem document are bad_response with the status', async t => {
     const { keyway } = await start(t, () => ({ status: 404, body: '<h1>not here</h1>' }), { apiKey })
     await assert.rejects(
       keyway.apiKeys.list(),
@@ -121,8 +121,8 @@ describe('errors', () => {
   })
 })
 
-describe('repeating', () => {
-  test('a refused reading waits as long as Retry-After says', async t => {
+describe('retries', () => {
+  test('a refused read is retried after Retry-After', async t => {
     const script: Script = (_, count) => (count < 3 ? problem(429, 'rate_limited', 7) : ok({ data: [] }))
     const { keyway, calls, waits } = await start(t, script, { apiKey })
     await keyway.apiKeys.list()
@@ -130,13 +130,13 @@ describe('repeating', () => {
     assert.deepEqual(waits, [7000, 7000])
   })
 
-  test('a wait that is too long is thrown, with its length', async t => {
+  test('a Retry-After above the limit throws the error with retryAfter', async t => {
     const { keyway, calls } = await start(t, () => problem(429, 'rate_limited', 3600), { apiKey })
     await assert.rejects(keyway.apiKeys.list(), (error: KeywayError) => error.retryAfter === 3600)
     assert.equal(calls.length, 1)
   })
 
-  test('what would happen twice is never repeated', async t => {
+  test('calls that are not idempotent are not retried', async t => {
     const { keyway, calls } = await start(t, () => 'drop', { apiKey })
     const once = [
       () => keyway.sendMagicLink({ email: 'ada@example.com' }),
@@ -149,7 +149,7 @@ describe('repeating', () => {
     assert.equal(calls.length, once.length)
   })
 
-  test('a charge is repeated under one idempotency key', async t => {
+  test('a charge is retried with one Idempotency-Key', async t => {
     const script: Script = (_, count) => (count < 3 ? 'drop' : { status: 201, body: { id: 'entry' } })
     const app = { id: 'hub', secret: 'geheim' }
     const { keyway, calls } = await start(t, script, { app })
@@ -176,7 +176,7 @@ describe('a session', () => {
     assert.equal(calls[1]!.headers.authorization, 'Bearer access-1')
   })
 
-  test('whose access token expired is renewed once for twenty calls', async t => {
+  test('with an expired access token is refreshed once for twenty calls', async t => {
     const { keyway, calls } = await start(t, guarded, { tokens: memoryTokenStore(signedIn()) })
     await Promise.all(Array.from({ length: 20 }, () => keyway.apiKeys.list()))
     const refreshes = calls.filter(call => call.url === '/auth/refresh')
@@ -184,7 +184,7 @@ describe('a session', () => {
     assert.match(String(refreshes[0]!.headers['idempotency-key']), /^[A-Za-z0-9_-]{16,128}$/)
   })
 
-  test('shared by two clients (tabs) is renewed once', async t => {
+  test('shared by two clients (tabs) is refreshed once', async t => {
     const tokens = memoryTokenStore(signedIn())
     const { keyway, calls } = await start(t, guarded, { tokens })
     const url = `http://${calls.length === 0 ? await hostOf(keyway, calls) : calls[0]!.headers.host}`
@@ -195,7 +195,7 @@ describe('a session', () => {
     assert.equal(calls.filter(call => call.url === '/auth/refresh').length, navigator.locks ? 1 : 2)
   })
 
-  test('survives a lost answer: the refresh is repeated with the same key', async t => {
+  test('survives a lost response: the refresh is retried with the same Idempotency-Key', async t => {
     const script: Script = (call, count) => {
       if (call.url === '/auth/refresh' && count <= 3) return 'drop'
       return guarded(call, count)
@@ -209,7 +209,7 @@ describe('a session', () => {
     assert.equal(new Set(keys).size, 1)
   })
 
-  test('survives even the process: the key waits in the store until an answer arrived', async t => {
+  test('survives a crash: the Idempotency-Key is stored until the response arrived', async t => {
     const tokens = memoryTokenStore(signedIn())
     let reachable = false
     const script: Script = (call, count) => (reachable ? guarded(call, count) : 'drop')
@@ -223,7 +223,7 @@ describe('a session', () => {
     assert.equal((await tokens.get())!.refreshKey, undefined)
   })
 
-  test('that was ended elsewhere is forgotten and says so', async t => {
+  test('that was ended elsewhere is removed from the store, with an error', async t => {
     const tokens = memoryTokenStore(signedIn())
     const { keyway } = await start(t, () => problem(401, 'invalid_token'), { tokens })
     await assert.rejects(keyway.account.get(), (error: KeywayError) => error.status === 401)
@@ -231,7 +231,7 @@ describe('a session', () => {
     await assert.rejects(keyway.account.get(), /Not signed in/)
   })
 
-  test('ends with logout, here and there', async t => {
+  test('is ended by logout on client and server', async t => {
     const tokens = memoryTokenStore(signedIn())
     const { keyway, calls } = await start(t, () => ({ status: 204, body: null }), { tokens })
     await keyway.logout()
@@ -241,7 +241,7 @@ describe('a session', () => {
 })
 
 describe('every call', () => {
-  test('goes to its address', async t => {
+  test('has its method and path', async t => {
     const { keyway, calls } = await start(t, () => ok({ data: [], has_more: false, next_cursor: null }), {
       apiKey,
       app: { id: 'hub', secret: 'x' },
@@ -297,7 +297,7 @@ describe('every call', () => {
     )
   })
 
-  test('all() reads page after page', async t => {
+  test('all() reads all pages', async t => {
     const pages: Script = call =>
       call.url.includes('cursor=2')
         ? ok({ data: [{ id: 'b' }], has_more: false, next_cursor: null })
@@ -309,7 +309,7 @@ describe('every call', () => {
   })
 })
 
-/** The server's address, learnt from a call. */
+/** The server's address, taken from a call. */
 async function hostOf(keyway: Keyway, calls: Call[]): Promise<string> {
   await keyway.apiKeys.list()
   return calls[0]!.headers.host!

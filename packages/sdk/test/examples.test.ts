@@ -15,7 +15,7 @@ interface TestContext {
   after(fn: () => Promise<void> | void): void
 }
 
-/** Starts an example as a person would, and waits until it says so. */
+/** Starts an example as a process, and waits for its ready line. */
 async function start(
   t: TestContext,
   name: string,
@@ -42,7 +42,7 @@ test('the echo agent connects', { timeout: 60_000 }, async t => {
   await start(t, 'echo-agent.ts', { KEYWAY_URL: url, KEYWAY_API_KEY: key }, /connected as/)
 })
 
-test('the foreign hub takes its guests and closes them when their key is revoked', {
+test('the foreign hub accepts agents, and closes their connections when their key is revoked', {
   timeout: 60_000,
 }, async t => {
   const { url, keyway, command } = await startKeyway(t)
@@ -67,7 +67,7 @@ test('the foreign hub takes its guests and closes them when their key is revoked
   await keyway.apiKeys.revoke(id)
   assert.equal((await closed)[0], 4410)
 
-  // A suspended person's guests go, and come back with tokens from after the suspension was lifted.
+  // Suspending a user closes their connections; tokens issued after the activation connect again.
   const other = await keyway.apiKeys.create()
   const enter = async () => {
     const { token } = await keyway.exchange({ api_key: other.key, audience })
@@ -88,7 +88,7 @@ test('the foreign hub takes its guests and closes them when their key is revoked
   assert.equal(String((await once(back!, 'message'))[0]), 'hello again')
 })
 
-test('a page in a browser connects without holding a key, outlives a restart, and ends with the key', {
+test('a page connects without a key, reconnects after a restart, and stops when the key is revoked', {
   timeout: 300_000,
 }, async t => {
   const browser = await openBrowser(t)
@@ -113,14 +113,14 @@ test('a page in a browser connects without holding a key, outlives a restart, an
   await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
 })
 
-/** The hub takes nobody before it has read the feed once, a moment after it listens. */
+/** The hub refuses connections until it has read the feed once, shortly after it listens. */
 async function connectWhenReady(url: string, token: string): Promise<WebSocket> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const socket = await connectOnce(url, token)
     if (socket) return socket
     await new Promise(resolve => setTimeout(resolve, 50))
   }
-  throw new Error('the hub took nobody within 5 s')
+  throw new Error('the hub accepted no connection within 5 s')
 }
 
 async function connectOnce(url: string, token: string): Promise<WebSocket | null> {

@@ -16,7 +16,7 @@ import { startKeyway } from './support/keyway-server.ts'
 import { problem, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
 
 const run = promisify(execFile)
-/** npx unpacks and starts a program. */
+/** How long npx may take to unpack and start a program. */
 const NPX_MS = 60_000
 const ROOT = join(import.meta.dirname, '..')
 
@@ -36,7 +36,7 @@ async function tarball(t: TestContext): Promise<string> {
   return path
 }
 
-/** As an instance serves it. */
+/** Serves the package like an instance. */
 async function serveTarball(t: TestContext): Promise<string> {
   const bytes = await packSdk()
   const server = createServer((_, response) => response.end(bytes)).listen(0, '127.0.0.1')
@@ -45,7 +45,7 @@ async function serveTarball(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/sdk.tgz`
 }
 
-/** An empty project into which the package was installed as an outsider does. */
+/** Creates a project and installs the package from its URL. */
 async function project(t: TestContext): Promise<string> {
   const path = folder(t)
   writeFileSync(join(path, 'package.json'), '{"private":true}')
@@ -62,27 +62,27 @@ const filesOf = (path: string) =>
       .map(file => [file.slice(path.length), readFileSync(file, 'utf8')]),
   )
 
-describe('the package that every instance serves', () => {
-  test('was built from these sources (else: npm run build -w packages/sdk)', t => {
+describe('the package', () => {
+  test('is built from the current sources (else: npm run build -w packages/sdk)', t => {
     const fresh = folder(t)
     buildSdk(fresh)
     assert.deepEqual(filesOf(join(ROOT, 'dist')), filesOf(fresh))
   })
 
-  test('is the same bytes every time, and depends on nothing', async () => {
+  test('is reproducible and has no dependencies', async () => {
     const [first, second] = [await packSdk(), await packSdk()]
     assert.ok(first.equals(second))
     assert.equal(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies, undefined)
   })
 
-  test('is what an instance answers at /sdk.tgz', { timeout: 60_000 }, async t => {
+  test('is served by an instance at /sdk.tgz', { timeout: 60_000 }, async t => {
     const { url } = await startKeyway(t)
     const response = await fetch(`${url}/sdk.tgz`)
     assert.equal(response.headers.get('content-type'), 'application/gzip')
     assert.ok((await packSdk()).equals(Buffer.from(await response.arrayBuffer())))
   })
 
-  test('installs into an empty project and works by import and by require()', async t => {
+  test('can be installed, imported and required', async t => {
     const path = await project(t)
     const names = "[typeof Agent, typeof Keyway, typeof verifyAgentToken, HUB_PROTOCOL].join(' ')"
     const list = '{ Agent, Keyway, verifyAgentToken, HUB_PROTOCOL }'
@@ -94,7 +94,7 @@ describe('the package that every instance serves', () => {
     }
   })
 
-  test('has types that a strict compiler accepts, to the last field', async t => {
+  test('has types that compile in strict mode', async t => {
     const path = await project(t)
     writeFileSync(
       join(path, 'index.ts'),
@@ -135,14 +135,14 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
 
   test('passes are-the-types-wrong', { timeout: 300_000 }, async t => {
     const attw = await tool(t, 'attw')
-    // One set of ES modules for all: current Node's require() takes them (the test above), which attw does not know.
+    // The package has only ES modules. Node's require() loads them (see the test above), which attw does not know.
     if (attw)
       await run(process.execPath, [attw, '--ignore-rules', 'cjs-resolves-to-esm', '--', await tarball(t)])
   })
 })
 
 describe('the demo command', () => {
-  test('connects by npx from an empty folder, and ends with status 77 when stopped for good', async t => {
+  test('connects by npx from an empty folder, and exits with status 77 when stopped permanently', async t => {
     const server = await startProtocolServer(t)
     const cache = folder(t)
     const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY, npm_config_cache: cache }
@@ -162,7 +162,7 @@ describe('the demo command', () => {
     })
   })
 
-  test('connects to a real instance by npx from that instance’s own address, and obeys its revocation', {
+  test('connects by npx from a real instance’s URL, and exits when its key is revoked', {
     timeout: 120_000,
   }, async t => {
     const { url, keyway } = await startKeyway(t)
@@ -186,13 +186,13 @@ describe('the demo command', () => {
     assert.match(output, /stopped: .*revoked\. Make a new key/)
   })
 
-  test('says which setting is missing, with status 78', async () => {
+  test('names a missing setting, with status 78', async () => {
     const env = { PATH: process.env.PATH }
     const running = run(process.execPath, [join(ROOT, 'dist/keyway-agent.js')], { env })
     await assert.rejects(running, { code: 78, stderr: /KEYWAY_URL/ })
   })
 
-  test('ends with status 77 when the exchange is refused', async t => {
+  test('exits with status 77 when the exchange is refused', async t => {
     const server = await startProtocolServer(t)
     server.answer = () => problem(401, 'api_key_expired')
     const env = { PATH: process.env.PATH, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY }

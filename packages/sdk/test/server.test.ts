@@ -14,11 +14,11 @@ import { createManualClock } from './support/manual-clock.ts'
 import { record } from './support/recorder.ts'
 import { startSilentLine } from './support/silent-line.ts'
 
-// Three at once: they wait more than they work.
+// Three at once, since the tests mostly wait.
 describe('against the real service', { concurrency: 3, timeout: 120_000 }, () => {
   const newPerson = sharedKeyway()
 
-  test('three lines make an agent: sign in, make a key, connect, talk', async t => {
+  test('an agent connects with a new key, and sends and receives', async t => {
     const { url, keyway } = await newPerson()
     const [first, second] = await Promise.all([connect('first'), connect('second')])
     const delivery = await first.agent.send(second.ready.connectionId, { hello: 'world' })
@@ -39,7 +39,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     }
   })
 
-  test('revoking the key stops its agent for good, at once', async () => {
+  test('revoking the key stops its agent permanently and at once', async () => {
     const { url, keyway } = await newPerson()
     const { id, key } = await keyway.apiKeys.create()
     const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
@@ -53,7 +53,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal((await again.stopped.next()).error?.code, 'api_key_revoked')
   })
 
-  test('a key that reaches its expiry takes its agent with it', async () => {
+  test('the expiry of the key stops its agent', async () => {
     const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create({ expires_at: new Date(Date.now() + 3000).toISOString() })
     const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
@@ -62,7 +62,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal(error?.code, 'api_key_expired')
   })
 
-  test('a key that may not connect says which scope it lacks', async () => {
+  test('a key without agent:connect stops its agent with the missing scope', async () => {
     const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create({ scopes: ['account:read'] })
     const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
@@ -85,7 +85,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal(agent.connection?.connectionId, connectionId)
   })
 
-  test('an agent outlives a restart of the service, and so do its queued sends', async t => {
+  test('an agent reconnects after a restart of the service, and sends its queue', async t => {
     const { url, keyway, restart } = await startKeyway(t)
     const { key, id } = await keyway.apiKeys.create()
     const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
@@ -100,18 +100,18 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     await events.disconnected.next()
     const sending = agent.send(id, 'queued while the service was away')
     await restarted
-    // In real time: attempts while the service was away have made the waits between them longer.
+    // In real time: the attempts during the outage have increased the back-off.
     await Promise.all([heard.ready.next(BACKOFF_CAP_MS + 10_000), sending])
     assert.equal(agent.connected, true)
   })
 
-  test('on a line that swallows packets the agent says so, and is back within 40 s of its return', async t => {
+  test('after a time of dropped packets the agent reconnects within 40 s', async t => {
     const { url, keyway } = await newPerson()
     const line = await startSilentLine(t, url)
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
-    clock.randomness = 0.999 // the longest waits that there are
-    // Node's own WebSocket would use a dead connection again for 4 s, which this clock makes into minutes.
+    clock.randomness = 0.999 // the longest possible waits
+    // Node's WebSocket would reuse a dead connection for 4 s of real time, which are minutes of this clock.
     const agent = new Agent({ url: line.url, apiKey: key, clock, WebSocket: ws as WebSocketConstructor })
     t.after(() => agent.close())
     const events = record(agent)
@@ -123,9 +123,9 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     clock.advance(1_000)
     assert.equal(agent.connected, false)
     assert.equal((await events.disconnected.next()).willReconnect, true)
-    // Silent for two minutes, until an attempt has just lost its second handshake: a whole wait is still to come.
+    // Silent for two minutes, until the second handshake of an attempt was lost, so that a full back-off follows.
     for (let attempt = 0; attempt < 8; attempt++) {
-      if (attempt > 0) step() // the attempt before is given up
+      if (attempt > 0) step() // the previous attempt times out
       await Promise.all([line.opened(), step()])
       await Promise.all([line.opened(), step()])
     }
@@ -135,7 +135,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     await events.ready.next()
     assert.ok(waited > 20_000 && waited <= 40_000, `back after ${waited / 1000} s`)
 
-    /** Moves the agent's time to what it does next. */
+    /** Advances the agent's clock to its next timer. */
     function step(): number {
       const ms = clock.next()!
       clock.advance(ms)
@@ -143,7 +143,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     }
   })
 
-  test('a line that was silent for a moment costs no second attempt, whatever connections the platform kept', async t => {
+  test('after a short time of dropped packets the first attempt succeeds, despite pooled dead connections', async t => {
     const { url, keyway } = await newPerson()
     const line = await startSilentLine(t, url)
     const { key } = await keyway.apiKeys.create()
@@ -169,7 +169,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.ok(waited <= 5_000, `back after 35 s and ${waited / 1000} s`)
   })
 
-  test('over a line that is cut again and again every message arrives, and in its order', async t => {
+  test('with repeated connection resets every message arrives, in order', async t => {
     const { url, keyway } = await newPerson()
     const line = await startSilentLine(t, url)
     const { key } = await keyway.apiKeys.create()
@@ -201,7 +201,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     )
   })
 
-  test('a full queue of 256 messages is sent whole, in spite of the limits', async t => {
+  test('a full queue of 256 messages is sent within the hub’s limits', async t => {
     const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create()
     const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
@@ -210,7 +210,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     assert.equal((await Promise.all(sending)).length, 256)
   })
 
-  test('an agent token is verified by another service, and an access token in its place is not', async () => {
+  test('verifyAgentToken accepts an agent token and refuses an access token', async () => {
     const { url, keyway, tokens } = await newPerson()
     const { key, user_id } = await keyway.apiKeys.create()
     const { token } = await keyway.exchange({ api_key: key })
@@ -220,14 +220,14 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     await assert.rejects(verifyAgentToken(access, { issuer: url, audience: `${url}/hub` }), /typ is not/)
   })
 
-  test('a lost refresh answer signs nobody out', async () => {
+  test('a lost refresh response does not end the session', async () => {
     const { url, tokens } = await newPerson()
     let lose = true
     const losing: typeof fetch = async (input, init) => {
       const response = await fetch(input, init)
       if (!lose || !String(input).endsWith('/auth/refresh')) return response
       lose = false
-      throw new TypeError('the answer was lost')
+      throw new TypeError('the response was lost')
     }
     const keyway = new Keyway({ url, tokens, fetch: losing })
     const before = (await tokens.get())!.refresh

@@ -6,13 +6,13 @@ import { platformWebSocket } from './support/agents.ts'
 import { startKeyway } from './support/keyway-server.ts'
 import { startSilentLine } from './support/silent-line.ts'
 
-/** How long the lines stay silent: shorter than an agent needs to notice, as long, and longer. */
+/** How long the proxy drops packets: shorter than the agent's detection time, equal, and longer. */
 const SILENCES_S = [5, 20, 33, 36, 50, 65, 90]
-/** 25 s of silence, 10 s without an answer; and a busy machine. */
+/** 25 s of silence, 10 s without a pong, and a tolerance for a busy machine. */
 const NOTICED_WITHIN_S = 36
 const BACK_WITHIN_S = 40
 
-test('behind a proxy that swallows packets, in real time', { timeout: 240_000 }, async t => {
+test('an agent reconnects after dropped packets, in real time', { timeout: 240_000 }, async t => {
   const { url, keyway } = await startKeyway(t)
   const { key } = await keyway.apiKeys.create()
   const results = await Promise.all(SILENCES_S.map(silence => live(silence)))

@@ -53,11 +53,11 @@ const verifyAgent = (text: string, at = now) =>
 const isInvalid = (error: unknown) => error instanceof KeywayError && error.code === 'invalid_token'
 
 describe('agent tokens', () => {
-  test('a good one gives its claims', async () => {
+  test('a valid token returns its claims', async () => {
     assert.deepEqual(await verifyAgent(token(agentClaims())), agentClaims())
   })
 
-  test('the last second counts, the tolerance is five seconds and no more', async () => {
+  test('exp is accepted until five seconds after it', async () => {
     const text = token(agentClaims())
     await verifyAgent(text, () => (NOW + 904.999) * 1000)
     await assert.rejects(
@@ -95,7 +95,7 @@ describe('agent tokens', () => {
     ['a scope that is no string', () => ({ scope: ['agent:connect'] })],
   ]
   for (const [what, change] of wrongClaims) {
-    test(`one with ${what} is refused`, async () => {
+    test(`a token with ${what} is refused`, async () => {
       await assert.rejects(verifyAgent(token({ ...agentClaims(), ...change() })), isInvalid)
     })
   }
@@ -133,7 +133,7 @@ describe('agent tokens', () => {
     ['nothing', () => ''],
   ]
   for (const [what, forge] of forgeries) {
-    test(`one with ${what} is refused`, async () => {
+    test(`a token with ${what} is refused`, async () => {
       await assert.rejects(verifyAgent(forge()), isInvalid)
     })
   }
@@ -154,7 +154,7 @@ describe('access tokens', () => {
   })
   const header = { ...agentHeader, typ: 'at+jwt' }
 
-  test('a good one gives its claims, with the issuer as audience', async () => {
+  test('a valid token returns its claims, with the issuer as audience', async () => {
     assert.deepEqual(await verifyAccessToken(token(claims(), header), { issuer, now }), claims())
   })
 
@@ -167,7 +167,7 @@ describe('access tokens', () => {
 })
 
 describe("the issuer's keys", () => {
-  test('are fetched once for many tokens, and at most once more for many unknown key ids', async () => {
+  test('are fetched once for many tokens, and once more for many unknown key ids', async () => {
     const counting: typeof fetch = (...input) => fetch(...input)
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
     const before = requests
@@ -180,7 +180,7 @@ describe("the issuer's keys", () => {
     assert.ok(requests <= before + 2)
   })
 
-  test('that are no Ed25519 signature keys are passed over', async () => {
+  test('other than Ed25519 signature keys are ignored', async () => {
     const counting: typeof fetch = (...input) => fetch(...input)
     keys = [null, 1, { kty: 'oct', k: 'AA', kid: 'k1' }, { ...jwk, use: 'enc' }, { ...jwk, x: 'AAAA' }]
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
@@ -188,7 +188,7 @@ describe("the issuer's keys", () => {
     keys = [jwk]
   })
 
-  test('that cannot be had make the answer unavailable, not invalid', async () => {
+  test('that cannot be fetched cause `unavailable`, not `invalid_token`', async () => {
     const unreachable: typeof fetch = () => Promise.reject(new TypeError('no route'))
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: unreachable }
     await assert.rejects(
@@ -198,7 +198,7 @@ describe("the issuer's keys", () => {
   })
 })
 
-/** The same bytes in another spelling: 64 bytes leave four bits of the last character unused. */
+/** The same bytes in a non-canonical encoding: 64 bytes leave four bits of the last character unused. */
 function strayBits(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   return text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1)!) + 1]

@@ -1,4 +1,4 @@
-import type { ApiKeyObject, CreatedApiKey, Page } from '../protocol.js';
+import type { ApiKeyObject, CreatedApiKey, Json, Page } from '../protocol.js';
 import { type Transport } from '../transport.js';
 import { type PageOptions } from './paging.js';
 export interface CreateApiKey {
@@ -10,9 +10,26 @@ export interface CreateApiKey {
     app_id?: string;
     /** CIDRs. Omitted or empty: from anywhere. */
     allowed_networks?: string[];
+    /** An id of your own, for example of a customer, at most 128 characters. */
+    external_id?: string;
+    /** JSON of your own, at most 16 KiB. */
+    metadata?: Metadata;
 }
+export interface ChangeApiKey {
+    /** The empty text removes it. */
+    name?: string;
+    allowed_networks?: string[];
+    /** Null removes it. */
+    external_id?: string | null;
+    /** Replaced as a whole; null removes them. */
+    metadata?: Metadata | null;
+}
+export type Metadata = {
+    [name: string]: Json;
+};
 export type ApiKeyList = PageOptions & {
     status?: ApiKeyObject['status'];
+    external_id?: string;
 };
 /** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
 export declare class ApiKeyCalls {
@@ -20,14 +37,11 @@ export declare class ApiKeyCalls {
     constructor(transport: Transport);
     /** The only response that contains the key itself. Not retried: it could create two keys. */
     create(body?: CreateApiKey): Promise<CreatedApiKey>;
-    list({ limit, cursor, status }?: ApiKeyList): Promise<Page<ApiKeyObject>>;
+    list({ limit, cursor, status, external_id }?: ApiKeyList): Promise<Page<ApiKeyObject>>;
     /** All keys, newest first, over all pages. */
     all(options?: Omit<ApiKeyList, 'cursor'>): AsyncGenerator<ApiKeyObject, void>;
     get(keyId: string): Promise<ApiKeyObject>;
-    update(keyId: string, body: {
-        name?: string;
-        allowed_networks?: string[];
-    }): Promise<ApiKeyObject>;
+    update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject>;
     /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
     rotate(keyId: string, body?: {
         overlap_seconds?: number;

@@ -10,8 +10,8 @@ export class ApiKeyCalls {
     create(body = {}) {
         return this.#transport.call('POST', '/v1/api-keys', { body });
     }
-    list({ limit, cursor, status } = {}) {
-        return this.#transport.call('GET', '/v1/api-keys', { query: { limit, cursor, status } });
+    list({ limit, cursor, status, external_id } = {}) {
+        return this.#transport.call('GET', '/v1/api-keys', { query: { limit, cursor, status, external_id } });
     }
     /** All keys, newest first, over all pages. */
     all(options = {}) {

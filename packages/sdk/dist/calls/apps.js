@@ -2,7 +2,7 @@ import { pause, systemClock } from '../clock.js';
 import { randomId } from '../environment.js';
 import { KeywayError } from '../errors.js';
 /** Default polling interval of `followRevocations`. */
-const LOOK_EVERY_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 /** Calls of registered apps, with their id and secret. */
 export class AppCalls {
     #transport;
@@ -27,7 +27,7 @@ export class AppCalls {
      * of the service; stops by the signal.
      */
     async *followRevocations(options = {}) {
-        const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options;
+        const { everyMs = POLL_INTERVAL_MS, signal, onCaughtUp } = options;
         let { cursor } = options;
         while (!signal?.aborted) {
             const page = await this.revocations({ cursor, signal }).catch(error => {

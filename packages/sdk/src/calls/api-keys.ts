@@ -11,7 +11,7 @@ export interface CreateApiKey {
   app_id?: string
   /** CIDRs. Omitted or empty: from anywhere. */
   allowed_networks?: string[]
-  /** An id of your own for whatever the key belongs to, at most 128 characters. */
+  /** An id of your own, for example of a customer, at most 128 characters. */
   external_id?: string
   /** JSON of your own, at most 16 KiB. */
   metadata?: Metadata

@@ -24,7 +24,7 @@ export interface FollowOptions {
 }
 
 /** Default polling interval of `followRevocations`. */
-const LOOK_EVERY_MS = 1_000
+const POLL_INTERVAL_MS = 1_000
 
 /** Calls of registered apps, with their id and secret. */
 export class AppCalls {
@@ -61,7 +61,7 @@ export class AppCalls {
    * of the service; stops by the signal.
    */
   async *followRevocations(options: FollowOptions = {}): AsyncGenerator<RevocationObject, void> {
-    const { everyMs = LOOK_EVERY_MS, signal, onCaughtUp } = options
+    const { everyMs = POLL_INTERVAL_MS, signal, onCaughtUp } = options
     let { cursor } = options
     while (!signal?.aborted) {
       const page = await this.revocations({ cursor, signal }).catch(error => {

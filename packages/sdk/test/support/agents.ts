@@ -17,7 +17,7 @@ interface TestContext {
   after(fn: () => Promise<void> | void): void
 }
 
-/** The platform's WebSocket where there is one, as an agent's author would have it. */
+/** The platform's WebSocket, or that of `ws`. */
 export const platformWebSocket = (globalThis.WebSocket ?? WebSocket) as unknown as WebSocketConstructor
 
 /** An agent against a scripted service; `script` runs before it dials. */

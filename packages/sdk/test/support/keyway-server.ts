@@ -13,15 +13,15 @@ import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
 
 export interface Person {
   url: string
-  /** Signed in as a new person. */
+  /** A client signed in as a new user. */
   keyway: Keyway
   tokens: TokenStore
 }
 
 export interface KeywayServer extends Person {
-  /** SIGTERM, and anew on the same data and port. */
+  /** Stops with SIGTERM, and starts on the same data and port. */
   restart(): Promise<void>
-  /** Runs `keyway …` with the service's settings; what it wrote on standard output. */
+  /** Runs `keyway …` with the service's settings; returns its standard output. */
   command(...words: string[]): Promise<string>
 }
 
@@ -31,7 +31,7 @@ interface TestContext {
 
 const LAUNCHER = fileURLToPath(new URL('../../../server/bin/keyway.js', import.meta.url))
 
-/** The whole service in a process of its own, so that this also works on runtimes that cannot run the server. */
+/** Starts the service in a process, so that tests also work on runtimes that cannot run the server. */
 export async function startKeyway(
   t: TestContext,
   settings: Record<string, string> = {},
@@ -41,7 +41,7 @@ export async function startKeyway(
   return { ...(await newPerson(url)), restart, command }
 }
 
-/** One service for the tests of a file that only need a person of their own on it. */
+/** One service shared by the tests of a file, each with its own user. */
 export function sharedKeyway(): () => Promise<Person> {
   let service: ReturnType<typeof startService> | undefined
   after(async () => (await service)?.close())
@@ -107,7 +107,7 @@ async function signIn(keyway: Keyway, url: string, email: string): Promise<void>
   await keyway.verifyMagicLink({ login_id, code: await codeFromInbox(url, email), email })
 }
 
-/** The inbox has the mail as soon as the outbox delivered it, which is soon but not now. */
+/** Polls the inbox until the outbox has delivered the mail. */
 async function codeFromInbox(url: string, email: string): Promise<string> {
   const address = `${url}/inbox?to=${encodeURIComponent(email)}`
   for (let look = 0; look < 200; look++) {

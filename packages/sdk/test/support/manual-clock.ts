@@ -1,11 +1,11 @@
 import type { SdkClock } from '../../src/clock.ts'
 
 export interface ManualClock extends SdkClock {
-  /** Moves time on; what falls due meanwhile is called in its order, at its time. */
+  /** Advances time; due callbacks are called in order, each at its time. */
   advance(ms: number): void
-  /** Time stood still for the process and then jumps, as after a suspend: late timers fire once, now. */
+  /** Jumps ahead, as after a suspend: overdue timers fire once. */
   wakeAfter(ms: number): void
-  /** How far the next timer is away; undefined when there is none. */
+  /** Milliseconds until the next timer; undefined if there is none. */
   next(): number | undefined
   randomness: number
 }

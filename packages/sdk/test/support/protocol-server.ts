@@ -4,7 +4,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { type AgentFrame, HUB_PROTOCOL, type ServerFrame } from '../../src/protocol.ts'
 import { Queue } from './queue.ts'
 
-/** What the scripted service answers to an exchange; `hang` never answers, `drop` cuts the line. */
+/** The answer to an exchange; `hang` never answers, `drop` resets the connection. */
 export type ExchangeAnswer =
   | { status: number; body: unknown; headers?: Record<string, string> }
   | 'hang'
@@ -27,9 +27,9 @@ export interface ProtocolServer {
   exchanges: Queue<string>
   exchangeCount: number
   connectionCount: number
-  /** What the next exchanges answer. */
+  /** Returns the answers of exchanges, by their number. */
   answer: (count: number) => ExchangeAnswer
-  /** What a new connection hears first; undefined keeps it waiting. */
+  /** Called for each new connection; sends its first frames. */
   greet: (end: ServerEnd) => void
   expiresIn: unknown
   stop(): Promise<void>
@@ -39,8 +39,8 @@ export interface ProtocolServer {
 export const TEST_KEY = `svc_${'a'.repeat(32)}`
 
 /**
- * A service that speaks Keyway's protocol over real sockets and does what the test's script says, faults included. It
- * knows nothing of keys or rights: those are tested against the real server.
+ * A server with Keyway's protocol over real sockets, scripted by the test, including faults. It does not check keys or
+ * scopes, which are tested against the real server.
  */
 export async function startProtocolServer(t: {
   after(fn: () => Promise<void>): void

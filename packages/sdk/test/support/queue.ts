@@ -1,7 +1,7 @@
-/** What has not come by then does not come, also on a busy machine. */
+/** After this time an item is assumed not to come, even on a busy machine. */
 const LONGEST_WAIT_MS = 10_000
 
-/** Things that happen, to be awaited one after the other. */
+/** A queue of events, to be awaited one after the other. */
 export class Queue<Item> {
   #items: Item[] = []
   #waiting: ((item: Item) => void)[] = []
@@ -12,14 +12,14 @@ export class Queue<Item> {
     else this.#items.push(item)
   }
 
-  /** @throws Error where nothing comes within `withinMs` */
+  /** The next item. @throws Error if none arrives within `withinMs` */
   next(withinMs = LONGEST_WAIT_MS): Promise<Item> {
     const item = this.#items.shift()
     if (item !== undefined) return Promise.resolve(item)
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(take), 1)
-        reject(new Error(`nothing came within ${withinMs} ms`))
+        reject(new Error(`nothing arrived within ${withinMs} ms`))
       }, withinMs)
       const take = (item: Item) => {
         clearTimeout(late)
@@ -29,7 +29,7 @@ export class Queue<Item> {
     })
   }
 
-  /** What nobody has awaited yet. */
+  /** Items that were not awaited yet. */
   get rest(): readonly Item[] {
     return this.#items
   }

@@ -4,7 +4,7 @@ import { Queue } from './queue.ts'
 
 export type Recorded = { [Name in keyof AgentEvents]: Queue<AgentEvents[Name]> }
 
-/** An agent's events, to be awaited. */
+/** Records an agent's events in queues. */
 export function record(agent: Agent): Recorded {
   const events: Recorded = {
     ready: new Queue(),

@@ -1,19 +1,19 @@
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A line between an agent and the service that can fall silent without anybody being told. */
+/** A TCP proxy between an agent and the service that can drop packets silently. */
 export interface SilentLine {
-  /** The service's address by way of this line. */
+  /** The service's URL through the proxy. */
   url: string
-  /** From now on bytes vanish, both ways, and new connections open into nothing, as behind a dropping firewall. */
+  /** Drops all bytes in both directions, also of new connections, like a firewall that drops packets. */
   swallow(): void
-  /** New connections pass again. Old ones stay silent for ever: whoever kept them has forgotten them. */
+  /** Forwards new connections again. Old ones stay silent, as if a NAT had lost their state. */
   restore(): void
-  /** Breaks all connections in the middle of whatever they say; new ones pass. */
+  /** Resets all connections at once; new ones are forwarded. */
   cut(): void
-  /** The next connection that somebody opens over this line. */
+  /** Resolves when the next connection is opened. */
   opened(): Promise<unknown>
-  /** The next request for a connection of WebSocket that vanishes on this line. */
+  /** Resolves when the next WebSocket handshake is dropped. */
   handshakeLost(): Promise<unknown>
 }
 
