@@ -13,7 +13,7 @@ import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
 import { median } from './support/statistics.ts'
 
-/** Where the time of one exchange goes: each step by itself in this process, and the whole through a socket. */
+/** The cost of each step of an exchange, measured in this process, and of the whole exchange through a socket. */
 
 const KEYS = 1000
 const ROUNDS = 9
@@ -76,7 +76,7 @@ async function throughSocket(): Promise<number> {
   return median(runs)
 }
 
-/** The best of some rounds: what others on this core took is no part of the step. */
+/** The fastest of several rounds, to exclude other work on this core. */
 async function microseconds(step: (n: number) => unknown): Promise<number> {
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {

@@ -6,17 +6,16 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * One process a core on one PostgreSQL. Each process gets the same load by the clock, once alone and once while the
- * other has it too: where an exchange costs a process the same beside a second as alone, nothing is shared but the
- * database, and cores add up. A process is held against itself, since the second shares its core with PostgreSQL
- * and the load.
+ * Scaling over cores: one process per core on one PostgreSQL. Each process gets the same open-loop load, once alone and
+ * once together with the other. If an exchange costs the same processor time both times, throughput scales with cores.
+ * A process is compared with itself, since the second shares its core with PostgreSQL and the load generator.
  */
 
 type Pair = Measured[]
 const NAMES = ['first', 'second'] as const
 const ROUNDS = QUICK ? 5 : 9
 const RUN_MS = QUICK ? 1500 : 3000
-/** Low enough that two processes, the load and PostgreSQL find room on two cores. */
+/** Requests a second per process, so that two processes, the load and PostgreSQL fit on two cores. */
 const RATE = 1200
 
 pinBench()

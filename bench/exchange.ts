@@ -5,14 +5,14 @@ import { type RunningProcess, startFloor, startKeyway } from './support/processe
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** The exchange of a key for a token, held against the floor of the same round. */
+/** The exchange of a key for a token, compared with the floor (floor.ts) of the same round. */
 
 const KEYS = 1000
 const ROUNDS = QUICK ? 3 : 7
 const WARM_UP_MS = QUICK ? 300 : 500
 const RUN_MS = QUICK ? 1000 : 2000
 const CONNECTIONS = [1, 32, 256]
-/** The latency is looked at where a node should be run: at half of what it can do. */
+/** Latency is measured at half of the maximum throughput, the load at which a node should run. */
 const LATENCY_RUN_MS = QUICK ? 2000 : 6000
 
 pinBench()
@@ -26,7 +26,7 @@ const subjects = { floor, sqlite: onSqlite, postgres: onPostgres }
 type Name = keyof typeof subjects
 const bodies = exchangeBodies(KEYS)
 
-// The first thousands of calls run in the interpreter.
+// Warm-up: the first thousands of calls are interpreted.
 for (const subject of Object.values(subjects)) await exchange(load, subject, 32, { ms: QUICK ? 1500 : 4000 })
 
 const table: Row[] = []
@@ -60,7 +60,7 @@ for (const name of Object.keys(subjects) as Name[]) {
     'p99 ms': of(run => run.p99),
     'p99.9 ms': of(run => run.p999),
   })
-  // Its tail is the machine's own: whatever else wanted this core.
+  // The floor's latency is not compared: its tail is caused by other work on the core.
   if (name === 'floor') continue
   targets.push({
     what: `p99 at half of the load, ${name}`,

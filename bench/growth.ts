@@ -6,12 +6,12 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Exchanges with few and with very many keys. Ten million need 5 GB in KEYWAY_BENCH_DIR (the system's temporary
- * folder by default) and some minutes to make.
+ * Exchanges with few and with very many keys. Ten million keys need 5 GB in KEYWAY_BENCH_DIR (default: the system's
+ * temporary folder) and some minutes to create.
  */
 
 const SIZES = QUICK ? [1_000, 100_000, 1_000_000] : [1_000, 100_000, 10_000_000]
-/** As many keys are used in turn everywhere, spread over all that there are. */
+/** Number of keys used in turn in every database, spread evenly over all keys. */
 const USED = 1000
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000

@@ -18,23 +18,23 @@ import { startSilentMail } from './support/silent-mail.ts'
 import { median } from './support/statistics.ts'
 
 /**
- * A hostile neighbour: one flow of an attacker after the other, beside a steady load of exchanges, sign-ins and
- * messages by others. What others notice is compared with the runs without an attacker just before and after.
+ * Isolation from an attacker: one attack after the other, beside a steady load of exchanges, sign-ins and messages of
+ * other users. Their latency is compared with that of runs without an attacker just before and after.
  *
  * `node bench/hostile.ts [--quick] [--engine sqlite|postgres] [--only WORDS]`
  */
 
 const RUN_MS = QUICK ? 2000 : 5000
-/** The attack goes on for so long before others are looked at. */
+/** Duration of the attack before the measurement begins. */
 const LEAD_MS = 1000
-/** After an attack, until what it left behind (open sockets, queued work) is gone. */
+/** Pause after an attack, until its sockets are closed and its queued work is done. */
 const SETTLE_MS = 2000
 const KEYS = 1000
 const NEIGHBOUR_KEYS = 500
-/** With a link each; enough for all runs. */
+/** Users with a link each, enough for all runs. */
 const PEOPLE = { from: 0, to: 40_000, link: true }
 const MOST_TIMES_P99 = 3
-/** Below this, p99 is the machine's own noise: three times 1 ms says nothing about others. */
+/** Below this, differences of p99 are noise. */
 const NOISE_MS = 5
 
 const only = option('--only')
@@ -45,7 +45,7 @@ pinBench()
 await using mail = await startSilentMail()
 const neighbours = await startChild('./support/neighbours.ts')
 const attacker = await startChild('./support/attacker.ts')
-// The attacker shares a core with those whose latency is measured, and must not take it from them.
+// The attacker shares a core with the measuring process, and must not slow it down.
 spawnSync('renice', ['-n', '19', '-p', String(attacker.pid)])
 
 const tables: Record<string, Row[]> = {}
@@ -64,7 +64,7 @@ neighbours.kill()
 attacker.kill()
 report('hostile', tables, targets)
 
-/** One row for each flow, all against one service: what an attacker leaves behind is there for the next. */
+/** One row per attack, all against one service, so that effects of earlier attacks accumulate. */
 async function measure(name: string, database: BenchDatabase): Promise<Row[]> {
   const rows: Row[] = []
   const people = numbers()
@@ -86,7 +86,7 @@ async function measure(name: string, database: BenchDatabase): Promise<Row[]> {
   return rows
 }
 
-/** Everybody signs in once: links are taken in order, over all runs. */
+/** Numbers of links, each used once over all runs. */
 function numbers(): () => number {
   let next = PEOPLE.from
   return () => next++
@@ -98,7 +98,7 @@ async function observe(server: RunningProcess, people: () => number): Promise<Ne
     const n = people()
     return { email: addressOf(n), token: tokenOf(n) }
   })
-  // Ten keys in a row have one owner.
+  // Ten consecutive keys have one owner.
   const agents = {
     fromToken: await exchange(server, benchKey(0)),
     toToken: await exchange(server, benchKey(1)),
@@ -120,7 +120,7 @@ async function observeUnder(
   return { during, attack: await attack }
 }
 
-/** p99 of a kind beside the attacker, of the middle of both runs without. */
+/** p99 of each kind beside the attacker, and the mean of the runs before and after. */
 function compare(quiet: NeighboursResult[], during: NeighboursResult): Row {
   const row: Row = {}
   for (const kind of KINDS) {
@@ -159,7 +159,7 @@ function shown({ answers, opened }: AttackResult): string {
   return [`${opened} sockets`, ...parts].join(', ')
 }
 
-/** What anybody gets who signs in once: an account with a key, and a browser that is signed in. */
+/** Creates a free account with a key and a signed-in browser. */
 async function openAccount(server: RunningProcess, people: () => number): Promise<Account> {
   const n = people()
   const signedIn = await call(server, '/auth/verify-magic-link', { email: addressOf(n), token: tokenOf(n) })
@@ -217,7 +217,7 @@ async function call(
   return (await answer.json()) as Record<string, unknown>
 }
 
-/** Every call that takes a body, as the service itself describes them, and the pages' forms. */
+/** The paths of all calls with a body, from the OpenAPI document, and of the pages' forms. */
 async function bodyPaths({ port }: RunningProcess): Promise<AttackOrder['bodyPaths']> {
   const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
   const { paths } = (await answer.json()) as {

@@ -8,10 +8,10 @@ import { type RunningProcess, startKeyway, startProgram } from './support/proces
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Live connections: what one costs, how quickly they come, renew, hear each other and go; against bare `ws`. */
+/** Live connections: memory, and the speed of connects, renewals, messages and revocations, compared with bare `ws`. */
 
 const KEYS = 1000
-/** The file limit of a process here is 20,000. */
+/** Below the limit of 20,000 open files per process. */
 const IDLE = QUICK ? 5000 : 15_000
 const OF_ONE_KEY = QUICK ? 5000 : 10_000
 const ROUNDS = 3
@@ -21,7 +21,7 @@ const WARM_UP = 300
 const AT_ONCE = 64
 const RENEW_MS = QUICK ? 1000 : 3000
 const RECEIVERS = 999
-/** So long after the last connection until memory is looked at: what connecting left behind is collected by then. */
+/** Delay from the last connect to the measurement of memory, for garbage collection. */
 const SETTLE_MS = QUICK ? 5000 : 12_000
 
 pinBench()
@@ -35,7 +35,7 @@ await using bare = toMeasured('bare ws', {
 })
 const both = [keyway, bare]
 for (const measured of both) await measureIdle(measured)
-// In turns, so that an hour in which the machine is slower is slower for both.
+// Alternating, so that a slower machine affects both alike.
 for (let round = 0; round < CONNECT_ROUNDS; round++) {
   for (const measured of both) await measureConnects(measured)
 }
@@ -115,7 +115,7 @@ function connect({ server, tokens }: Measured, count: number, of = tokens): Prom
 
 async function measureIdle(measured: Measured): Promise<void> {
   const { pid } = measured.server
-  // First of all, while nothing that earlier connections left behind could be taken for memory that is free.
+  // First, before freed memory of earlier connections could be reused.
   await connect(measured, WARM_UP)
   await agents.obey({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)
@@ -182,7 +182,7 @@ function toRow(measured: Measured): Row {
   }
 }
 
-/** From the request that ends the key until the last of its connections has its close frame. */
+/** Milliseconds from the revocation request until the last connection of the key got its close frame. */
 async function revoke(server: RunningProcess, round: number): Promise<number> {
   const key = benchKey(500 + round)
   const token = await exchange(server, key)

@@ -15,7 +15,7 @@ import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Lists of keys of an owner of few and of an owner of very many, of all statuses mixed, on one server in turn. */
+/** Lists of keys for an owner of few and an owner of very many keys of all statuses, alternating on one server. */
 
 const SIZES = [100, QUICK ? 20_000 : 100_000]
 const ROUNDS = QUICK ? 3 : 7
@@ -23,7 +23,7 @@ const RUN_MS = QUICK ? 400 : 1500
 const PAGE = 50
 const MOST = 1.5
 const HOUR = 3_600_000
-/** The newest key of each owner. */
+/** Creation time of the newest key of each owner. */
 const NEWEST = Date.now() - HOUR
 
 pinBench()
@@ -42,7 +42,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
 }
 report('lists', tables, targets)
 
-/** Owner 0 has few, owner 1 many: in turn revoked, expired, active without end, active with one; a key a millisecond. */
+/** Inserts few keys for owner 0 and many for owner 1, alternating: revoked, expired, active without and with expiry. */
 async function fill({ file, settings }: BenchDatabase): Promise<void> {
   const people = { from: 0, to: SIZES.length, account: true, session: true, pageSession: true }
   const statement = (owner: number, numbers: string) => `${numbers}
@@ -108,7 +108,7 @@ function paths(): Record<string, (size: number) => string> {
   const all: Record<string, (size: number) => string> = { '/keys': () => '/keys' }
   for (const status of ['active', 'expired', 'revoked', 'all']) {
     const filter = status === 'all' ? '' : `&status=${status}`
-    // So far back that the same number of keys is left for both owners.
+    // Positions after which both owners have the same number of keys.
     const last = (size: number) => encodeCursor({ at: NEWEST - (size - 40), id: accountId(0) })
     all[`first page, ${status}`] = () => list(filter, '')
     all[`last page, ${status}`] = size => list(filter, `&cursor=${last(size)}`)

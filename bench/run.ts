@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-/** All of the bench, one program after the other; each also runs alone. `--quick` is handed on. */
+/** Runs all benchmarks one after the other; each can also be run alone. `--quick` is passed on. */
 const PROGRAMS = ['start', 'breakdown', 'exchange', 'cores', 'sign-in', 'hub', 'growth', 'lists', 'hostile']
 
 const failed = PROGRAMS.filter(name => {

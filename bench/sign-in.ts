@@ -24,23 +24,25 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { startSilentMail } from './support/silent-mail.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Sign-in: each call against a floor that runs the same statements bare; on SQLite, what shared commits bring. */
+/**
+ * Sign-in: each call compared with a floor that runs only its SQL statements; on SQLite, the effect of shared commits.
+ */
 
 const ROUNDS = QUICK ? 3 : 5
 const RUN_MS = QUICK ? 1000 : 2000
 const WARM_UP_MS = 300
-/** Calls of one kind a second that no machine here exceeds: so many people are made for each run. */
+/** Upper bounds of calls a second, by kind: the number of users created for each run. */
 const MOST_PER_SECOND = { send: 8000, verify: 4000, refresh: 16_000 }
 const UNLIMITED = { KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute', KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }
 const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
 const SLOW_COMMIT_MS = 10
-/** Added to what a commit takes on this disk: none, a local disk that keeps what it says, a slow cloud volume. */
+/** Milliseconds added to each commit: none, a local disk with durable writes, a slow cloud volume. */
 const ADDED_COMMIT_MS = [0, 5, SLOW_COMMIT_MS]
 const AT_ONCE = 64
 
 interface Call {
   path: string
-  /** Who must be there before. */
+  /** The users, links or sessions that the call needs. */
   needs: Omit<People, 'from' | 'to'>
   body(n: number): unknown
   inProcess(services: Services, n: number): Promise<unknown>
@@ -111,7 +113,7 @@ async function onPostgres(): Promise<Row[]> {
         32,
       )
       const ours = await run(load, server, call.path, bodiesOf(range, call.body), 32)
-      // The first round warms both up.
+      // The first round is the warm-up.
       if (round >= 0) {
         runs.floor.push(bare)
         runs.server.push(ours)
@@ -140,11 +142,11 @@ async function onPostgres(): Promise<Row[]> {
   return rows
 }
 
-/** Runs the call once in this process and listens to what the database is sent. */
+/** Runs the call once in this process, and records its SQL statements. */
 async function record(database: BenchDatabase, call: Call, number: number): Promise<Recorded[]> {
   const services = await openServices(configOf(database), createLog('error'))
   try {
-    // Once before, since the first of all reads what is remembered afterwards.
+    // Once before, since the first call fills caches.
     const other = number + 1_000_000_000
     await addPeoplePostgres(urlOf(database), { ...call.needs, from: other, to: other + 1 })
     await call.inProcess(services, other)
@@ -238,13 +240,13 @@ async function sharedCommits(call: Call, commitMs: number) {
 interface BareCommits {
   /** Accounts a second, each durable before the next begins. */
   oneByOne: number
-  /** The same with `AT_ONCE` accounts to each commit: the most that sharing commits can bring to these statements. */
+  /** The same with `AT_ONCE` accounts per commit: the upper bound for shared commits. */
   together: number
-  /** Processor time of one account of those. */
+  /** Processor time per account of `together`. */
   cpuMicroseconds: number
 }
 
-/** The statements of one verify after the other, without any service. */
+/** Runs the statements of verifications one after the other, without the service. */
 async function bareCommits(
   database: BenchDatabase,
   call: Call,
@@ -291,7 +293,7 @@ async function bareCommits(
   }
 }
 
-/** Whether exchanges notice that commits are slow. */
+/** Exchanges beside slow commits. */
 async function exchangesBeside(
   server: RunningProcess,
   database: BenchDatabase,
@@ -372,7 +374,7 @@ function bodiesOf({ from, to }: { from: number; to: number }, body: (n: number) 
   return Array.from({ length: to - from }, (_, index) => JSON.stringify(body(from + index)))
 }
 
-/** Nobody signs in twice. The first number is recorded, so it must look like no other. */
+/** Numbers of users, each used once. The first is recorded, so it must not occur in other values. */
 function numbers() {
   let next = 0xabcdef
   return {

@@ -8,7 +8,7 @@ import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** From the start of the process to ready, what it holds when nobody asks, and what is installed for it. */
+/** Start-up time, idle memory, and the size of the installation. */
 
 const STARTS = QUICK ? 5 : 11
 const REST_MS = 3000
@@ -50,7 +50,7 @@ async function measure(name: string, database: BenchDatabase): Promise<void> {
   )
 }
 
-/** What `npm ci --omit=dev` leaves on the disk: the lock file says which packages that are. */
+/** Disk space of the packages that `npm ci --omit=dev` installs, according to the lock file. */
 async function installed(): Promise<Row> {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean; link?: boolean }>

@@ -1,6 +1,6 @@
 /**
- * Compares what is shipped with the registry's list of known weaknesses. High and critical ones fail; a registry
- * that gives no such list (offline, a mirror) is said and passes, since that tells nothing of the packages.
+ * Checks shipped packages against the registry's advisories. High and critical ones fail; if the registry has no
+ * advisories (offline, a mirror), that is printed and passes.
  */
 import { spawnSync } from 'node:child_process'
 

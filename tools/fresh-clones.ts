@@ -1,7 +1,7 @@
 /**
- * `npm run test:clones -- --count 20 --busy 5`: whether README's first commands work the first time. Each round clones
- * this repository's HEAD, runs `npm ci && npm test` in the clone and removes it; the last rounds, `--busy` of them,
- * run beside three processes that never wait. Prints a table; status 1 when a round failed, whose log is kept.
+ * `npm run test:clones -- --count 20 --busy 5`: tests README's first commands in fresh clones. Each round clones HEAD,
+ * runs `npm ci && npm test` in the clone and removes it; the last `--busy` rounds run beside three busy processes.
+ * Prints a table; status 1 if a round failed, whose log is kept.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -70,7 +70,7 @@ async function run(command: string, cwd: string, log: string): Promise<{ ok: boo
   return { ok: status === 0, seconds: `${Math.round((performance.now() - started) / 1000)} s` }
 }
 
-/** "1234 pass, 0 fail, 2 skipped", from the closing lines of the test runner. */
+/** "1234 pass, 0 fail, 2 skipped", from the summary of the test runner. */
 function summaryOf(log: string): string {
   const text = readFileSync(log, 'utf8')
   const figure = (name: string) => [...text.matchAll(new RegExp(`^ℹ ${name} (\\d+)$`, 'gm'))].at(-1)?.[1]

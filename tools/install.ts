@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { MUST_HAVE_ALL } from '../packages/server/test/support/missing-servers.ts'
 import { installOnce, intoPlace, isInstalled, run, withLock } from './npm-folder.ts'
 
-/** What a test may ask for; `npm ci` of this folder brings all of it. */
+/** Tools for tests; `npm ci` in this folder installs all of them. */
 export type Tool =
   | 'acorn'
   | 'attw'
@@ -21,14 +21,14 @@ interface TestContext {
 
 const FOLDER = import.meta.dirname
 const MODULES = join(FOLDER, 'node_modules')
-/** Imported instead of run. */
+/** Tools that are imported, not run. */
 const LIBRARIES: readonly Tool[] = ['acorn', 'axe-core', 'playwright-core', 'recheck']
-/** Inside of node_modules, so that a new install unpacks it anew. */
+/** Inside node_modules, so that a new installation unpacks it again. */
 const UNPACKED = 'node_modules/.chromium'
 
 /**
- * The path of a tool, installed first when it is missing. Where it cannot be had the test is skipped by name, or
- * fails; see missing-servers.ts.
+ * The path of a tool, which is installed if it is missing. If that fails the test is skipped, or fails; see
+ * missing-servers.ts.
  *
  * @returns undefined when the test was skipped
  */
@@ -40,7 +40,7 @@ export async function tool(t: TestContext, name: Tool): Promise<string | undefin
   return undefined
 }
 
-/** The path of a tool, installed first when it is missing. @throws Error when it cannot be had */
+/** The path of a tool, which is installed if it is missing. @throws Error if it cannot be installed */
 export async function need(name: Tool): Promise<string> {
   const path = await findOrInstall(name)
   if (!path) throw new Error(`${name} cannot be installed: run npm ci in tools/.`)
@@ -63,7 +63,7 @@ function find(name: Tool): string | undefined {
   return existing(join(MODULES, '.bin', name))
 }
 
-/** The platform's own package: the wrapper's binary appears only when install scripts may run. */
+/** From the platform's package, since the wrapper's binary needs install scripts. */
 function bun(): string | undefined {
   const scope = join(MODULES, '@oven')
   if (!existsSync(scope)) return undefined
@@ -71,7 +71,7 @@ function bun(): string | undefined {
   return found.find(path => existsSync(path))
 }
 
-/** A Chromium without any window takes a third of the processor time of a whole one that hides its windows. */
+/** The headless shell takes a third of the processor time of Chromium in headless mode. */
 function browser(): string | undefined {
   const shell = onPath('chromium-headless-shell')
   if (shell) return shell
@@ -79,13 +79,13 @@ function browser(): string | undefined {
   return onPath('chromium') ?? onPath('google-chrome')
 }
 
-/** A headless shell for Linux that comes as an npm package. */
+/** Whether the npm package with a headless shell for Linux is installed. */
 function hasPackedBrowser(): boolean {
   if (process.platform !== 'linux' || process.arch !== 'x64') return false
   return isInstalled(FOLDER) && existsSync(join(MODULES, '@sparticuz/chromium/package.json'))
 }
 
-/** The package unpacks into the folder for temporary files and takes a half unpacked browser there for a whole one. */
+/** In a staging folder, since the package takes a partially unpacked browser for a complete one. */
 async function unpackBrowser(): Promise<void> {
   const unpack = "import('@sparticuz/chromium').then(({ default: packed }) => packed.executablePath())"
   await withLock(FOLDER, async () => {

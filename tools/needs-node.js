@@ -1,5 +1,4 @@
-// Runs before the tests. Plain JavaScript of Node 14, because it runs on whatever Node the machine has where the
-// right one did not come with the dependencies.
+// Runs before the tests. JavaScript for Node 14, because it runs on the machine's Node if the dependencies are missing.
 const NEEDED = 24
 
 if (Number(process.versions.node.split('.')[0]) < NEEDED) {

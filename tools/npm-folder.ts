@@ -6,9 +6,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /*
- * A folder with a package-lock.json whose packages are installed when a process first needs them, beside others that
- * need them too. Packages are unpacked in a folder of their own and moved into place when they are whole: an
- * executable file that is still being written cannot be run (ETXTBSY), and half a package cannot be loaded.
+ * Installs the packages of a folder with a package-lock.json when they are first needed, possibly by several processes.
+ * Packages are unpacked in a staging folder and then moved into place, since an incomplete package cannot be loaded, and
+ * an executable that is being written cannot be run (ETXTBSY).
  */
 
 const INPUTS = ['package.json', 'package-lock.json', '.npmrc']
@@ -18,8 +18,8 @@ const INSTALL_TIMEOUT_MS = 240_000
 const RETRY_LOCK_MS = 100
 
 /**
- * Whether all packages are there, in the versions that package-lock.json names. npm writes its own list last, also when
- * somebody runs `npm ci` there by hand.
+ * Whether all packages are installed in the versions of package-lock.json. npm writes its own list last, also with a
+ * manual `npm ci`.
  */
 export function isInstalled(folder: string): boolean {
   const list = join(folder, 'node_modules/.package-lock.json')
@@ -39,10 +39,10 @@ function packagesOf(lockFile: string): Packages {
 }
 
 /**
- * Installs the folder's packages unless they are there. One process installs while the others wait; when it is
- * killed, one of the others installs; when it fails, those that waited for it do not try again.
+ * Installs the folder's packages if they are missing. One process installs while the others wait; if it is killed,
+ * another one installs; if it fails, the waiting ones do not retry.
  *
- * @returns whether the packages are there
+ * @returns whether the packages are installed
  */
 export async function installOnce(folder: string): Promise<boolean> {
   if (isInstalled(folder)) return true
@@ -69,10 +69,10 @@ async function failedSince(folder: string, instant: number): Promise<boolean> {
 }
 
 /**
- * Makes `path` of `folder`, a file or a folder, by work in a staging folder, and moves it into place when the work is
- * done. To be called with the folder's lock held. A killed process leaves its staging folder to the next call.
+ * Creates `path` of `folder`, a file or folder, in a staging folder, and moves it into place when it is complete.
+ * Requires the folder's lock. The next call removes the staging folder of a killed process.
  *
- * @param make writes `basename(path)` into the staging folder; false when it could not
+ * @param make writes `basename(path)` into the staging folder; false if it failed
  */
 export async function intoPlace(
   folder: string,
@@ -86,7 +86,7 @@ export async function intoPlace(
   const made = await make(staging)
   if (made) {
     const name = path.split('/').at(-1)!
-    // What is incomplete there stays whole until the rename: nobody sees a folder half removed.
+    // Renamed before it is removed, so that no process sees a partially removed folder.
     if (existsSync(join(folder, path))) await rename(join(folder, path), join(staging, 'previous'))
     await rename(join(staging, name), join(folder, path))
   }
@@ -95,8 +95,8 @@ export async function intoPlace(
 }
 
 /**
- * Runs `work` while no other process does so for this folder. The lock is one on a SQLite file, which the operating
- * system frees when its holder dies, however it dies: there is no age at which a slow holder is taken for dead.
+ * Runs `work` under an inter-process lock of the folder. It is a lock on a SQLite file, which the operating system
+ * releases when its holder ends, so it needs no timeout.
  */
 export async function withLock<Result>(folder: string, work: () => Promise<Result>): Promise<Result> {
   using lock = new DatabaseSync(join(folder, '.install.lock'), { timeout: 0 })
@@ -117,7 +117,7 @@ function took(lock: DatabaseSync): boolean {
 /** https://www.sqlite.org/rescode.html#busy */
 const SQLITE_BUSY = 5
 
-/** Whether the command ended with status 0; false where there is no such command. */
+/** Whether the command ended with status 0; false if it does not exist. */
 export function run(
   command: string,
   args: string[],
@@ -136,7 +136,7 @@ export function run(
   })
 }
 
-/** A killed npm may still write there: what cannot be removed now is left to the next call. */
+/** If a killed npm is still writing there, the removal fails and is left to the next call. */
 async function remove(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }

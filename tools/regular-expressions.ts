@@ -1,7 +1,6 @@
 /**
- * Every regular expression of the server and the SDK takes time linear in the length of its text: literals are proven
- * so or attacked by recheck, and a pattern that is put together at run time, which nobody could check, is refused.
- * Prints what breaks the rule; the exit status is 1 when something does.
+ * Checks with recheck that every regular expression of the server and the SDK takes linear time. Patterns built at run
+ * time cannot be checked, and are refused. Prints violations; the exit status is 1 if there are any.
  */
 import { glob, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
@@ -10,9 +9,9 @@ import { need } from './install.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCES = '{packages/server/src,packages/sdk/src}/**/*.{ts,js}'
-/** For one pattern; the slowest takes half a second of an idle machine. */
+/** Timeout for one pattern; the slowest takes half a second on an idle machine. */
 const TIMEOUT_MS = 60_000
-/** Which patterns this version of recheck found safe, since each costs some 40 ms. */
+/** Patterns that this version of recheck found safe, since each check takes some 40 ms. */
 const CACHE = join(ROOT, 'node_modules/.cache/keyway/regular-expressions.json')
 
 interface Node {
@@ -53,7 +52,7 @@ for (const { place, pattern, flags } of literals) {
 await mkdir(dirname(CACHE), { recursive: true })
 await writeFile(CACHE, JSON.stringify([...verdicts]))
 console.log(wrong.join('\n') || `${literals.length} regular expressions, all linear`)
-// recheck keeps a process of its own, which would keep this one.
+// recheck starts a process that would keep this one running.
 process.exit(wrong.length > 0 ? 1 : 0)
 
 async function findAll(named: string[]): Promise<{ literals: Found[]; constructed: string[] }> {

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { ATTACKS, type Attack, type AttackOrder, type AttackResult } from './attacks.ts'
 import { serveOrders } from './child.ts'
 
-/* The attacker, a process of its own: does one thing from the list until it is told to stop. */
+/* The attacker, a process of its own: runs one attack of attacks.ts until it is stopped. */
 
 let stop = () => {}
 

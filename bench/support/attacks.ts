@@ -3,14 +3,14 @@ import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
 /*
- * What one stranger may try, as a list. Each entry goes on until it is stopped. Bytes are made before they are sent,
- * so that one core of an attacker can trouble one core of a service.
+ * The attacks of one attacker. Each runs until it is stopped. Bytes are prepared before, so that one core of the
+ * attacker can load one core of the service.
  */
 
 export interface AttackOrder {
   attack: string
   port: number
-  /** Of the attacker's own free account. */
+  /** The attacker's free account. */
   account: Account
   /** Paths of every call that takes a body, from the service's own description. */
   bodyPaths: { method: string; path: string }[]
@@ -21,12 +21,12 @@ export interface Account {
   agentToken: string
   accessToken: string
   refreshToken: string
-  /** Cookies of a browser that is signed in. */
+  /** Cookies of a signed-in browser. */
   cookie: string
 }
 
 export interface AttackResult {
-  /** What came back, by status, close code or error. */
+  /** Number of answers by status, close code or error. */
   answers: Record<string, number>
   opened: number
 }
@@ -40,7 +40,7 @@ export interface Attack {
 }
 
 interface Flow {
-  /** What the attacker has: nothing, or a free account. */
+  /** Whether the attack needs a free account. */
   needs: 'nothing' | 'account'
   run(attack: Attack): Promise<void>
 }
@@ -48,7 +48,7 @@ interface Flow {
 const FLOOD_SOCKETS = 64
 const SLOW_SOCKETS = 1000
 const NETWORKS = 1000
-/** Of an agent: what one free account may hold. */
+/** Connections of one free account. */
 const AGENT_SOCKETS = 200
 
 /** The first byte of an unfragmented close frame (RFC 6455 section 5.5.1). */
@@ -199,12 +199,12 @@ function owner(run: Flow['run']): Flow {
   return { needs: 'account', run }
 }
 
-/** 127.66.x.y: as many networks as the attacker likes. */
+/** 127.66.x.y: many networks of the attacker. */
 function addressOf(n: number): string {
   return `127.66.${(n >> 7) & 127}.${1 + (n & 127)}`
 }
 
-/** A closed loop over many sockets, each with `pipelined` requests on the wire. */
+/** A closed loop over many sockets, each with `pipelined` pending requests. */
 async function flood(
   attack: Attack,
   options: { pipelined: number; networks?: number; closes?: boolean; request(n: number): string },
@@ -216,7 +216,7 @@ async function flood(
       await floodSocket(attack, addressOf((line + made) % networks), pipelined, closes, () =>
         options.request(made++),
       )
-      // Refused by closing: at once again, but not within the same turn.
+      // The service closed the socket: reconnect at once, in another turn of the event loop.
       await wait(1)
     }
   }
@@ -225,7 +225,7 @@ async function flood(
 
 const STATUS = /HTTP\/1\.1 (\d{3})/g
 
-/** Until the socket is closed. Asks again as answers come; only the first bytes of each answer are looked at. */
+/** Resolves when the socket closes. Sends a request per answer; only the first bytes of answers are parsed. */
 function floodSocket(
   attack: Attack,
   address: string,
@@ -254,7 +254,7 @@ function floodSocket(
   })
 }
 
-/** Many sockets that send a byte a second and open anew when they are cut. */
+/** Many sockets that send one byte a second, and reconnect when they are closed. */
 async function slowly(attack: Attack, start: (n: number) => string): Promise<void> {
   const loop = async (line: number) => {
     while (attack.running) {
@@ -310,7 +310,7 @@ async function abort(attack: Attack, bytes: string): Promise<void> {
   await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, line) => loop(line)))
 }
 
-/** Asks for the largest answers there are and reads none of them. */
+/** Requests the largest answers and reads none. */
 async function neverRead(attack: Attack): Promise<void> {
   for (let line = 0; line < SLOW_SOCKETS && attack.running; line++) {
     const socket = attack.open(addressOf(line), () => socket.write(get('/sdk.tgz').repeat(50)))
@@ -320,7 +320,7 @@ async function neverRead(attack: Attack): Promise<void> {
   await attack.stopped
 }
 
-/** Asks for links of addresses of its own choice, and guesses their codes. */
+/** Requests links for arbitrary addresses, and guesses their codes. */
 async function wrongCodes(attack: Attack): Promise<void> {
   const url = `http://127.0.0.1:${attack.order.port}`
   const loginIds: { login_id: string; email: string }[] = []
@@ -363,7 +363,7 @@ async function manyKeys(attack: Attack): Promise<void> {
   await Promise.all(Array.from({ length: 32 }, loop))
 }
 
-/** Connections of one account, each sending its frame as quickly as it is taken. */
+/** Connections of one account, each sending a frame as fast as the hub reads. */
 async function agents(
   attack: Attack,
   { sockets = AGENT_SOCKETS, frame }: { sockets?: number; frame(n: number): Buffer | null },
@@ -458,7 +458,7 @@ const HEADER = Buffer.from(
   JSON.stringify({ alg: 'EdDSA', typ: 'agent_ws', kid: '0198c9f2-0000-7000-8000-000000000000' }),
 ).toString('base64url')
 
-/** In the form of ours, under a signature that is none; another one each time. */
+/** A token in the service's format with an invalid signature, different for each `n`. */
 function forgedToken(n: number): string {
   const claims = Buffer.from(
     JSON.stringify({ type: 'agent_ws', iss: 'http://localhost:8080', sub: `${n}`, exp: 4e9 }),

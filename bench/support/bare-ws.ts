@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 
-/* The floor of a hub: `ws` as it comes, one line said to everybody who connects, and no question asked. */
+/* The floor of the hub: a plain `ws` server that sends one frame to every client, without authentication. */
 
 const http = createServer()
 const server = new WebSocketServer({ server: http, perMessageDeflate: false })

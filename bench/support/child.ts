@@ -1,4 +1,4 @@
-/** Makes this process a child that carries out one order after the other and answers each; it ends with its parent. */
+/** Runs the jobs that the parent process sends, one after the other, and answers each; exits with its parent. */
 export function serveOrders<Order, Result>(run: (order: Order) => Promise<Result>): void {
   process.on('message', (order: Order) => {
     run(order).then(

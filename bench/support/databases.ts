@@ -8,23 +8,22 @@ import { createLog } from '../../packages/server/src/log.ts'
 import { createStorage } from '../../packages/server/src/storage/database.ts'
 import { clusterUrl, databaseUrl } from '../../packages/server/test/support/postgres.ts'
 
-/** One user to so many keys. */
 const KEYS_PER_USER = 10
 export const SECRET = Buffer.alloc(32, 7).toString('base64')
-/** Just used: the first use of a key that slept for months is told to its owner by mail. */
+/** Recent, since the first use of a dormant key causes a mail to its owner. */
 const CREATED_AT = Date.now()
 
 export interface BenchDatabase extends AsyncDisposable {
-  /** Settings of the service that serves it. */
+  /** Settings of a service on this database. */
   settings: Record<string, string>
   /** The SQLite file; empty for PostgreSQL. */
   file: string
 }
 
-/** Folders go where `KEYWAY_BENCH_DIR` says: ten million keys need several gigabytes. */
+/** Parent of the database folders; ten million keys need several gigabytes. */
 const ROOT = process.env.KEYWAY_BENCH_DIR ?? tmpdir()
 
-/** A migrated database in a new folder, with so many keys. */
+/** Creates a migrated SQLite database with this number of keys in a new folder. */
 export async function sqliteDatabase(keys: number): Promise<BenchDatabase> {
   const folder = mkdtempSync(join(ROOT, 'keyway-bench-'))
   const file = join(folder, 'keyway.db')
@@ -38,7 +37,7 @@ export async function sqliteDatabase(keys: number): Promise<BenchDatabase> {
   }
 }
 
-/** The same in a new database of a PostgreSQL of our own (or the one that `KEYWAY_TEST_POSTGRES_URL` names). */
+/** Creates the same in a temporary PostgreSQL, or in the server of `KEYWAY_TEST_POSTGRES_URL`. */
 export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
   const cluster = await clusterUrl()
   const name = `bench_${randomBytes(6).toString('hex')}`
@@ -87,7 +86,7 @@ export function benchKey(n: number): string {
   return `svc_${n.toString(36).padStart(32, '0')}`
 }
 
-/** So many of its keys, spread evenly over all, as bodies of exchanges in no order that a cache would like. */
+/** Request bodies for `wanted` keys, spread evenly over all, in an order without locality. */
 export function exchangeBodies(keys: number, wanted = 1000): string[] {
   const count = Math.min(keys, wanted)
   const step = Math.floor(keys / count)
@@ -97,7 +96,7 @@ export function exchangeBodies(keys: number, wanted = 1000): string[] {
   return bodies
 }
 
-/** Straight into the file: ten million inserts through the service would take hours. */
+/** Inserts directly into the file, since ten million inserts through the service would take hours. */
 function fillSqlite(file: string, keys: number): void {
   const database = new DatabaseSync(file)
   database.exec('pragma synchronous = off; pragma cache_size = -1000000; pragma temp_store = memory')
@@ -108,7 +107,7 @@ function fillSqlite(file: string, keys: number): void {
     `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at, last_used_at)
      values (?, ?, 'service-sdk', ?, ?, null, '[]', '[]', ?, ?)`,
   )
-  // Indexes are made once at the end: row by row, their random order costs an hour at ten million.
+  // Indexes are built at the end; updating them row by row would take an hour for ten million keys.
   const indexes = database
     .prepare(
       `select name, sql from sqlite_schema where type = 'index' and tbl_name = 'api_keys' and sql is not null`,
@@ -164,7 +163,7 @@ async function fillPostgres(url: string, keys: number): Promise<void> {
   }
 }
 
-/** A UUID of version 7 in form: the n-th of a kind. */
+/** The n-th id of a kind, in the format of a UUID version 7. */
 export function benchId(kind: number, n: number): string {
   return `0198c9f2-000${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
 }

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 
 /*
- * The floor of an exchange: bare node:http, one JSON.parse, one SHA-256, one indexed read, one Ed25519 signature
- * by libsodium over a token of the real size, one answer. No routing, no validation, no expiry, no error but 401.
- * It reads the same database file as the service that it is held against.
+ * The floor of an exchange: node:http, one JSON.parse, one SHA-256, one indexed read, one Ed25519 signature by
+ * libsodium over a token of the same size, one answer. No routing, no validation, no expiry, no error but 401. It reads
+ * the same database file as the service.
  */
 
 const require = createRequire(new URL('../../packages/server/package.json', import.meta.url))

@@ -19,7 +19,7 @@ export type AgentsOrder =
 export interface AgentsResult {
   count: number
   seconds: number
-  /** Close codes that were seen, with how often. */
+  /** Number of closes by code. */
   closes: Record<string, number>
 }
 
@@ -64,7 +64,7 @@ async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsOrder, 
   let started = 0
   const one = async () => {
     while (started < count) {
-      // In the order of the tokens: a renewal must name the owner that connected.
+      // In the order of the tokens, since a renewal needs a token of the same owner.
       const index = started++
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }
@@ -83,7 +83,7 @@ function open(port: number, token: string): Promise<Agent> {
       host: '127.0.0.1',
       noDelay: true,
       onread: {
-        // One buffer for all: what is not used up at once is copied.
+        // One buffer for all connections; incomplete frames are copied.
         buffer: shared,
         callback: (length: number) => {
           let bytes = Buffer.concat([rest, shared.subarray(0, length)])
@@ -131,7 +131,7 @@ function handshake(token: string): string {
   ].join('\r\n')
 }
 
-/** What is left over: the start of a frame whose end has not come. */
+/** Handles complete frames; returns the bytes of an incomplete one. */
 function readFrames(agent: Agent, bytes: Buffer): Buffer {
   let at = 0
   while (bytes.length - at >= 2) {
@@ -166,7 +166,7 @@ function ended(agent: Agent, code: string): void {
   onClosed()
 }
 
-/** Masked with zeros, which is allowed and costs nothing. */
+/** A frame masked with zeros, which is allowed and needs no computation. */
 function frame(opcode: number, payload: Buffer): Buffer {
   const long = payload.length > 125
   const head = Buffer.alloc(long ? 8 : 6)

@@ -3,8 +3,8 @@ import type { LoadOrder, LoadResult } from './load-protocol.ts'
 import { percentile } from './statistics.ts'
 
 /*
- * The load generator, a process of its own. Bytes of requests are made before, sockets are read into one buffer
- * each, and an answer is recognised by its length alone: whoever measures must cost less than what is measured.
+ * The load generator, a process of its own. To cost less than the server, it prepares the bytes of requests, reads each
+ * socket into one buffer, and delimits answers by their length only.
  */
 
 process.on('message', (order: LoadOrder) => {
@@ -66,7 +66,7 @@ function count(tally: Tally, milliseconds: number, status: string, line: Line): 
   }
 }
 
-/** Requests become due evenly; what finds no idle connection waits, and its waiting counts. */
+/** Open loop: requests are due at even intervals. Waiting for an idle connection counts as latency. */
 function byTheClock(
   rate: number,
   idle: Line[],
@@ -135,7 +135,7 @@ function openLine(
   })
 }
 
-/** Bytes of the answer that starts this buffer; infinite while its head is not there. */
+/** Length in bytes of the answer at the start of the buffer; infinite until its header is complete. */
 function answerLength(buffer: Buffer, filled: number): number {
   const headEnd = buffer.subarray(0, filled).indexOf(HEAD_END)
   if (headEnd < 0) return Number.POSITIVE_INFINITY

@@ -1,25 +1,25 @@
-/** What the bench tells the load generator, and what it hears back. */
+/** A job of the load generator. */
 export interface LoadOrder {
   port: number
-  /** Keep-alive connections, each with at most one request under way. */
+  /** Keep-alive connections, each with at most one pending request. */
   connections: number
   method: string
   path: string
-  /** One is sent after the other, from the start again at the end. */
+  /** Request bodies, sent in turn. */
   bodies: string[]
   headers?: Record<string, string>
-  /** Before anything is counted. */
+  /** Time before the measurement begins. */
   warmUpMs: number
   durationMs: number
   /**
-   * Requests a second, started by the clock whatever the answers do (open loop); null: the next one follows the
-   * answer to the one before (closed loop).
+   * Requests a second, independent of the answers (open loop); null: each request follows the previous answer (closed
+   * loop).
    */
   rate: number | null
 }
 
 export interface LoadResult {
-  /** Answers with a 2xx status inside the measured time. */
+  /** Answers with a 2xx status within the measured time. */
   answered: number
   failed: number
   /** The first failing answer. */

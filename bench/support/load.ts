@@ -3,17 +3,17 @@ import type { LoadOrder, LoadResult } from './load-protocol.ts'
 import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
-  /** One run against a listening process. @throws Error when an answer was no 2xx */
+  /** One run against a listening process. @throws Error if an answer is not 2xx */
   run(order: LoadOrder, pid: number): Promise<Measured>
 }
 
 export interface Measured extends LoadResult {
   perSecond: number
-  /** Microseconds of the measured process's processor time for each answer. */
+  /** Processor time of the measured process per answer, in microseconds. */
   cpuMicroseconds: number
 }
 
-/** Starts the generator: a second process, on the other core than the server. */
+/** Starts the load generator as a process on another core than the server. */
 export async function startLoad(): Promise<Load> {
   const program = new URL('./load-generator.ts', import.meta.url).pathname
   const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })

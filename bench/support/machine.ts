@@ -2,28 +2,28 @@ import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:chi
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 
-/** What is measured runs here, alone. */
+/** The core of the measured process, which runs alone on it. */
 export const SERVER_CORE = 0
-/** The load, the database server and the bench itself run here, so that they take nothing from what is measured. */
+/** The core of the load generator, the database server and the benchmark itself. */
 export const LOAD_CORE = availableParallelism() > 1 ? 1 : 0
 
 const canPin = spawnSync('taskset', ['--version']).status === 0
-/** Of `/proc/…/stat`: clock ticks a second. */
+/** Clock ticks a second, the unit of `/proc/…/stat`. */
 const TICKS = Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout) || 100
 
-/** Puts this process and all that it starts from now on onto the load's core. */
+/** Pins this process and its children to the load generator's core. */
 export function pinBench(): void {
   if (canPin) spawnSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)])
 }
 
-/** A Node program on one core, whatever core this process is on. */
+/** Starts a Node program on one core. */
 export function spawnPinned(core: number, args: readonly string[], options: SpawnOptions = {}): ChildProcess {
   const command = [process.execPath, ...args]
   const pinned = canPin ? ['taskset', '-c', String(core), ...command] : command
   return spawn(pinned[0]!, pinned.slice(1), options)
 }
 
-/** Seconds of processor time that a process used so far, all of its threads together. */
+/** Processor time in seconds that a process has used, over all threads. */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -35,7 +35,7 @@ export function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 }
 
-/** For the head of a result: figures of different machines are never compared. */
+/** The machine, for the header of results: results of different machines are not comparable. */
 export function machineName(): string {
   const [cpu] = cpus()
   return `${availableParallelism()} × ${cpu?.model.trim() ?? 'unknown'}, Node ${process.version}, ${process.platform} ${process.arch}`

@@ -1,12 +1,12 @@
-/** What the bench tells the neighbours of an attacker, and what they answer. */
+/** A job of the neighbours process: the load of users who are not the attacker. */
 export interface NeighboursOrder {
   port: number
   durationMs: number
-  /** Keys of others than the attacker's; one is used after the other. */
+  /** Keys of other users than the attacker, used in turn. */
   keys: string[]
   /** Two tokens of one owner: messages go from the first connection to the second. */
   agents: { fromToken: string; toToken: string }
-  /** People with a link each; one of them signs in after the other. */
+  /** Users with a link each, who sign in one after the other. */
   signIns: { email: string; token: string }[]
 }
 
@@ -17,12 +17,12 @@ export type NeighboursResult = Record<Kind, Experience>
 export interface Experience {
   count: number
   errors: number
-  /** What the first error was. */
+  /** The first error. */
   error?: string
   /** Milliseconds. */
   p50: number
   p99: number
 }
 
-/** Sends and verifies, each. */
+/** Rate of sends, and of verifications. */
 export const SIGN_INS_PER_SECOND = 10

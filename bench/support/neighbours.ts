@@ -13,8 +13,8 @@ import {
 import { percentile } from './statistics.ts'
 
 /*
- * The people whom an attack must not reach: exchanges, sign-ins and messages at fixed rates, from networks of their
- * own. An open loop: latency counts from the moment at which a request was due, so waiting is not hidden.
+ * The users whom an attack must not affect: exchanges, sign-ins and messages at fixed rates, from other networks than
+ * the attacker's. An open loop: latency counts from the time at which a request was due.
  */
 
 const PER_SECOND: Record<Kind, number> = {
@@ -23,7 +23,7 @@ const PER_SECOND: Record<Kind, number> = {
   verify: SIGN_INS_PER_SECOND,
   message: 50,
 }
-/** What has not come by then is lost for the one who waits. */
+/** Timeout of requests and messages. */
 const GIVE_UP_MS = 5000
 
 interface Tally {
@@ -60,7 +60,7 @@ async function run(order: NeighboursOrder): Promise<NeighboursResult> {
   ) as unknown as NeighboursResult
 }
 
-/** Starts `work` by the clock, whatever the answers do, and waits for all that it started. */
+/** Starts `work` at a fixed rate, independent of the answers, and waits until all have finished. */
 async function openLoop(
   perSecond: number,
   durationMs: number,
@@ -94,7 +94,7 @@ function experience({ latencies, failures }: Tally): Experience {
   }
 }
 
-/** 127.8.x.y, so that no network limit of theirs is reached. */
+/** 127.8.x.y: many networks, so that no limit of a network is reached. */
 function addressOf(n: number): string {
   return `127.8.${(n >> 7) & 127}.${1 + (n & 127)}`
 }

@@ -6,8 +6,8 @@ import { pageCookie, refreshToken } from '../../packages/server/src/sessions/ref
 import { benchId, SECRET } from './databases.ts'
 
 /*
- * Links, accounts and sessions of the sign-in bench, made from a number, so that bodies of requests are known
- * without reading a single mail.
+ * Links, accounts and sessions of the sign-in benchmark, derived from a number, so that request bodies are known without
+ * reading mails.
  */
 
 const secrets = createSecrets([Buffer.from(SECRET, 'base64')])
@@ -29,7 +29,7 @@ export interface Range {
   to: number
 }
 
-/** A range of people: whether each has a link, an account, a session. */
+/** A range of users, and whether each has a link, an account or a session. */
 export interface People extends Range {
   link?: boolean
   account?: boolean

@@ -11,7 +11,7 @@ const READY_TIMEOUT_MS = 60_000
 export interface RunningProcess extends AsyncDisposable {
   pid: number
   port: number
-  /** From the start of the process until it said that it is ready, in milliseconds. */
+  /** Milliseconds from the start of the process to its ready line. */
   readyAfter: number
 }
 
@@ -21,24 +21,24 @@ export interface ProcessOptions {
   nodeOptions?: string[]
 }
 
-/** `keyway serve`, as everybody starts it, on a core of its own. */
+/** Starts `keyway serve` on its own core. */
 export function startKeyway(
   settings: Record<string, string>,
   options: ProcessOptions = {},
 ): Promise<RunningProcess> {
   return start([...(options.nodeOptions ?? []), LAUNCHER, 'serve'], /ready on http:\/\/\S+?:(\d+)/, {
-    // A bench exchanges few keys as often as it can: they are counted as always, and never too many.
+    // A high limit, since few keys are exchanged very often; exchanges are counted as usual.
     settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },
     core: options.core,
   })
 }
 
-/** The floor: only what nobody can leave out. */
+/** Starts floor.ts, the lower bound of the exchange. */
 export function startFloor(databaseFile: string): Promise<RunningProcess> {
   return start([FLOOR, databaseFile], /listening on (\d+)/, { settings: {} })
 }
 
-/** Any other program of the bench that prints `listening on PORT`. */
+/** Starts another program of the benchmark, which prints `listening on PORT`. */
 export function startProgram(
   name: string,
   args: string[] = [],
@@ -72,7 +72,7 @@ async function start(
   }
 }
 
-/** What the operator of the bench has set for a service of his own must not leak into the one that is measured. */
+/** The environment without settings of the service. */
 function withoutSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(KEYWAY_|PORT$)/.test(name)))
 }

@@ -1,13 +1,13 @@
 import pg from 'pg'
 import type { DatabaseStorage } from '../../packages/server/src/storage/database.ts'
 
-/** A statement as the service ran it, with the values of that one time. */
+/** A statement that the service executed, with its values. */
 export interface Recorded {
   text: string
   values: unknown[]
 }
 
-/** Every statement that PostgreSQL was sent while `work` ran, BEGIN and COMMIT included. */
+/** Records all statements sent to PostgreSQL during `work`, including BEGIN and COMMIT. */
 export async function recordPostgres(work: () => Promise<unknown>): Promise<Recorded[]> {
   const recorded: Recorded[] = []
   const prototype = pg.Client.prototype as unknown as { query(...args: unknown[]): unknown }
@@ -30,12 +30,12 @@ export async function recordPostgres(work: () => Promise<unknown>): Promise<Reco
   return recorded
 }
 
-/** Not the line on which a node listens for events and tests that it hears. */
+/** Excludes LISTEN and test events. */
 function isOfTheCall(text: string): boolean {
   return !/^\s*(listen|set)\b/i.test(text)
 }
 
-/** The statements of one transaction on SQLite. */
+/** Records the statements of one transaction on SQLite. */
 export async function recordSqlite(
   storage: DatabaseStorage,
   work: () => Promise<unknown>,
@@ -66,8 +66,8 @@ export async function recordSqlite(
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 
 /**
- * Makes the values of other times from those of the one that was recorded: what names the recorded number
- * (ids and addresses of the bench) names `n` instead, and ids and hashes that were made up are made up anew.
+ * Derives values for user `n` from the recorded ones: ids and addresses with the recorded number get `n`, and random
+ * ids and hashes are generated again.
  */
 export function replayer(recorded: readonly Recorded[], number: number, tokenHash: (n: number) => string) {
   const suffix = number.toString(16).padStart(12, '0')

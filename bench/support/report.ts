@@ -30,7 +30,7 @@ export function report(name: string, tables: Record<string, Row[]>, targets: Tar
   writeFileSync(join(RESULTS, `${name}.json`), `${JSON.stringify(result, null, 2)}\n`)
 }
 
-/** As a Markdown table, so that it can be pasted as it is. */
+/** Prints a Markdown table. */
 function print(title: string, rows: Row[]): void {
   if (rows.length === 0) return
   const columns = Object.keys(rows[0]!)
@@ -48,5 +48,5 @@ function shown(value: string | number | undefined): string {
   return value.toFixed(Math.abs(value) < 10 ? 2 : 1)
 }
 
-/** `--quick`: shorter and smaller, for a look; the figures of the documentation come from the whole. */
+/** `--quick`: shorter and smaller runs; the documented figures come from full ones. */
 export const QUICK = process.argv.includes('--quick')

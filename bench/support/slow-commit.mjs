@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
 
-// Imitates a slow volume: loaded before the service (node --import), it makes every COMMIT of the writer thread
-// take BENCH_COMMIT_MS longer, in the thread that waits for the disk and in no other.
+// Imitates a slow volume. Loaded before the service (node --import), it delays every COMMIT of the writer thread by
+// BENCH_COMMIT_MS, and blocks only that thread.
 const milliseconds = Number(process.env.BENCH_COMMIT_MS ?? 10)
 if (!isMainThread) {
   const never = new Int32Array(new SharedArrayBuffer(4))

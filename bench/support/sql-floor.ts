@@ -7,9 +7,9 @@ import { tokenHashOf } from './people.ts'
 import { type Recorded, replayer } from './recording.ts'
 
 /*
- * The floor of a sign-in call: bare node:http, one JSON.parse, the very statements that the service sends for it,
- * one after the other on one connection of a bare pool, one signature, an answer of the same size. No limits,
- * no validation, no sealing, no query builder, no event.
+ * The floor of a sign-in call: node:http, one JSON.parse, the same statements that the service sends, in sequence on one
+ * connection of a plain pool, one signature, an answer of the same size. No limits, validation, sealing, query builder
+ * or events.
  */
 
 const require = createRequire(new URL('../../packages/server/package.json', import.meta.url))

@@ -1,15 +1,15 @@
-/** The middle of some values: one disturbed run does not move it. */
+/** The median, which a single disturbed run does not change. */
 export function median(values: readonly number[]): number {
   return percentile(values, 50)
 }
 
-/** The smallest value that `p` percent of all are not above. */
+/** The smallest value that at least `p` percent of the values do not exceed. */
 export function percentile(values: readonly number[], p: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)] ?? Number.NaN
 }
 
-/** `0.81 (0.78–0.84)`: the median, and the worst and best of all runs. */
+/** Median, minimum and maximum, as in `0.81 (0.78–0.84)`. */
 export function spread(values: readonly number[], digits = 2): string {
   const [low, middle, high] = [Math.min(...values), median(values), Math.max(...values)]
   return `${middle.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`

@@ -1,11 +1,11 @@
-/** A plausible mistake that the suite once let pass: what it is, how it is made, and which tests must notice it. */
+/** A plausible bug that the suite once did not detect: its edits, and the tests that must fail. */
 export interface Mistake {
   name: string
   /** Below packages/. */
   file: string
-  /** Each found exactly once in the file, and replaced. What is put in has no types. */
+  /** Each `find` must occur exactly once. `put` must not have types. */
   edits: { find: string; put: string }[]
-  /** Test files below packages/, or patterns of them; the first failure ends the search. */
+  /** Test files below packages/, or patterns; the run ends with the first failure. */
   tests: string[]
 }
 

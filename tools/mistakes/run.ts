@@ -1,6 +1,6 @@
 /**
- * `npm run test:mistakes`: puts back each mistake of mistakes.ts, one at a time and in memory, and runs the tests that
- * must notice it, on both engines. Prints a table; status 1 when a mistake survived or its place was not found.
+ * `npm run test:mistakes`: applies each mistake of mistakes.ts alone, in memory, and runs the tests that must fail, on
+ * both engines. Prints a table; status 1 if a mistake was not detected or its place was not found.
  *
  *   -- TEXT…   only mistakes whose name contains one of the texts
  */
