@@ -17,10 +17,10 @@ export const MISTAKES: Mistake[] = [
     name: 'a renewal loads the status of the new key before it is registered under it',
     file: 'server/src/hub/renewals.ts',
     edits: [
-      { find: '    hold(connection, claims.keyId)\n', put: '' },
+      { find: '    bindNewKey(connection, claims.keyId)\n', put: '' },
       {
         find: 'await keyStatuses.loadFor(connection, claims.keyId)\n',
-        put: 'await keyStatuses.loadFor(connection, claims.keyId)\n    hold(connection, claims.keyId)\n',
+        put: 'await keyStatuses.loadFor(connection, claims.keyId)\n    bindNewKey(connection, claims.keyId)\n',
       },
     ],
     tests: [HUB],
@@ -75,7 +75,7 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'removals from presence whose write failed are forgotten',
     file: 'server/src/hub/presence.ts',
-    edits: [{ find: 'for (const id of gone) removed.add(id)', put: '' }],
+    edits: [{ find: 'for (const id of removedIds) removed.add(id)', put: '' }],
     tests: [HUB],
   },
   {
