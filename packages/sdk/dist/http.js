@@ -23,7 +23,10 @@ export async function requestJson(fetch, url, { method = 'GET', body, headers, s
     return (await response.json().catch(cause => {
         if (signal?.aborted)
             throw signal.reason;
-        throw new KeywayError('bad_response', 'The response is incomplete or not JSON.', { retryable: true, cause });
+        throw new KeywayError('bad_response', 'The response is incomplete or not JSON.', {
+            retryable: true,
+            cause,
+        });
     }));
 }
 /** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */

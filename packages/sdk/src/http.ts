@@ -32,7 +32,10 @@ export async function requestJson<Answer>(
   if (response.status === 204) return undefined as Answer
   return (await response.json().catch(cause => {
     if (signal?.aborted) throw signal.reason
-    throw new KeywayError('bad_response', 'The response is incomplete or not JSON.', { retryable: true, cause })
+    throw new KeywayError('bad_response', 'The response is incomplete or not JSON.', {
+      retryable: true,
+      cause,
+    })
   })) as Answer
 }
 

@@ -455,7 +455,7 @@ describe('send', () => {
     await assert.rejects(agent.send('all', 'x'.repeat(65_536)), isCode('too_large'))
   })
 
-  test("a message that the hub refuses rejects its send", async t => {
+  test('a message that the hub refuses rejects its send', async t => {
     const { agent, end } = await startConnected(t)
     const sending = agent.send('all', 1)
     const { id } = (await end.frames.next()) as { id: string }
