@@ -26,7 +26,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('an authorisation can be withdrawn and granted anew, and each is told once', async t => {
+  test('an authorisation can be withdrawn and granted again, each with one security event', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     const { accounts, clock } = services
@@ -45,7 +45,7 @@ forEachEngine(engine => {
     assert.equal(events.filter(type => type.startsWith('charge_authorization')).length, 2)
   })
 
-  test('granting and withdrawing in turn leaves no endless rows, and withdrawing is never held up', async t => {
+  test('alternating grants and withdrawals are limited, and a withdrawal is never refused', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     const { accounts, clock } = services
@@ -63,7 +63,7 @@ forEachEngine(engine => {
     assert.equal((await accounts.authorize(user.id, 'hub', caller())).revokedAt, null)
   })
 
-  test('any registered app can be authorised, an unknown one not', async t => {
+  test('a registered app can be authorised, and an unknown one is not found', async t => {
     const { signIn, accounts } = await openServices(engine, t)
     const { user } = await signIn('a@example.com')
     assert.equal((await accounts.authorize(user.id, 'service-sdk', caller())).appId, 'service-sdk')
@@ -72,7 +72,7 @@ forEachEngine(engine => {
     assert.equal((await accounts.get(user.id)).authorizations.length, 3)
   })
 
-  test('one account sees nothing of another', async t => {
+  test('an account cannot read another’s data', async t => {
     const { signIn, accounts } = await openServices(engine, t)
     const a = await signIn('a@example.com')
     const b = await signIn('b@example.com')

@@ -8,13 +8,13 @@ import { race, refusedWith } from '../support/services.ts'
 const SHOP: NewApp = { id: 'shop', name: 'Shop', audience: null, verifyUrl: null }
 
 forEachEngine(engine => {
-  test('three apps are there from the start, two of them first-party', async t => {
+  test('three apps exist initially, two of them first-party', async t => {
     const apps = await createApps(await openTestStorage(engine, t)).list()
     const named = apps.map(({ id, firstParty }) => `${id} ${firstParty}`).sort()
     assert.deepEqual(named, ['console true', 'hub true', 'service-sdk false'])
   })
 
-  test('an app id and an audience belong to one app, also when many ask at once', async t => {
+  test('an app id and an audience belong to one app, also with concurrent registrations', async t => {
     const apps = createApps(await openTestStorage(engine, t))
     const { won } = await race(10, () => apps.register(SHOP))
     assert.equal(won.length, 1)
@@ -24,7 +24,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(apps.register({ ...SHOP, id: 'two', audience })), 'invalid_request')
   })
 
-  test('what is no id, name, audience or page is refused', async t => {
+  test('an invalid id, name, audience or page is refused', async t => {
     const apps = createApps(await openTestStorage(engine, t))
     const wrong: Partial<NewApp>[] = [
       { id: 'Shop' },
@@ -52,7 +52,7 @@ forEachEngine(engine => {
     await apps.register({ ...SHOP, verifyUrl: 'http://localhost:3000/verify', name: '😀'.repeat(100) })
   })
 
-  test('no app is registered for an audience of this service itself, however it is spelt', async t => {
+  test('an app cannot be registered for the service’s own audience, in any spelling', async t => {
     const ownAudiences = ['https://keyway.example.com', 'https://keyway.example.com/hub']
     const apps = createApps({ ...(await openTestStorage(engine, t)), ownAudiences })
     for (const audience of [
@@ -65,7 +65,7 @@ forEachEngine(engine => {
     await apps.register({ ...SHOP, audience: 'https://keyway.example.com/shop' })
   })
 
-  test('the two newest secrets of an app are accepted, and only for that app', async t => {
+  test('only the two newest secrets of an app are accepted, and only for that app', async t => {
     const opened = await openTestStorage(engine, t)
     const apps = createApps(opened)
     await apps.register(SHOP)
@@ -93,7 +93,7 @@ forEachEngine(engine => {
     assert.ok(!stored.some(hash => secrets.includes(hash)))
   })
 
-  test('an app covers what was made under its label before only when it adopts it, and is told how much lives', async t => {
+  test('an app covers older keys and sessions with its id only if it adopts them, and their number is returned', async t => {
     const opened = await openTestStorage(engine, t)
     const { clock } = opened
     const { store } = opened.storage
@@ -130,7 +130,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('an app that a node of the version before registered covers what came after its registration', async t => {
+  test('an app registered by a node of the previous version covers keys and sessions created after its registration', async t => {
     const opened = await openTestStorage(engine, t)
     await createApps(opened).register({ ...SHOP, adopt: true })
     await opened.storage.engine.connection.execute('update apps set covers_from = null', [])
@@ -138,7 +138,7 @@ forEachEngine(engine => {
     assert.equal(app?.coversFrom, app?.createdAt)
   })
 
-  test('an unregistered app gets no secret', async t => {
+  test('an unregistered app cannot get a secret', async t => {
     assert.equal(
       await refusedWith(createApps(await openTestStorage(engine, t)).newSecret('shop')),
       'not_found',

@@ -21,7 +21,7 @@ async function withUser(services: Services) {
 }
 
 forEachEngine(engine => {
-  test('a charge takes its amount and stands in the ledger', async t => {
+  test('a charge reduces the balance and is in the ledger', async t => {
     const services = await openServices(engine, t)
     const { userId, charges, wanted, balance } = await withUser(services)
     const entry = await charges.charge(HUB, wanted, 'first-charge-0001')
@@ -34,7 +34,7 @@ forEachEngine(engine => {
     assert.ok(rows.some(({ id }) => id === entry.id))
   })
 
-  test('the same key and wishes again give the same entry and charge nothing, twenty at once too', async t => {
+  test('a repeated request with the same Idempotency-Key charges once, also twenty concurrent ones', async t => {
     const services = await openServices(engine, t)
     const { charges, wanted, balance } = await withUser(services)
     const { won, refused } = await race(20, () => charges.charge(HUB, wanted, 'same-key-00000001'))
@@ -43,7 +43,7 @@ forEachEngine(engine => {
     assert.equal(await balance(), TRIAL_CREDIT - CENT)
   })
 
-  test('the same key with another wish is a conflict; another app’s key is its own', async t => {
+  test('an Idempotency-Key with another request is a conflict; keys of different apps are separate', async t => {
     const services = await openServices(engine, t)
     const { charges, wanted, balance } = await withUser(services)
     const key = 'one-key-000000001'
@@ -58,7 +58,7 @@ forEachEngine(engine => {
     assert.equal(await balance(), TRIAL_CREDIT - 2 * CENT)
   })
 
-  test('a key is remembered for 24 hours, and is a new one after that, again and again', async t => {
+  test('an Idempotency-Key expires after 24 hours, and can then be used again', async t => {
     const services = await openServices(engine, t)
     const { charges, wanted } = await withUser(services)
     const charge = () => charges.charge(HUB, wanted, 'daily-key-0000001')
@@ -73,7 +73,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('the answer stays the same after the authorisation was withdrawn', async t => {
+  test('a repeated request gets the same answer after the authorisation was withdrawn', async t => {
     const services = await openServices(engine, t)
     const { userId, charges, wanted } = await withUser(services)
     const first = await charges.charge(HUB, wanted, 'kept-key-00000001')
@@ -82,7 +82,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(charges.charge(HUB, wanted, 'new-key-000000001')), 'charge_not_authorized')
   })
 
-  test('too little money refuses the charge whole, and it may be tried again under its key', async t => {
+  test('a charge above the balance is refused entirely, and can be retried with its Idempotency-Key', async t => {
     const services = await openServices(engine, t)
     const { charges, wanted, balance } = await withUser(services)
     const tooMuch = { ...wanted, amount: TRIAL_CREDIT + 1 }
@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.equal(await balance(), 0)
   })
 
-  test('nobody charges without authorisation, nor an unknown, suspended or deleted user', async t => {
+  test('a charge without authorisation, or of an unknown, suspended or deleted user, is refused', async t => {
     const services = await openServices(engine, t)
     const { userId, charges, wanted, balance } = await withUser(services)
     await createApps(services).register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
@@ -111,11 +111,11 @@ forEachEngine(engine => {
     assert.equal(await balance(), TRIAL_CREDIT - CENT)
   })
 
-  test('MON-02: 500 raced charges on two nodes take exactly what is there', async t => {
+  test('MON-02: 500 concurrent charges on two nodes take exactly the balance', async t => {
     const services = await openServices(engine, t)
     const { userId, charges, wanted, balance } = await withUser(services)
     const second = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
-    // All of them want one row, and a call waits two seconds for it at most. Whoever is told so then asks again.
+    // All of them need the lock of one row, for which a call waits two seconds at most; refused ones are retried.
     const answers = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
         untilAnswered([charges, second][index % 2]!, HUB, wanted, `raced-key-${index}-00000`),

@@ -26,7 +26,7 @@ async function withAll(services: Services, expiresAt: number | null = null) {
 }
 
 forEachEngine(engine => {
-  test('a live key, access token and agent token say whom they stand for', async t => {
+  test('introspection of a valid key, access token or agent token returns its subject and scopes', async t => {
     const services = await openServices(engine, t)
     const { user, session, accessToken, key, apiKey, token, introspect } = await withAll(services)
     const of = async (text: string) => {
@@ -49,7 +49,7 @@ forEachEngine(engine => {
     assert.doesNotMatch(JSON.stringify(await introspect(accessToken)), /ada@/)
   })
 
-  test('what is unknown is just not active, whatever it is', async t => {
+  test('introspection of anything unknown returns only `active: false`', async t => {
     const services = await openServices(engine, t)
     const { introspect, tokens } = await withAll(services)
     const aud = Buffer.from(JSON.stringify({ aud: 'a\0b' })).toString('base64url')
@@ -66,14 +66,14 @@ forEachEngine(engine => {
     }
   })
 
-  test('the end of a key ends the agent tokens that were made from it', async t => {
+  test('revoking a key makes its agent tokens inactive', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey, key, token, introspect } = await withAll(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     assert.deepEqual([await introspect(key), await introspect(token)], [DEAD, DEAD])
   })
 
-  test('a rotation without much overlap ends the tokens that were issued already', async t => {
+  test('a rotation with a short overlap makes issued agent tokens inactive', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey, token, introspect } = await withAll(services)
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
@@ -83,14 +83,14 @@ forEachEngine(engine => {
     assert.deepEqual(await introspect(token), DEAD)
   })
 
-  test('the end of a session ends its access tokens', async t => {
+  test('the end of a session makes its access tokens inactive', async t => {
     const services = await openServices(engine, t)
     const { user, session, accessToken, introspect } = await withAll(services)
     await services.sessions.end(user.id, session.id, caller())
     assert.deepEqual(await introspect(accessToken), DEAD)
   })
 
-  test('a suspended owner ends everything, and gets keys and their tokens back', async t => {
+  test('suspending the owner makes all credentials inactive; activating restores keys and their tokens', async t => {
     const services = await openServices(engine, t)
     const { user, key, token, accessToken, introspect } = await withAll(services)
     const states = async () =>
@@ -101,7 +101,7 @@ forEachEngine(engine => {
     assert.deepEqual(await states(), [true, true, false])
   })
 
-  test('expiry ends key and token alike', async t => {
+  test('an expired key and its tokens are inactive', async t => {
     const services = await openServices(engine, t)
     const { key, token, introspect } = await withAll(services, services.clock.now() + MINUTE)
     services.clock.advance(MINUTE - 1)
@@ -110,7 +110,7 @@ forEachEngine(engine => {
     assert.deepEqual([await introspect(key), await introspect(token)], [DEAD, DEAD])
   })
 
-  test('a token for a registered app’s own service is known here', async t => {
+  test('a token for a registered app’s audience is active', async t => {
     const services = await openServices(engine, t)
     const { key, introspect } = await withAll(services)
     const audience = 'https://shop.example.com'
@@ -120,7 +120,7 @@ forEachEngine(engine => {
     assert.deepEqual([answer.active, answer.aud, answer.iss], [true, audience, PUBLIC_URL])
   })
 
-  test('asking moves nothing', async t => {
+  test('introspection changes nothing', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey, session, key, accessToken, introspect } = await withAll(services)
     const before = [
@@ -137,7 +137,7 @@ forEachEngine(engine => {
     assert.deepEqual(after, before)
   })
 
-  test('the revocation feed tells each ended key, session and user of the last 20 minutes', async t => {
+  test('the revocation feed contains each ended key, session and user of the last 20 minutes', async t => {
     const services = await openServices(engine, t)
     const { user, session, apiKey } = await withAll(services)
     const feed = createRevocations(services)
@@ -145,7 +145,7 @@ forEachEngine(engine => {
     let heard = 0
     t.after(feed.subscribe(() => heard++))
     await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['10.0.0.0/8'] }, 'person')
-    assert.deepEqual((await feed.since(null, 100))?.endings, [], 'a key with other networks lives on')
+    assert.deepEqual((await feed.since(null, 100))?.endings, [], 'a key with changed networks stays active')
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
     await services.users.suspend(user.id)
@@ -157,7 +157,7 @@ forEachEngine(engine => {
     if (engine === 'sqlite') assert.ok(heard > 0)
   })
 
-  test('the feed tells of a rotated key when its overlap ends, since tokens from before live longer', async t => {
+  test('the feed contains a rotated key when its overlap ends, since older tokens may be valid longer', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey } = await withAll(services)
     const feed = createRevocations(services)
@@ -165,7 +165,7 @@ forEachEngine(engine => {
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
     services.clock.advance(MINUTE - 1)
     const before = (await feed.since(start.cursor, 2))!
-    assert.deepEqual(before.endings, [], 'it works until then')
+    assert.deepEqual(before.endings, [], 'the key works until its overlap ends')
     services.clock.advance(1)
     const ended = (await feed.since(before.cursor, 2))!.endings.map(({ kind, subjectId }) => [
       kind,
@@ -178,7 +178,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a page of keys that live on has more behind it, and says so', async t => {
+  test('a page whose keys are still active is empty, with has_more', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey, session } = await withAll(services)
     for (const network of ['10.0.0.0/8', '11.0.0.0/8'])
@@ -192,7 +192,7 @@ forEachEngine(engine => {
     assert.deepEqual([second.endings[0]?.subjectId, second.hasMore], [session.id, false])
   })
 
-  test('the feed goes on from its cursor, passes over nothing, and refuses a cursor of nobody', async t => {
+  test('the feed continues from its cursor without gaps, and refuses an invalid cursor', async t => {
     const services = await openServices(engine, t)
     const { user } = await withAll(services)
     const feed = createRevocations(services)
@@ -214,11 +214,7 @@ forEachEngine(engine => {
     services.clock.advance(MINUTE)
     const idle = (await feed.since(cursor, 2))!
     services.clock.advance(MINUTE)
-    assert.deepEqual(
-      (await feed.since(idle.cursor, 2))?.endings,
-      [],
-      'what was read long ago does not come again',
-    )
+    assert.deepEqual((await feed.since(idle.cursor, 2))?.endings, [], 'old entries are not repeated')
     assert.equal(await feed.since('nonsense', 2), null)
   })
 })

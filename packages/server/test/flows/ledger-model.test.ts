@@ -8,11 +8,11 @@ import { caller, openServices, refusedWith, type Services } from '../support/ser
 const DOLLAR = 1_000_000
 const APPS = ['console', 'hub', 'service-sdk'] as const
 
-/** One account, as simply as can be. */
+/** A model of one account. */
 interface Model {
   balance: number
   authorized: Set<string>
-  /** Entry and amount of what was charged, by app and Idempotency-Key. */
+  /** Id and amount of charges, by app and Idempotency-Key. */
   charged: Map<string, { id: string; amount: number }>
 }
 
@@ -39,7 +39,7 @@ const charge = (app: string, key: number, amount: number): Command => ({
         : model.balance < amount
           ? 'insufficient_balance'
           : 'none'
-    // Twice at once: an answer that was lost and the retry that overtook it.
+    // Twice concurrently, as with a lost response and its retry.
     const calls = [charges.charge({ id: app }, wanted, name), charges.charge({ id: app }, wanted, name)]
     const outcomes = await Promise.all(calls.map(refusedWith))
     assert.deepEqual(outcomes, [expected, expected])
@@ -80,7 +80,7 @@ const command = fc.oneof(
 )
 
 forEachEngine(engine => {
-  test('whatever apps charge and people withdraw, each key counts once and the ledger adds up to the balance', async t => {
+  test('random charges and withdrawals agree with the model: each Idempotency-Key counts once, and the ledger sums up to the balance', async t => {
     const services = await openServices(engine, t)
     const charges = createCharges(services)
     let people = 0

@@ -17,7 +17,7 @@ function mailTo(address: string, id: string, link: string | null = null): Mail {
 }
 
 forEachEngine(engine => {
-  test('the local inbox shows what came, newest first, of everyone or of one', async t => {
+  test('the local inbox lists mails newest first, of all recipients or one', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const mailer = createInboxMailer({ storage, secrets, clock, from })
     const inbox = createInbox({ storage, secrets, clock })
@@ -35,7 +35,7 @@ forEachEngine(engine => {
     assert.equal(item!.createdAt, clock.now() - 1)
   })
 
-  test('a link is announced once, however often its mail is delivered', async t => {
+  test('a link is printed once, also when its mail is delivered repeatedly', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const links: string[] = []
     const announce = ({ link }: { link: string }) => void links.push(link)
@@ -48,7 +48,7 @@ forEachEngine(engine => {
     assert.equal((await createInbox({ storage, secrets, clock }).list(null)).length, 2)
   })
 
-  test('mail is gone from the inbox after a day, and the last 200 are kept', async t => {
+  test('the inbox keeps mails for a day, at most 200', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const mailer = createInboxMailer({ storage, secrets, clock, from })
     const inbox = createInbox({ storage, secrets, clock })
@@ -65,7 +65,7 @@ forEachEngine(engine => {
     assert.equal((await inbox.list(null)).length, 0)
   })
 
-  test('kept mail is sealed; without its secret the inbox shows the rest', async t => {
+  test('mails in the inbox are sealed; those under a missing secret are left out', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=SECRETTOKEN')
     await createInboxMailer({ storage, secrets, clock, from }).deliver(mail, never)

@@ -40,7 +40,7 @@ function smtpMailer(t: TestContext, port: number): Mailer {
   return mailer
 }
 
-/** A mailer whose deliveries the test decides; it takes everything unless told otherwise. */
+/** A mailer whose outcomes the test sets; by default it accepts every mail. */
 function createTestMailer() {
   const taken: Mail[] = []
   const watchers = new Set<() => void>()
@@ -114,7 +114,7 @@ async function open(engine: EngineName, t: TestContext) {
 
 forEachEngine(engine => {
   describe('a queued mail', () => {
-    test('leaves by itself as soon as its transaction is durable', async t => {
+    test('is sent as soon as its transaction is durable', async t => {
       const { mailer, enqueue, dispatcher } = await open(engine, t)
       const running = dispatcher()
       running.start()
@@ -124,7 +124,7 @@ forEachEngine(engine => {
       await running.stop(1000)
     })
 
-    test('is not there when its transaction fails', async t => {
+    test('is not queued when its transaction fails', async t => {
       const { storage, outbox, mailer, clock, dispatcher } = await open(engine, t)
       const message = {
         id: newId(clock.now()),
@@ -135,14 +135,14 @@ forEachEngine(engine => {
       await assert.rejects(
         storage.transaction(async tx => {
           await outbox.enqueue(tx, { ...message, content: { kind: 'test' } })
-          throw new Error('undone')
+          throw new Error('rolled back')
         }),
       )
       assert.equal(await dispatcher().drain(), 0)
       assert.equal(mailer.attempts, 0)
     })
 
-    test('is queued once however often its transaction is repeated', async t => {
+    test('is queued once when its transaction is retried', async t => {
       const { storage, outbox, mailer, clock, dispatcher } = await open(engine, t)
       const id = newId(clock.now())
       const message = { id, recipient: email('a@example.com'), userId: null, now: clock.now() }
@@ -153,13 +153,13 @@ forEachEngine(engine => {
       assert.equal(mailer.taken.length, 1)
     })
 
-    test('shows neither link nor code to who reads the database', async t => {
+    test('contains neither link nor code in the database', async t => {
       const { enqueue, last, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       assert.doesNotMatch(JSON.stringify(await last('a@example.com')), /SECRETTOKEN|12345678|verify/)
     })
 
-    test('loses its content once it has left', async t => {
+    test('is stored without content after delivery', async t => {
       const { enqueue, dispatcher, last, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       await dispatcher().drain()
@@ -168,7 +168,7 @@ forEachEngine(engine => {
       assert.equal(row.sealedContent, null)
     })
 
-    test('is written for strangers or customers by how things stand when it leaves', async t => {
+    test('is rendered for new or existing accounts by the state at delivery', async t => {
       const { storage, clock, mailer, enqueue, dispatcher, signIn } = await open(engine, t)
       await enqueue('known@example.com', signIn())
       await enqueue('stranger@example.com', signIn())
@@ -182,8 +182,8 @@ forEachEngine(engine => {
     })
   })
 
-  describe('an attempt that fails for now', () => {
-    test('is repeated with growing pauses under the same Message-ID until it succeeds', async t => {
+  describe('a temporarily failed delivery', () => {
+    test('is retried with back-off under the same Message-ID until it succeeds', async t => {
       const { mailer, enqueue, dispatcher, timers, clock, last } = await open(engine, t)
       const ids = new Set<string>()
       mailer.onDeliver = async mail => {
@@ -207,7 +207,7 @@ forEachEngine(engine => {
       assert.deepEqual([...ids], [id])
     })
 
-    test('wakes the dispatcher by its own timer', async t => {
+    test('is retried by the dispatcher’s timer', async t => {
       const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
       let fail = true
       mailer.onDeliver = async () => {
@@ -225,7 +225,7 @@ forEachEngine(engine => {
       await running.stop(1000)
     })
 
-    test('never waits longer than a minute, so a provider that comes back is used soon', async t => {
+    test('is retried after at most a minute', async t => {
       const { mailer, enqueue, dispatcher, timers, clock, last } = await open(engine, t)
       let down = true
       mailer.onDeliver = async () => {
@@ -244,7 +244,7 @@ forEachEngine(engine => {
       assert.equal(mailer.taken.length, 1)
     })
 
-    test('is given up after three days', async t => {
+    test('fails after three days', async t => {
       const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('no')
@@ -258,7 +258,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('a refusal for good ends at once, with its reason but without the address', async t => {
+  test('a permanent refusal fails at once, with its reason and without the address', async t => {
     const { mailer, enqueue, dispatcher, last } = await open(engine, t)
     mailer.onDeliver = async () => {
       throw new MailRejected('550 5.1.1 <gone@example.com> unknown, see https://relay.test/x?token=1')
@@ -272,14 +272,14 @@ forEachEngine(engine => {
   })
 
   describe('a sign-in mail', () => {
-    test('with a minute of validity left is sent', async t => {
+    test('with one minute of validity left is sent', async t => {
       const { enqueue, dispatcher, timers, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE)
       assert.equal(await dispatcher().drain(), 1)
     })
 
-    test('with less is not', async t => {
+    test('with less than a minute of validity left is not sent', async t => {
       const { mailer, enqueue, dispatcher, timers, signIn, last } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE + 1)
@@ -290,7 +290,7 @@ forEachEngine(engine => {
       assert.equal(row.sealedContent, null)
     })
 
-    test('that cannot be delivered in time is let go', async t => {
+    test('that cannot be delivered in time is dropped', async t => {
       const { mailer, enqueue, dispatcher, timers, signIn, last } = await open(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('451 later')
@@ -301,7 +301,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('a recipient whose server hangs holds up nobody else, and is tried again after its deadline', async t => {
+  test('a recipient whose server hangs delays no other mail, and is retried after its deadline', async t => {
     const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
     mailer.onDeliver = mail =>
       mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
@@ -317,7 +317,7 @@ forEachEngine(engine => {
     assert.match(row.lastError!, /30 seconds/)
   })
 
-  test('asking for a link does not wait for the mail server', async t => {
+  test('requesting a link does not wait for the mail server', async t => {
     const services = await openServices(engine, t)
     const hanging = createTestMailer()
     hanging.onDeliver = () => new Promise<void>(() => {})
@@ -331,7 +331,7 @@ forEachEngine(engine => {
     await running.stop(600)
   })
 
-  test('never more than eight deliveries are under way', async t => {
+  test('at most eight deliveries run concurrently', async t => {
     const { mailer, enqueue, dispatcher } = await open(engine, t)
     let now = 0
     let most = 0
@@ -345,7 +345,7 @@ forEachEngine(engine => {
     assert.ok(most <= 8, `${most}`)
   })
 
-  test('a mail that nobody can open any more is given up, and the others go on', async t => {
+  test('a mail sealed under a missing secret fails, and others are sent', async t => {
     const { storage, clock, mailer, enqueue, dispatcher, last } = await open(engine, t)
     const lost = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
     const message = {
@@ -366,7 +366,7 @@ forEachEngine(engine => {
     assert.match(row.lastError!, /KEYWAY_SECRET/)
   })
 
-  test('a crash between sending and settling repeats the mail under the same Message-ID', async t => {
+  test('after a crash between sending and settling the mail is sent again under the same Message-ID', async t => {
     const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
     await enqueue('a@example.com')
     const cut = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
@@ -380,7 +380,7 @@ forEachEngine(engine => {
     assert.deepEqual(first, second)
   })
 
-  test('a store that is away is asked again, and what has left is not sent twice', async t => {
+  test('an unreachable store is retried, and no mail is sent twice', async t => {
     const { storage, mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
     let outages = 2
     const flaky =
@@ -404,7 +404,7 @@ forEachEngine(engine => {
     assert.equal((await last('a@example.com')).state, 'sent')
   })
 
-  test('a store that is away at the start is asked again until it is back', async t => {
+  test('a store that is unreachable at the start is retried until it answers', async t => {
     const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
     await enqueue('a@example.com')
     const { outbox } = storage.store
@@ -425,7 +425,7 @@ forEachEngine(engine => {
     await running.stop(1000)
   })
 
-  test('stopping waits for what is under way and leaves the rest queued', async t => {
+  test('stopping waits for deliveries in progress and leaves the rest queued', async t => {
     const { mailer, enqueue, dispatcher, storage, clock } = await open(engine, t)
     const releases: (() => void)[] = []
     mailer.onDeliver = () => new Promise<void>(resolve => releases.push(resolve))
@@ -441,7 +441,7 @@ forEachEngine(engine => {
     assert.equal((await storage.store.outbox.depth(clock.now())).queued, 12)
   })
 
-  test('stopping does not wait for a server that hangs: that mail goes back into the queue', async t => {
+  test('stopping does not wait for a server that hangs, and puts that mail back into the queue', async t => {
     const { mailer, enqueue, dispatcher, last } = await open(engine, t)
     mailer.onDeliver = () => new Promise<void>(() => {})
     await enqueue('a@example.com')
@@ -454,7 +454,7 @@ forEachEngine(engine => {
     assert.equal(row.leasedUntil, null)
   })
 
-  test('two nodes send two hundred mails exactly once', async t => {
+  test('two nodes send 200 mails exactly once', async t => {
     const { storage, mailer, enqueue, dispatcher, reopen } = await open(engine, t)
     const other = engine === 'postgres' ? await reopen() : storage
     for (let n = 0; n < 200; n++) await enqueue(`u${n}@example.com`)
@@ -464,7 +464,7 @@ forEachEngine(engine => {
     assert.equal(mailer.taken.length, 200)
   })
 
-  test('logs name the message and a masked address, never link, code or whole address', async t => {
+  test('log lines contain the message id and a masked address, never link, code or full address', async t => {
     const { mailer, enqueue, dispatcher, timers, signIn } = await open(engine, t)
     const lines: string[] = []
     const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
@@ -484,7 +484,7 @@ forEachEngine(engine => {
     assert.doesNotMatch(all, /ada@|SECRETTOKEN|12345678/)
   })
 
-  test('over real SMTP: a mail is taken back, put off, refused, each as it should be', async t => {
+  test('mails over SMTP are accepted, deferred and refused correctly', async t => {
     const { enqueue, dispatcher, timers, last } = await open(engine, t)
     const server = await startSmtpServer(t)
     server.behave((recipient, attempt) => {
@@ -510,7 +510,7 @@ forEachEngine(engine => {
   })
 })
 
-/** The same storage with some of the outbox's verbs failing: a connection that breaks at this very point. */
+/** The storage with some outbox operations replaced, to inject failures at that point. */
 function withOutbox(storage: Storage, broken: Partial<Storage['store']['outbox']>): Storage {
   const outbox = new Proxy(storage.store.outbox, {
     get: (target, name) => {

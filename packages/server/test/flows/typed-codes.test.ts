@@ -49,7 +49,11 @@ forEachEngine((engine: EngineName) => {
     const { code, extras } = await refusalOf(services, sent)
     assert.deepEqual([code, extras.retryAfter, extras.window], [REFUSED, CODE_WINDOW / 1000, 'day'])
     assert.equal(await useLink(services, sent), 'none')
-    assert.equal(await type(services, await services.sendTo('eve@example.com')), 'none', 'others go on')
+    assert.equal(
+      await type(services, await services.sendTo('eve@example.com')),
+      'none',
+      'other mailboxes are not affected',
+    )
   })
 
   const around: [name: string, ip: (host: number) => string, limit: number, outside: string][] = [
@@ -184,7 +188,7 @@ forEachEngine((engine: EngineName) => {
       assert.equal(await guess(services, await services.sendTo(ada), { ip: anyIp() }), WRONG)
     }
     await clear()
-    assert.equal(await type(services, await services.sendTo(ada)), REFUSED, 'the bound of the service')
+    assert.equal(await type(services, await services.sendTo(ada)), REFUSED, 'the service-wide limit')
     assert.equal(await type(services, await services.sendTo(ada), known), 'none')
   })
 
@@ -198,7 +202,7 @@ forEachEngine((engine: EngineName) => {
     const [one, other] = await Promise.all(answers)
     assert.equal(one!.code, WRONG)
     assert.deepEqual([one!.code, one!.message, one!.extras], [other!.code, other!.message, other!.extras])
-    assert.equal(await type(services, held), 'account_suspended', 'the right one does')
+    assert.equal(await type(services, held), 'account_suspended', 'the right code is reported as suspended')
   })
 })
 

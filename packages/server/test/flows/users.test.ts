@@ -22,7 +22,7 @@ async function endedSubjects({ store }: Services) {
 
 const GONE = 'gone@example.com'
 
-/** An account whose address stands everywhere where one can: links, mails sent and queued, counters, the inbox. */
+/** Creates an account whose address is in every table that can contain it: links, mails, counters, the inbox. */
 async function withTraces(services: Services) {
   const { store, clock } = services
   const used = await services.sendTo(GONE)
@@ -46,7 +46,7 @@ async function withTraces(services: Services) {
   return { user, used: used.token, stranger: { token, email: address('stays@example.com') } }
 }
 
-/** The tables in which a text stands in whatever column. */
+/** The tables that contain a text in any column. */
 async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
   const { engine } = opened.storage
   const found: string[] = []
@@ -57,7 +57,7 @@ async function tablesWith({ opened }: Services, text: string): Promise<string[]>
   return found.sort()
 }
 
-/** The next events until one of this type, that one included. */
+/** The types of the next events, up to the first of `type`. */
 function heardUntil({ storage }: Services, type: string): Promise<string[]> {
   return new Promise(resolve => {
     const types: string[] = []
@@ -71,7 +71,7 @@ function heardUntil({ storage }: Services, type: string): Promise<string[]> {
 }
 
 forEachEngine(engine => {
-  test('suspending ends sessions and links, and the keys say so', async t => {
+  test('suspending ends sessions and links, and keys are refused as suspended', async t => {
     const services = await openServices(engine, t)
     const { user, tokens, session } = await services.signIn('a@example.com')
     const { key } = await services.apiKeys.create(user.id, WANTED, caller())
@@ -89,7 +89,7 @@ forEachEngine(engine => {
     assert.equal((await eventsOf(services, user.id))[0], 'account_suspended')
   })
 
-  test('a link that was in the mail when the account was suspended hears of the suspension', async t => {
+  test('a link sent before a suspension is refused as suspended', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     const { token } = await services.sendTo('a@example.com')
@@ -99,7 +99,7 @@ forEachEngine(engine => {
   })
 
   for (const verb of ['suspend', 'delete'] as const) {
-    test(`${verb} at the very moment of a sign-in leaves no session behind`, async t => {
+    test(`${verb} concurrently with a sign-in leaves no session`, async t => {
       const services = await openServices(engine, t)
       for (let round = 0; round < 8; round++) {
         const { user } = await services.signIn(`a${round}@example.com`)
@@ -120,7 +120,7 @@ forEachEngine(engine => {
     })
   }
 
-  test('activating gives the keys back, not the sessions', async t => {
+  test('activating makes keys work again, but not sessions', async t => {
     const services = await openServices(engine, t)
     const { user, tokens } = await services.signIn('a@example.com')
     const { key } = await services.apiKeys.create(user.id, WANTED, caller())
@@ -131,7 +131,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.signIn('a@example.com')), 'none')
   })
 
-  test('suspending, activating or deleting twice changes nothing the second time', async t => {
+  test('suspending, activating and deleting are idempotent', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     for (const verb of ['suspend', 'activate', 'delete'] as const) {
@@ -145,7 +145,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('deleting ends sessions and keys, erases name and address, and leaves the ledger', async t => {
+  test('deleting ends sessions and keys, erases name and address, and keeps the ledger', async t => {
     const services = await openServices(engine, t)
     const { user, tokens, session } = await services.signIn('gone@example.com')
     await services.users.rename(user.id, 'Ada')
@@ -175,7 +175,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.users.find('gone@example.com')), 'not_found')
   })
 
-  test('deleting erases the address wherever it stands, and no queued mail leaves for it any more', async t => {
+  test('deleting erases the address everywhere, and queued mail to it is not sent', async t => {
     const services = await openServices(engine, t)
     const { user, stranger, used } = await withTraces(services)
     assert.ok((await tablesWith(services, GONE)).length >= 6)
@@ -189,7 +189,7 @@ forEachEngine(engine => {
     )
     assert.equal(await refusedWith(services.magicLinks.verify(stranger, 'api', caller())), 'none')
 
-    // What was left of it recognises nobody but its owner.
+    // The hash that replaced the address matches only that address.
     const verify = (token: string, email: string) =>
       refusedWith(services.magicLinks.verify({ token, email: address(email) }, 'api', caller()))
     assert.equal(await verify(used, GONE), 'magic_link_used')
@@ -199,7 +199,7 @@ forEachEngine(engine => {
     assert.ok(again.isNewUser && again.user.id !== user.id)
   })
 
-  test('deleting and signing in again at the same time leaves an account or none, never half of one', async t => {
+  test('deleting concurrently with a sign-in leaves a complete account or none', async t => {
     const services = await openServices(engine, t)
     const node = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
@@ -224,7 +224,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a restored backup brings no erased address back where the journal knows of the deletion', async t => {
+  test('a restore with the journal does not bring back an erased address', async t => {
     const services = await openServices(engine, t)
     const { user } = await withTraces(services)
     const at = services.clock.now()
@@ -232,11 +232,11 @@ forEachEngine(engine => {
     await createBackupStore(services.opened.storage.engine).write(async restored => {
       await restored.apply(deletion)
     })
-    // The local inbox stands in no backup.
+    // The local inbox is not part of backups.
     assert.deepEqual(await tablesWith(services, GONE), ['inbox'])
   })
 
-  test('a deleted account is neither suspended, activated, renamed nor given a role', async t => {
+  test('a deleted account cannot be suspended, activated, renamed or given a role', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     await services.users.delete(user.id)
@@ -254,7 +254,7 @@ forEachEngine(engine => {
     assert.equal((await users.get(user.id))?.status, 'deleted')
   })
 
-  test('nobody is found, changed or ended under an unknown id', async t => {
+  test('operations on an unknown user id are refused as not found', async t => {
     const { users } = await openServices(engine, t)
     const calls = [
       users.find(UNKNOWN),
@@ -281,7 +281,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a name can be set and removed, and a role set', async t => {
+  test('a name can be set and removed, and a role can be set', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     assert.equal((await services.users.rename(user.id, 'Ada Łovelace')).name, 'Ada Łovelace')

@@ -4,7 +4,7 @@ import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 
-/** Writes every mail as .html and .txt into the folder named by the argument, to be looked at. */
+/** Writes an example of every mail as .html and .txt into the folder given as argument. */
 
 const at = Date.UTC(2026, 10, 20, 19, 22, 7)
 const keyPrefix = 'svc_9fK2xQ7m'

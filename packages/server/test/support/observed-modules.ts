@@ -17,13 +17,13 @@ import type { createJwt } from '../../src/signing-keys/jwt.ts'
 import type { Journal } from './recording.ts'
 
 /*
- * The functions that make secrets, and the two that say something which no stream shows (the log below its level,
- * the metrics). Whoever imports one of them gets it with an observer around it, which calls the real one and
- * returns what that returned. The product knows nothing of it: the import is redirected where Node resolves it. What
- * a module calls of itself is not imported, so these are functions that others call.
+ * The functions that create secrets, and two with output outside of streams (the log below its level, the metrics).
+ * Importing modules get them wrapped in an observer, which calls the original and returns its result. The imports are
+ * redirected by Node's resolver, without changes to the product. Calls within a module are not observed, so these must
+ * be functions that other modules call.
  */
 
-/** In paths from `src/`; the test of the scan compares them with the sources. */
+/** Paths below `src/`, with their observed functions; a test compares them with the sources. */
 export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
   'api-keys/api-key.ts': ['newApiKey'],
   'apps/apps.ts': ['createApps'],
@@ -41,11 +41,13 @@ export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
 
 const SOURCE = /\/packages\/server\/src\/(.+\.ts)$/
 const OBSERVERS = Symbol.for('keyway.test.observers')
-/** A scrape asks the database, which some tests have taken away. */
+/** Timeout of a scrape, which reads the database; some tests have closed it. */
 const SCRAPE_PATIENCE_MS = 500
-/** Sealed, so they are secrets themselves; what else is sealed (mails) holds secrets that are known. */
+/**
+ * Purposes whose sealed content is a secret itself; other sealed content (mails) contains secrets recorded elsewhere.
+ */
 const SEALED_SECRETS: readonly Purpose[] = ['signing-key', 'session-secret', 'address-pepper']
-/** What stands where an address stood, also in lists. */
+/** Purposes of MACs that are shown, in place of erased addresses. */
 const PUBLIC_MACS: readonly Purpose[] = ['erased-address']
 const later = setTimeout
 
@@ -62,7 +64,7 @@ export function observeModules(journal: Journal): void {
   })
 }
 
-/** The same module with some of its exports observed. Its other exports are the very same objects. */
+/** A module with some exports observed; its other exports are the originals. */
 function observedModule(url: string, names: readonly string[]): string {
   const lines = [
     `import * as original from ${JSON.stringify(url)}`,
@@ -135,7 +137,7 @@ function observers(journal: Journal) {
         },
         mac(purpose, message) {
           const made = secrets.mac(purpose, message)
-          // Before the dot stands the id of the secret that made it, which is public.
+          // The part before the dot is the public id of the secret.
           if (!PUBLIC_MACS.includes(purpose))
             journal.secret(`${purpose} MAC`, made.slice(made.indexOf('.') + 1))
           return made
@@ -207,7 +209,7 @@ function recordSettings(journal: Journal, environment: Record<string, string | u
     for (const secret of configuredSecrets(name, text)) journal.secret(name.replace(/_FILE$/, ''), secret)
 }
 
-/** What is secret in the text of a setting: of an address the password, or the key where a host would stand. */
+/** The secret parts of a setting: of a URL the password, or a key in place of the host. */
 function configuredSecrets(name: string, text: string): string[] {
   if (!SECRET_SETTINGS.test(name)) return []
   const value = name.endsWith('_FILE') ? contentOf(text) : text

@@ -7,31 +7,30 @@ import { inspect } from 'node:util'
 import { observeModules } from './observed-modules.ts'
 
 /*
- * What a test run says and what it keeps secret, written down while it happens; secret-scan.ts compares the two.
+ * Records the output and the secrets of a test run; secret-scan.ts searches the output for the secrets.
  *
- * Every Node process of the run loads this first (record.cjs, through NODE_OPTIONS), and keeps two files of its own:
+ * Every Node process of the run loads this first (record.cjs, through NODE_OPTIONS), and writes two files:
  *
- * - `.output`: what an operator or a stranger could read. The log at debug, however silent a test keeps it; standard
- *   output and error, also of child processes, so that the last words of one that crashed are there; every HTTP
- *   answer from 400 on, head and body, and every error that the hub tells, as they leave the socket; what was thrown
- *   and caught by nobody; the metrics of each server at its end.
- * - `.secrets`: every secret that the process made or was configured with, and how much it had said before.
+ * - `.output`: everything that an operator or a client could read. The log at debug, whatever level the test sets;
+ *   standard output and error, also of child processes, including crashes; every HTTP response from 400 on and every
+ *   error frame of the hub, as written to the socket; uncaught exceptions; the metrics of each server at its end.
+ * - `.secrets`: every secret that the process created or was configured with, and the length of the output before it.
  *
- * Outputs are caught where Node lets them out, so nothing must be added for a new route, command or log line.
- * Secrets are learnt from the functions that make them (observed-modules.ts), not from where they leave: so also
- * those are known that no client ever saw. Their names cannot fall behind: a test compares them with every place
- * that draws randomness or makes a MAC. Nothing is written after the fact, since many of these processes are killed.
+ * Output is recorded in Node's own functions, so new routes, commands and log lines are covered. Secrets are recorded
+ * in the functions that create them (observed-modules.ts), so those that no client ever saw are included. A test
+ * compares these functions with every use of randomness and MACs. Records are written at once, since many of the
+ * processes are killed.
  */
 
 export interface Journal {
-  /** `source` is what the text came out of: log, stdout, … */
+  /** @param source the stream of the text: log, stdout, … */
   output(source: string, text: string | Uint8Array): void
   secret(kind: string, value: string | Uint8Array): void
 }
 
-/** The first line of an `.output` file: which program it was. */
+/** Begins the first line of an `.output` file, with the name of the program. */
 export const PROGRAM = 'program: '
-/** Begins the line that tells where what follows came out. */
+/** Begins a line with the source of the following text. */
 export const SOURCE_MARK = '\x1e'
 
 export function startRecording(folder: string): void {
@@ -70,7 +69,7 @@ function spellings(value: string | Uint8Array): string[] {
   return [bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex')]
 }
 
-/** The script and the words of a command, which are never values: `keyway apps secret`. */
+/** The script and the command without its values, such as `keyway apps secret`. */
 function programName([, ...args]: readonly string[]): string {
   const at = args.findIndex(arg => /\.[cm]?[jt]s$/.test(arg))
   if (at < 0) return 'node'
@@ -83,7 +82,7 @@ function programName([, ...args]: readonly string[]): string {
   return [file, ...words.filter(word => /^[a-z][a-z-]*$/.test(word)).slice(0, 2)].join(' ')
 }
 
-/** Streams are made when they are first asked for, and that costs; so it is left to whoever asks. */
+/** Node creates streams lazily; recording must not create them earlier. */
 function recordStream(journal: Journal, name: 'stdout' | 'stderr'): void {
   const { get } = Object.getOwnPropertyDescriptor(process, name)!
   let known: NodeJS.WriteStream | undefined
@@ -109,11 +108,11 @@ function tee(stream: { write: unknown }, journal: Journal, source: string): void
   }
 }
 
-/** What a process of ours prints, its fatal errors included, which it cannot record itself. */
+/** Records the output of child processes, including fatal errors, which they cannot record themselves. */
 function recordChildren(journal: Journal): void {
   subscribe('child_process', message => {
     const { process: child } = message as { process: ChildProcess }
-    // Its streams are there once spawn has returned, and nothing can have come out of them yet.
+    // The streams exist once spawn has returned, before any output.
     process.nextTick(() => {
       if (!isOurs(child)) return
       const program = programName(child.spawnargs)
@@ -121,7 +120,7 @@ function recordChildren(journal: Journal): void {
         const stream = child[name]
         if (!stream) continue
         const push = stream.push
-        // Listening would make the stream flow before the test does.
+        // A listener would make the stream flow before the test reads it.
         stream.push = function (chunk, encoding) {
           if (chunk) journal.output(`${name} of ${program}`, chunk)
           return push.call(this, chunk, encoding)
@@ -131,7 +130,7 @@ function recordChildren(journal: Journal): void {
   })
 }
 
-/** Others of the run's children are clients (curl, browsers), which are given secrets to keep. */
+/** Whether the child is this project's program; others are clients (curl, browsers), which receive secrets. */
 function isOurs({ spawnfile = '', spawnargs = [] }: ChildProcess): boolean {
   return spawnfile === process.execPath || spawnargs.some(arg => arg.includes('keyway.js'))
 }
@@ -139,10 +138,10 @@ function isOurs({ spawnfile = '', spawnargs = [] }: ChildProcess): boolean {
 const HTTP = /^HTTP\/1\.1 (\d)/
 const HUB_ERROR = /^\{"type":"error"/
 const CLOSE_FRAME = 0x88
-/** Sockets whose last answer was an error: its body may follow in writes of its own. */
+/** Sockets whose last response was an error; its body may follow in later writes. */
 const inError = new WeakSet<Socket>()
 
-/** At the socket, because some refusals are written there without a `ServerResponse`. */
+/** Recorded at the socket, since some refusals are written without a `ServerResponse`. */
 function recordErrorAnswers(journal: Journal): void {
   for (const name of ['write', 'end'] as const) {
     const original = Socket.prototype[name] as Write
@@ -151,7 +150,7 @@ function recordErrorAnswers(journal: Journal): void {
       chunk?: unknown,
       ...rest: unknown[]
     ) {
-      // Only the side that was connected to has a server.
+      // Only sockets of servers have `server`.
       if (this.server && (typeof chunk === 'string' || chunk instanceof Uint8Array)) look(this, chunk)
       return original.call(this, chunk as string, ...rest)
     } as never

@@ -7,11 +7,11 @@ import { findPostgresBinaries, POSTGRES_URL_VARIABLE, startCluster } from './pos
 import { type Leak, scanRecording } from './secret-scan.ts'
 
 /*
- * `npm test`: one throwaway PostgreSQL for the whole run, then every test file, a process a folder. Arguments go to
- * the runner, for example `npm test -- --test-name-pattern=revoke`; paths among them replace the list of all files.
+ * `npm test`: starts one temporary PostgreSQL for the whole run, then runs all test files, one process per folder.
+ * Arguments are passed to the runner, for example `npm test -- --test-name-pattern=revoke`; paths replace the list of all
+ * files.
  *
- * All processes of the run record what they say and what they keep secret (recording.ts). After the tests the one
- * is searched for the other, and a run in which a secret got out has failed.
+ * All processes record their output and their secrets (recording.ts). The run fails if a secret occurs in the output.
  */
 
 const ROOT = join(import.meta.dirname, '../../../..')

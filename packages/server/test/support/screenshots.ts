@@ -12,8 +12,8 @@ import { EXAMPLES } from './mail-previews.ts'
 import { askForLink, startWeb, type WebServer } from './web.ts'
 
 /*
- * `npm run screenshots`: every page and every mail, on a phone and on a desk, by day and by night, into /screenshots
- * (which git ignores), to be looked at. An argument takes only the pictures whose name contains it.
+ * `npm run screenshots`: screenshots of every page and mail, at phone and desktop size, in light and dark mode, into
+ * /screenshots (ignored by git). An argument selects those whose name contains it.
  */
 
 const FOLDER = fileURLToPath(new URL('../../../../screenshots', import.meta.url))

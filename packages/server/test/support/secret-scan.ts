@@ -4,17 +4,16 @@ import { PROGRAM, SOURCE_MARK } from './recording.ts'
 import { isHandedOut } from './secret-allowances.ts'
 
 /*
- * Looks in everything that the processes of a test run said for every secret that any of them made (recording.ts).
+ * Searches the recorded output of a test run (recording.ts) for every secret that its processes created.
  *
- * A long secret is found anywhere, in whatever it is embedded: the last 20 characters of each of its spellings (as
- * it is, URL-encoded, in base64 at each of the three offsets, as in `Basic user:secret`) are looked up at every
- * position of the text by a rolling hash, so the time grows with the text and not with the number of secrets.
- * Secrets under 12 characters are words that tests put into settings, and are not looked for.
+ * A long secret is found in any context: the last 20 characters of each of its encodings (plain, URL-encoded, base64 at
+ * each of the three offsets, as in `Basic user:secret`) are searched by a rolling hash, so the time grows with the
+ * output, not with the number of secrets. Secrets under 12 characters are words in test settings, and are skipped.
  *
- * A login code has eight digits, and so have other numbers. It counts as found where exactly its digits (also as
- * `1234 5678`) stand by themselves, that is in no longer word, identifier or decimal fraction, in what the process
- * that made it said after it had made it. Chance does that to one run in a thousand or fewer: a process says some
- * tens of other such numbers, nearly all of them as metrics (secret-allowances.ts), and makes some hundred codes.
+ * A login code has eight digits, like some other numbers. It is reported only if exactly its digits (also as `1234 5678`)
+ * occur separately, not within a longer word, identifier or decimal fraction, in later output of the process that created
+ * it. A coincidence is expected in at most one of a thousand runs: a process prints some tens of such numbers, nearly all
+ * as metrics (secret-allowances.ts), and creates some hundred codes.
  */
 
 export interface Leak {

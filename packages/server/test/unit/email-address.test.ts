@@ -120,12 +120,12 @@ describe('an address is exactly one plain ASCII local@domain', () => {
     assert.equal(parseEmailAddress(address), address)
   })
 
-  test('an internationalised domain comes in its xn-- form', () => {
+  test('an internationalised domain must be in its xn-- form', () => {
     assert.equal(parseEmailAddress('u@xn--mller-kva.test'), 'u@xn--mller-kva.test')
     assert.equal(parseEmailAddress('u@x.xn--p1ai'), 'u@x.xn--p1ai')
   })
 
-  test('64 characters before the @ and 254 in all are the last that pass', () => {
+  test('64 characters before the @ and 254 in total are the maximum', () => {
     const local = 'l'.repeat(64)
     const domain = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(56)}.test`
     assert.equal(`${local}@${domain}`.length, 254)
@@ -135,7 +135,7 @@ describe('an address is exactly one plain ASCII local@domain', () => {
     assert.equal(parseEmailAddress(`u@${'a'.repeat(64)}.test`), null)
   })
 
-  test('hostile lengths are refused without effort', () => {
+  test('overlong texts are refused in linear time', () => {
     for (const text of [
       '@'.repeat(50_000),
       '('.repeat(50_000),
@@ -149,7 +149,7 @@ describe('an address is exactly one plain ASCII local@domain', () => {
   })
 })
 
-describe('whatever text comes', () => {
+describe('arbitrary text', () => {
   const nearAddress = fc
     .array(
       fc.constantFrom(
@@ -175,7 +175,7 @@ describe('whatever text comes', () => {
     )
   })
 
-  test('what is accepted is exactly one recipient, the same, to a mailer', () => {
+  test('an accepted address is parsed by a mailer as exactly that recipient', () => {
     fc.assert(
       fc.property(text, input => {
         const address = parseEmailAddress(input)
@@ -185,7 +185,7 @@ describe('whatever text comes', () => {
     )
   })
 
-  test('what is accepted is the one RCPT and the one To of a real mail, letter for letter', async t => {
+  test('an accepted address is the only RCPT and To of a sent mail, unchanged', async t => {
     const server = await startSmtpServer(t, { startTls: false })
     const settings = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
     const mailer = createSmtpMailer(

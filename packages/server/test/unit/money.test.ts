@@ -4,11 +4,11 @@ import fc from 'fast-check'
 import { formatMoney, MAX_AMOUNT, parseAmount } from '../../src/billing/money.ts'
 import { TRIAL_CREDIT } from '../../src/users/trial-credit.ts'
 
-test('the trial credit is written 2.00', () => {
+test('the trial credit is formatted as 2.00', () => {
   assert.equal(formatMoney(TRIAL_CREDIT), '2.00')
 })
 
-test('money is written with 2 to 6 places, as many as it needs, and a sign when it left', () => {
+test('money is formatted with 2 to 6 places, and negative amounts with a sign', () => {
   const written: [number, string][] = [
     [0, '0.00'],
     [1, '0.000001'],
@@ -51,7 +51,7 @@ test('an amount is a positive decimal with at most 6 places', () => {
   }
 })
 
-test('what is written is read as the same amount', () => {
+test('a formatted amount is parsed as the same amount', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: MAX_AMOUNT }), amount => {
       assert.equal(parseAmount(formatMoney(amount)), amount)

@@ -22,7 +22,7 @@ describe('a sealed value', () => {
   const secrets = createSecrets([OLD])
   const sealed = secrets.seal('mail', HELLO, 'row 1')
 
-  test('opens where it was sealed for, and nothing of it can be read', () => {
+  test('opens in its own row and column, and cannot be read without the secret', () => {
     assert.deepEqual(secrets.open('mail', sealed, 'row 1'), HELLO)
     assert.ok(!Buffer.from(sealed.split('.')[1]!, 'base64url').includes(HELLO))
   })
@@ -37,7 +37,7 @@ describe('a sealed value', () => {
       assert.match(refusal(() => secrets.open(purpose, sealed, 'row 1')).message, /belongs to another row/)
   })
 
-  test('does not open when a single bit of nonce, text or tag was changed', () => {
+  test('does not open with a changed bit of nonce, text or tag', () => {
     const [id, body = ''] = sealed.split('.')
     const bytes = Buffer.from(body, 'base64url')
     assert.equal(bytes.length, 12 + HELLO.length + 16)
@@ -49,17 +49,17 @@ describe('a sealed value', () => {
     }
   })
 
-  test('does not open when it was cut short', () => {
+  test('does not open when it was truncated', () => {
     const whole = sealed.length
     for (let length = 0; length < whole; length++)
       refusal(() => secrets.open('mail', sealed.slice(0, length), 'row 1'))
   })
 
-  test('is another one each time', () => {
+  test('differs each time', () => {
     assert.notEqual(secrets.seal('mail', HELLO, 'row 1'), sealed)
   })
 
-  test('opens as earlier versions of the program sealed it', () => {
+  test('opens if it was sealed by earlier versions', () => {
     const earlier = '9877b20c.Bi01aSwpWFcsKBuAQ-z72BONIDVEri_PmlqxBOR2XfF3'
     assert.deepEqual(secrets.open('mail', earlier, 'row-1'), HELLO)
   })
@@ -69,28 +69,28 @@ describe('several secrets', () => {
   const both = createSecrets([NEW, OLD])
   const [onlyOld, onlyNew] = [createSecrets([OLD]), createSecrets([NEW])]
 
-  test('all open, and the first seals', () => {
+  test('all open values, and the first one seals', () => {
     assert.deepEqual(both.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
     assert.deepEqual(onlyNew.open('mail', both.seal('mail', HELLO, 'x'), 'x'), HELLO)
   })
 
-  test('tell which values the first did not seal', () => {
+  test('identify values that the first one did not seal', () => {
     assert.equal(both.isCurrent(both.seal('mail', HELLO, 'x')), true)
     assert.equal(both.isCurrent(onlyOld.seal('mail', HELLO, 'x')), false)
     assert.equal(both.isCurrent(`${onlyOld.fingerprint}.x${both.fingerprint}.`), false)
   })
 
-  test('are told apart by ids that stay the same from version to version', () => {
+  test('have ids that are stable across versions', () => {
     assert.equal(onlyOld.fingerprint, '9877b20c')
     assert.deepEqual(both.ids, [onlyNew.fingerprint, onlyOld.fingerprint])
   })
 
-  test('name the one that is missing', () => {
+  test('are listed without the missing one in the error', () => {
     const { message } = refusal(() => onlyNew.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'))
     assert.match(message, /9877b20c, which is not in KEYWAY_SECRET/)
   })
 
-  test('must be one at least', () => {
+  test('must have at least one', () => {
     assert.throws(() => createSecrets([]), /at least one secret/)
   })
 })
@@ -99,7 +99,7 @@ describe('a MAC', () => {
   const both = createSecrets([NEW, OLD])
   const old = createSecrets([OLD])
 
-  test('holds for its message and purpose under any listed secret, and for nothing else', () => {
+  test('is valid only for its message and purpose, under any listed secret', () => {
     const mac = old.mac('login-code', '123')
     assert.equal(mac, '9877b20c.NmhwyZN97JkAGUENUKXTR0XXcSNCxGk9yTjIcFXFoYs')
     assert.equal(both.verifyMac('login-code', '123', mac), true)
@@ -111,13 +111,13 @@ describe('a MAC', () => {
   })
 })
 
-test('texts are equal only as a whole', () => {
+test('equals compares whole texts', () => {
   assert.equal(equals('abc', 'abc'), true)
   assert.equal(equals('', ''), true)
   for (const other of ['abd', 'ab', 'abcd', '']) assert.equal(equals('abc', other), false)
 })
 
-test('an Authorization header is taken for its token only as RFC 6750 writes it', () => {
+test('an Authorization header matches its token only in the form of RFC 6750', () => {
   for (const header of ['Bearer token', 'bearer token', 'BEARER   token'])
     assert.equal(isBearer(header, 'token'), true, header)
   for (const header of [
@@ -135,11 +135,11 @@ test('an Authorization header is taken for its token only as RFC 6750 writes it'
     assert.equal(isBearer(header, 'token'), false, String(header))
 })
 
-test('a long random secret is remembered by its SHA-256 in base64url', () => {
+test('a random secret is stored as its SHA-256 in base64url', () => {
   assert.equal(sha256('x'), 'LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE')
 })
 
-test('a random token has as many bytes as asked for', () => {
+test('a random token has the requested number of bytes', () => {
   assert.match(randomToken(32), /^[\w-]{43}$/)
   assert.notEqual(randomToken(32), randomToken(32))
 })
