@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
 import { type Context, Hono } from 'hono'
@@ -90,6 +91,10 @@ export interface HttpApp {
   admit(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>, begin: () => void): boolean
   /** Counts a refused upgrade, which the hub answers, as a refusal of the client's network. */
   countRefusal(incoming: IncomingMessage): void
+  /** Counts a connection that closed without an answer as a refusal of its network, unless a proxy opened it. */
+  countUnanswered(socket: Socket): void
+  /** Whether the network of a new connection was refused again and again; never of a proxy. */
+  isNoisy(socket: Socket): boolean
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
 }
@@ -131,7 +136,15 @@ export function createApp(options: AppOptions): HttpApp {
     return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
   const direct = new Map(routes.filter(isDirect).map(declared => [declared.path, declared]))
-  return { fetch: (request, env) => app.fetch(request, env), serveDirectly, admit, countRefusal, routes }
+  return {
+    fetch: (request, env) => app.fetch(request, env),
+    serveDirectly,
+    admit,
+    countRefusal,
+    countUnanswered,
+    isNoisy,
+    routes,
+  }
 
   function admit(
     incoming: IncomingMessage,
@@ -155,6 +168,16 @@ export function createApp(options: AppOptions): HttpApp {
 
   function countRefusal(incoming: IncomingMessage): void {
     fairQueue.refused(callers.of(incoming).network)
+  }
+
+  function countUnanswered(socket: Socket): void {
+    const network = callers.peerNetwork(socket)
+    if (network !== null) fairQueue.refused(network)
+  }
+
+  function isNoisy(socket: Socket): boolean {
+    const network = callers.peerNetwork(socket)
+    return network !== null && fairQueue.isNoisy(network)
   }
 
   async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {

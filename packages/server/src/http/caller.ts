@@ -15,6 +15,11 @@ const PROXY_HEADER =
 export interface Callers {
   /** The client: the socket's peer, or the address that a trusted proxy reports. */
   of(incoming: IncomingMessage): Caller
+  /**
+   * The network of a connection's peer; null for a trusted proxy, and for one of the own network that
+   * KEYWAY_TRUSTED_PROXIES does not list, whose connections are those of many clients.
+   */
+  peerNetwork(socket: Socket): string | null
   /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
   isLocal(incoming: IncomingMessage): boolean
   /** A mistake in KEYWAY_TRUSTED_PROXIES that recent requests reveal, or null. May be public: clients cannot cause it. */
@@ -48,6 +53,10 @@ export function createCallers({
       const address = addressBehind(peer, incoming)
       const network = address === peer.address ? peer.network : networkOf(address)
       return { address, network, client: clientOf(incoming.headers['user-agent']) }
+    },
+    peerNetwork(socket) {
+      const { address, isTrusted, network } = peerOf(socket)
+      return isTrusted || proxyWatch.forwards(address) ? null : network
     },
     isLocal(incoming) {
       const name = URL.parse(`http://${incoming.headers.host ?? ''}`)?.hostname ?? ''

@@ -36,6 +36,8 @@ export interface FairQueue {
   start(flowOf: () => Flow, work: () => void): boolean
   /** Counts a refused request of this network. */
   refused(network: string): void
+  /** Whether a network was refused again and again, so that it yields to others. */
+  isNoisy(network: string): boolean
 }
 
 /**
@@ -70,6 +72,7 @@ export function createFairQueue(): FairQueue {
       return drop !== null
     },
     refused: refusals.count,
+    isNoisy: refusals.isNoisy,
   }
 
   function waiting(): number {

@@ -11,6 +11,7 @@ import { problemOf } from '../problems.ts'
 import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import { toResponse, writeAnswer } from './answer.ts'
 import type { HttpApp } from './app.ts'
+import { guardConnections } from './connection-guard.ts'
 import { toKeywayError, toProblem } from './errors.ts'
 import { boundSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
 import { overloaded } from './work-limit.ts'
@@ -48,7 +49,7 @@ const MAX_PIPELINED_TOGETHER = 4_000
  * @param upgrade takes over the socket of an upgrade request, and resolves with whether it was upgraded; never rejects
  */
 export function createHttpServer(
-  app: Pick<HttpApp, 'admit' | 'countRefusal' | 'fetch' | 'serveDirectly'>,
+  app: Omit<HttpApp, 'routes'>,
   {
     publicUrl,
     clock,
@@ -89,7 +90,8 @@ export function createHttpServer(
   const pipeline = createPipeline()
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = timeouts.inactivityMs
-  const bound = boundSockets(server, socketLimits, timeouts.checkMs)
+  const bound = boundSockets(server, socketLimits, timeouts.checkMs, app.countUnanswered)
+  guardConnections(server, app.isNoisy, socketLimits.calmInWindow)
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
@@ -100,13 +102,19 @@ export function createHttpServer(
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
     // A response without a socket waits for the one before: pipelined requests are handled one by one.
     if (outgoing.socket) admit(incoming, outgoing)
-    else if (!pipeline.add(incoming.socket)) incoming.socket.destroy()
+    else if (!pipeline.add(incoming.socket)) cut(incoming)
     else
       outgoing.once('socket', () => {
         pipeline.remove(incoming.socket)
         bound.resume(incoming.socket)
         admit(incoming, outgoing)
       })
+  }
+
+  /** A packet may hold hundreds of such requests, and Node destroys each that is still there with an error and its stack. */
+  function cut(incoming: IncomingMessage): void {
+    incoming.socket.destroy()
+    incoming.destroy()
   }
 
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {

@@ -23,6 +23,8 @@ export const isPrivateAddress = networkMatcher([
 export interface ProxyWatch {
   /** Counts a request of a peer that is not trusted. @param isForwarded whether it had a forwarding header */
   count(peer: Peer, isForwarded: boolean): void
+  /** Whether a peer in a private network forwards as a rule, so that its connections are those of many clients. */
+  forwards(address: string): boolean
   /** A message for /readyz, without addresses, about a proxy that KEYWAY_TRUSTED_PROXIES does not list; or null. */
   readonly mistake: string | null
 }
@@ -55,6 +57,10 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
     count(peer, isForwarded) {
       if (isForwarded) warn(peer)
       if (peer.isPrivate && (isForwarded || counts.size > 0)) add(peer.address, isForwarded)
+    },
+    forwards(address) {
+      const seen = counts.get(address)
+      return seen !== undefined && isProxy(seen)
     },
     get mistake() {
       return [...counts.values()].some(isProxy) ? MISTAKE : null

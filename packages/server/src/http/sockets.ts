@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { CALM_IN_WINDOW } from './connection-guard.ts'
 
 /** Limits of all HTTP connections together. Connections of agents no longer count once their upgrade is handled. */
 export interface SocketLimits {
@@ -9,12 +10,15 @@ export interface SocketLimits {
   unreadBytes: number
   /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
+  /** New connections in a tenth of a second beyond which those of noisy networks are turned away. */
+  calmInWindow: number
 }
 
 export const SOCKET_LIMITS: SocketLimits = {
   sockets: 10_000,
   unreadBytes: 64 * 1024 * 1024,
   unreadMs: 60_000,
+  calmInWindow: CALM_IN_WINDOW,
 }
 
 export interface SocketBound {
@@ -32,9 +36,17 @@ export interface SocketBound {
  * Cheap per request: idle connections are kept in order, and unread bytes are summed by a timer.
  *
  * @param checkMs interval of the check for unread responses
+ * @param onUnanswered called for each connection that closed without a single response
  */
-export function boundSockets(server: Server, limits: SocketLimits, checkMs: number): SocketBound {
+export function boundSockets(
+  server: Server,
+  limits: SocketLimits,
+  checkMs: number,
+  onUnanswered: (socket: Socket) => void = () => {},
+): SocketBound {
   const open = new Set<Socket>()
+  /** Connections without a response so far, with the one in progress, if any. */
+  const unanswered = new Map<Socket, ServerResponse | null>()
   /** Connections without a request, the longest idle first. */
   const idle = new Set<Socket>()
   /** The time since which a connection has had unread bytes, by `performance.now()`. */
@@ -46,32 +58,42 @@ export function boundSockets(server: Server, limits: SocketLimits, checkMs: numb
   server.on('upgrade', (_request, socket: Socket) => idle.delete(socket))
   const timer = setInterval(cutUnread, checkMs).unref()
   server.on('close', () => clearInterval(timer))
-  return { resume: socket => idle.delete(socket), release: socket => forget.call(socket) }
+  return { resume: socket => idle.delete(socket), release }
 
   function onConnection(socket: Socket): void {
     open.add(socket)
     idle.add(socket)
-    socket.once('close', forget)
+    unanswered.set(socket, null)
+    socket.once('close', onClose)
     if (open.size <= limits.sockets) return
     const [longest] = idle
     longest!.destroy()
-    forget.call(longest!)
+    release(longest!)
   }
 
-  function forget(this: Socket): void {
-    this.off('close', forget)
-    open.delete(this)
-    idle.delete(this)
+  function onClose(this: Socket): void {
+    // A response that has begun counts: clients close streams at any time.
+    if (unanswered.has(this) && !unanswered.get(this)?.headersSent) onUnanswered(this)
+    release(this)
+  }
+
+  function release(socket: Socket): void {
+    socket.off('close', onClose)
+    open.delete(socket)
+    idle.delete(socket)
+    unanswered.delete(socket)
   }
 
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     idle.delete(socket)
+    if (unanswered.has(socket)) unanswered.set(socket, outgoing)
     // One shared function: a closure per request would add a tenth to the cost of a request.
     outgoing.on('close', onAnswered)
   }
 
   function onAnswered(this: ServerResponse): void {
     const { socket } = this.req
+    if (this.writableFinished) unanswered.delete(socket)
     if (open.has(socket)) idle.add(socket)
   }
 

@@ -10,10 +10,10 @@ export interface DocsOptions {
 
 const TAG = 'Service'
 
-/** The API documentation, as OpenAPI and as HTML; each is generated on its first request. */
+/** The API documentation, as OpenAPI and as HTML; each is generated and encoded on its first request. */
 export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
-  let openApiText: string | null = null
-  let docsText: string | null = null
+  let openApiText: Buffer<ArrayBuffer> | null = null
+  let docsText: Buffer<ArrayBuffer> | null = null
 
   return [
     route({
@@ -29,7 +29,7 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       ],
       errors: [],
       handle() {
-        openApiText ??= JSON.stringify(openApi())
+        openApiText ??= Buffer.from(JSON.stringify(openApi()))
         return { status: 200, body: openApiText, headers: { 'Cache-Control': publicFor(60) } }
       },
     }),
@@ -44,7 +44,7 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       answers: [{ status: 200, description: 'The page.', schema: z.string(), type: 'text/html' }],
       errors: [],
       handle() {
-        docsText ??= docs()
+        docsText ??= Buffer.from(docs())
         const headers = { 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }
         return { status: 200, body: docsText, type: 'text/html; charset=utf-8', headers }
       },

@@ -4,7 +4,7 @@ import { publicFor } from '../../cache-control.ts'
 import { type Route, route } from '../route.ts'
 
 export function sdkRoutes(): Route[] {
-  let sdk: Promise<Buffer> | null = null
+  let sdk: Promise<Uint8Array> | null = null
 
   return [
     route({
@@ -18,9 +18,9 @@ export function sdkRoutes(): Route[] {
       answers: [{ status: 200, description: 'The package.', schema: z.string(), type: 'application/gzip' }],
       errors: [],
       async handle() {
-        sdk ??= packSdk()
+        sdk ??= packSdk().then(bytes => new Uint8Array(bytes))
         const headers = { 'Cache-Control': publicFor(60) }
-        return { status: 200, body: new Uint8Array(await sdk), type: 'application/gzip', headers }
+        return { status: 200, body: await sdk, type: 'application/gzip', headers }
       },
     }),
   ]

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { NOISY_AFTER } from '../../src/http/fair-queue.ts'
+import { openServer, type ServerOverrides } from '../support/http.ts'
+
+const GET = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
+const NOISY = '127.0.0.2'
+const OTHER = '127.0.0.3'
+const BYTES = Buffer.from('data: x\n\n')
+/** Wherever the periods begin in which failures are counted, one of them has enough. */
+const FAILURES = 2 * NOISY_AFTER
+
+test('while many connections arrive, those of a network that was refused again and again are closed unanswered', async t => {
+  const server = await open(t, { calmInWindow: 0 })
+  await makeNoisy(server.port)
+  assert.equal(await ask(server.port, NOISY), '')
+  assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
+})
+
+test('a network that breaks its requests off or asks nothing at all is turned away too', async t => {
+  const server = await open(t, { calmInWindow: 0 })
+  for (let n = 0; n < FAILURES; n++) await reset(server, await opened(server.port, NOISY))
+  assert.equal(await ask(server.port, NOISY), '')
+  assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
+})
+
+test('while few connections arrive, also a network that was refused again and again is answered', async t => {
+  const server = await open(t, { calmInWindow: Number.MAX_SAFE_INTEGER })
+  await makeNoisy(server.port)
+  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+})
+
+test('connections of a trusted proxy are never turned away', async t => {
+  const server = await open(t, { calmInWindow: 0 }, { trustedProxies: [`${NOISY}/32`] })
+  await makeNoisy(server.port)
+  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+})
+
+test('nor are those of a proxy of the own network that KEYWAY_TRUSTED_PROXIES does not name', async t => {
+  const server = await open(t, { calmInWindow: 0 })
+  await makeNoisy(server.port, 'X-Forwarded-For: 203.0.113.1\r\n')
+  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+})
+
+test('a stream that its reader closes does not count against the network', async t => {
+  const pages = { fetch: () => new Response(new ReadableStream({ start: stream => stream.enqueue(BYTES) })) }
+  const server = await open(t, { calmInWindow: 0 }, { pages })
+  for (let n = 0; n < FAILURES; n++) {
+    const socket = await opened(server.port, NOISY)
+    socket.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n')
+    await once(socket, 'data')
+    await reset(server, socket)
+  }
+  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+})
+
+test('a network whose connections were answered may open as many more as it likes', async t => {
+  const server = await open(t, { calmInWindow: 0 })
+  for (let n = 0; n < FAILURES; n++) assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
+})
+
+type Server = Awaited<ReturnType<typeof open>>
+
+async function open(t: TestContext, limits: { calmInWindow: number }, more: ServerOverrides = {}) {
+  const server = await openServer('sqlite', t, { ...more, socketLimits: limits })
+  const accepted: Socket[] = []
+  server.server.on('connection', socket => accepted.push(socket))
+  return { ...server, accepted }
+}
+
+/** Requests of one connection that are refused. */
+async function makeNoisy(port: number, headers = ''): Promise<void> {
+  const socket = await opened(port, NOISY)
+  let received = ''
+  socket.on('data', data => {
+    received += data
+  })
+  const refused = `GET /v1/me HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
+  for (let n = 1; n <= FAILURES; n++) {
+    socket.write(refused)
+    while (received.split('HTTP/1.1 401').length <= n) await once(socket, 'data')
+  }
+  socket.destroy()
+}
+
+/** What comes back until the connection is closed. */
+async function ask(port: number, from: string): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from })
+  let received = ''
+  socket.on('error', () => {})
+  socket.on('data', data => {
+    received += data
+    socket.destroy()
+  })
+  socket.write(GET)
+  await once(socket, 'close')
+  return received
+}
+
+async function opened(port: number, from: string): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: from })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Until the service has noticed. */
+async function reset(server: Server, socket: Socket): Promise<void> {
+  const accepted = await lastAccepted(server)
+  const closed = new Promise<void>(resolve => accepted.once('close', () => resolve()))
+  socket.resetAndDestroy()
+  await closed
+}
+
+/** The server's side of the connection that was opened last. */
+async function lastAccepted({ server, accepted }: Server): Promise<Socket> {
+  if (accepted.length === 0) await once(server, 'connection')
+  return accepted.pop()!
+}
