@@ -25,4 +25,4 @@ export interface Experience {
 }
 
 /** Rate of sends, and of verifications. */
-export const SIGN_INS_PER_SECOND = 10
+export const SIGN_INS_PER_SECOND = 20
