@@ -15,7 +15,7 @@ export interface ErrorExtras {
 
 /**
  * An error for the client: a stable `code` and one sentence that says what to do. It has no stack: that of a refusal
- * says nothing, and collecting it would cost more than most refusals do (some 5 µs of 40).
+ * says nothing, and collecting it would cost more than most refusals do (5 µs of 40).
  *
  * Throw it only *after* a transaction. Inside one, return an outcome: throwing would roll back security effects
  * (ending the session of a reused token, counting a wrong code).
