@@ -334,7 +334,7 @@ test('the setting that refused is named to whoever runs the service with its inb
 })
 
 test('EXC-06: 2,000 exchanges of one key are bounded with 429 and Retry-After; refusals and other keys are not', async t => {
-  const server = await openServer('sqlite', t)
+  const server = await openServer('sqlite', t, { exchangeLimits: [{ window: 'minute', limit: 600 }] })
   const ada = await server.signIn('ada@example.com')
   const bob = await server.signIn('bob@example.com')
   const { id, key } = await server.createKey(ada.tokens.accessToken)

@@ -41,7 +41,7 @@ test('the public URL and the address of links name the port that the system chos
   assert.equal(new URL(config.verifyUrl).port, String(config.port))
 })
 
-test('a port that another process has is refused, with what to do about it', async t => {
+test('a port in use is refused with the steps that resolve it', async t => {
   const other = createNetServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   t.after(() => other.close())
@@ -49,7 +49,7 @@ test('a port that another process has is refused, with what to do about it', asy
   const refused = listen(createServer(), { ...configFor(t), port })
   await assert.rejects(refused, (error: unknown) => {
     assert(error instanceof ConfigError)
-    assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken`))
+    assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use`))
     return true
   })
 })
