@@ -3,6 +3,7 @@ import { AgentCalls } from './calls/agents.ts'
 import { ApiKeyCalls } from './calls/api-keys.ts'
 import { AppCalls } from './calls/apps.ts'
 import { SessionCalls } from './calls/sessions.ts'
+import { type UsageRange, usageQuery } from './calls/usage.ts'
 import type { SdkClock } from './clock.ts'
 import { systemClock } from './clock.ts'
 import { environment, serviceOrigin } from './environment.ts'
@@ -11,6 +12,7 @@ import type {
   SendMagicLinkAnswer,
   SessionAnswer,
   SignInAnswer,
+  UsageAnswer,
   UserObject,
 } from './protocol.ts'
 import { SessionTokens } from './session-tokens.ts'
@@ -101,6 +103,11 @@ export class Keyway {
   /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
   async refresh(): Promise<UserObject | undefined> {
     return (await this.#tokens.refresh())?.user
+  }
+
+  /** What the person used, with all keys and without one, by hour or day, to some seconds before now. */
+  usage(range: UsageRange = {}): Promise<UsageAnswer> {
+    return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) })
   }
 
   /** Ends the session here and on the server. */

@@ -125,13 +125,14 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     await services.apiKeys
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
+    await services.meter.flush().catch(error => log.warn({ error: String(error) }, 'usage was not stored'))
     await resources.disposeAsync()
   }
 }
 
 /** The hub of one node, not started. @param tickMs null: the caller runs its periodic work */
 export function composeHub(services: Services, nodeId: string, tickMs?: null): Hub {
-  const { config, storage, clock, log, agentTokens, apiKeys } = services
+  const { config, storage, clock, log, agentTokens, apiKeys, meter } = services
   return createHub({
     clock,
     log,
@@ -141,6 +142,7 @@ export function composeHub(services: Services, nodeId: string, tickMs?: null): H
       verifyToken: agentTokens.verify,
       keyStatus: apiKeys.findMany,
       endingsSince: storage.store.endings.since,
+      meter,
     },
     publicUrl: config.publicUrl,
     corsOrigins: config.corsOrigins,

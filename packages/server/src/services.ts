@@ -25,6 +25,8 @@ import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
 import { createStorage, type DatabaseStorage } from './storage/database.ts'
 import type { Storage } from './store.ts'
+import { createMeter } from './usage/meter.ts'
+import { createUsageReports } from './usage/reports.ts'
 import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
 
@@ -91,7 +93,8 @@ export interface Resources {
 export function compose<Base extends Resources>(config: Config, log: Log, opened: Base) {
   const { publicUrl } = config
   const resources = { ...opened, storage: withJournalAndLog(opened, log) }
-  const common = { ...resources, log, publicUrl, changeLimits: createChangeLimits(resources) }
+  const meter = createMeter({ ...resources, log })
+  const common = { ...resources, log, publicUrl, meter, changeLimits: createChangeLimits(resources) }
   const signingKeys = createSigningKeys({
     ...common,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
@@ -123,6 +126,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     ...resources,
     config,
     log,
+    meter,
+    usage: createUsageReports(resources),
     signingKeys,
     jwt,
     outbox,

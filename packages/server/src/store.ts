@@ -15,6 +15,7 @@ import type { SuppressionStore } from './outbox/suppression-store.ts'
 import type { SecurityEventChanges, SecurityEventStore } from './security-events/security-event-store.ts'
 import type { SessionChanges, SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
+import type { UsageStore } from './usage/usage-store.ts'
 import type { UserChanges, UserStore } from './users/user-store.ts'
 
 /** The persistence ports, one per noun. Operations that end, grant or charge something are in `Changes`. */
@@ -34,6 +35,7 @@ export interface Store {
   sessions: SessionStore
   signingKeys: SigningKeyStore
   suppressions: SuppressionStore
+  usage: UsageStore
   wrongCodes: WrongCodeStore
 }
 

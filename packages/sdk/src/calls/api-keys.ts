@@ -1,6 +1,7 @@
-import type { ApiKeyObject, CreatedApiKey, Json, Page } from '../protocol.ts'
+import type { ApiKeyObject, CreatedApiKey, Json, Page, UsageAnswer } from '../protocol.ts'
 import { segment, type Transport } from '../transport.ts'
 import { everyItem, type PageOptions } from './paging.ts'
+import { type UsageRange, usageQuery } from './usage.ts'
 
 export interface CreateApiKey {
   name?: string
@@ -59,6 +60,11 @@ export class ApiKeyCalls {
 
   update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject> {
     return this.#transport.call('PATCH', `/v1/api-keys/${segment(keyId)}`, { body })
+  }
+
+  /** What the key was used for, by hour or day, to some seconds before now. */
+  usage(keyId: string, range: UsageRange = {}): Promise<UsageAnswer> {
+    return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}/usage`, { query: usageQuery(range) })
   }
 
   /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */

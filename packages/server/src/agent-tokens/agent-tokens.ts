@@ -7,6 +7,7 @@ import type { Caller } from '../network.ts'
 import type { RateWindow } from '../rate-windows.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
+import type { Meter } from '../usage/meter.ts'
 import { createExchangeLimits } from './exchange-limits.ts'
 
 /** Value of the `typ` header and the `type` claim, so that no other kind of token is accepted as an agent token. */
@@ -51,11 +52,12 @@ export function createAgentTokens(deps: {
   apiKeys: Pick<ApiKeys, 'authenticate'>
   jwt: Jwt
   clock: Clock
+  meter: Meter
   publicUrl: string
   /** Successful exchanges of one key on this node. */
   exchangeLimits: readonly RateWindow[]
 }): AgentTokens {
-  const { storage, apiKeys, jwt, clock, publicUrl } = deps
+  const { storage, apiKeys, jwt, clock, meter, publicUrl } = deps
   const limits = createExchangeLimits({ clock, windows: deps.exchangeLimits })
   const hub = hubAudience(publicUrl)
 
@@ -85,6 +87,7 @@ export function createAgentTokens(deps: {
         exp: expiresAt,
         jti: newId(now),
       })
+      meter.count(apiKey.userId, apiKey.id, 'exchanges')
       return { token, agentId: apiKey.userId, expiresIn }
     },
 

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { Attribution } from '../endings/fact.ts'
 import type { Caller } from '../network.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { ApiKey, ApiKeyStatus, OwnedApiKey } from './api-key.ts'
+import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
 export interface ApiKeyStore {
   /** By the SHA-256 of the whole key, with the owner's status: one indexed read, never cached. */
@@ -51,16 +51,22 @@ export interface ApiKeyStore {
   noteExpiryNotice(id: string, days: number, expiresAt: Instant): Promise<boolean>
   /** Those of these keys that were last used (or created, if never used) at `unusedSince` or before. */
   listDormant(ids: readonly string[], unusedSince: Instant): Promise<ApiKey[]>
-  /** Sets `lastUsedAt` if it is unchanged since it was read. True for exactly one of concurrent callers. */
-  recordReuse(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, at: Instant): Promise<boolean>
+  /** Records a use if `lastUsedAt` is unchanged since it was read. True for exactly one of concurrent callers. */
+  recordReuse(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, use: RecordedUse): Promise<boolean>
   /** Removes keys that expired before this and were not revoked. Returns how many. */
   prune(expiredBefore: Instant, batch: number): Promise<number>
   /** Removes keys, at most `batch`, of accounts that were deleted before this. Returns how many. */
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
   /** Removes the metadata of keys that expired or were revoked before this. Returns how many. */
   pruneMetadata(endedBefore: Instant, batch: number): Promise<number>
-  /** Only `lastUsedAt`, and only forward. */
-  recordUse(uses: ReadonlyMap<string, Instant>): Promise<void>
+  /** Only `lastUsedAt` and, with it, `lastUsedFrom`; and only forward. */
+  recordUse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
+}
+
+/** One use of a key, recorded by a node. */
+export interface RecordedUse {
+  at: Instant
+  from: UsedFrom
 }
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */

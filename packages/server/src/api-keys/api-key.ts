@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
-import { isWithin, networkMatcher } from '../network.ts'
+import { type Caller, isWithin, networkMatcher } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
 import type { Metadata } from './metadata.ts'
@@ -41,6 +41,8 @@ export interface ApiKey {
   expiresAt: Instant | null
   revokedAt: Instant | null
   lastUsedAt: Instant | null
+  /** Null for a key that was not used, or not since this is recorded. */
+  lastUsedFrom: UsedFrom | null
   replacedBy: string | null
   /** The owner's own id for whatever the key belongs to; need not be unique. */
   externalId: string | null
@@ -48,8 +50,11 @@ export interface ApiKey {
   metadataBytes: number | null
 }
 
-/** A key with its owner's status, which decides whether it may be used. */
-export interface OwnedApiKey extends ApiKey {
+/** From where a key was used: the network as limits count it (an IPv4 address, an IPv6 /64), and the User-Agent. */
+export type UsedFrom = Pick<Caller, 'network' | 'client'>
+
+/** A key with its owner's status, which decides whether it may be used: what every use reads. */
+export interface OwnedApiKey extends Omit<ApiKey, 'lastUsedFrom'> {
   ownerStatus: UserStatus
 }
 
@@ -157,6 +162,7 @@ export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { ke
     expiresAt: wanted.expiresAt,
     revokedAt: null,
     lastUsedAt: null,
+    lastUsedFrom: null,
     replacedBy: null,
     externalId: wanted.externalId ?? null,
     metadataBytes: null,

@@ -7,6 +7,7 @@ import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
+import type { Meter } from '../usage/meter.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
@@ -57,7 +58,8 @@ export interface ApiKeys {
   /** Revokes the presented key and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
-   * The presented key, if it may be used now from this address with the required scope. Records its use.
+   * The presented key, if it may be used now from this address with the required scope. Records its use; where a
+   * genuine key is refused, counts that.
    *
    * @param wanted.scope the required scope
    * @param wanted.accept a further check by the caller; what it throws is the refusal, and no use is recorded
@@ -66,7 +68,7 @@ export interface ApiKeys {
    */
   authenticate(
     key: string,
-    caller: Pick<Caller, 'address'>,
+    caller: Caller,
     wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void },
   ): Promise<OwnedApiKey>
   /** By id, with the owners' status; revoked and expired keys included. Unknown ones are absent. */
@@ -83,13 +85,14 @@ export interface ApiKeyDeps extends KeyLimits {
   log: Log
   outbox: Outbox
   changeLimits: ChangeLimits
+  meter: Meter
 }
 
 type Refused = 'no_owner' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
-  const { storage, clock, log } = deps
+  const { storage, clock, log, meter } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
   const lastUsed = createLastUsed({ ...deps, notices })
@@ -156,9 +159,14 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     async authenticate(key, caller, { scope, accept } = {}) {
       const apiKey = await findPresented(store, key)
-      assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
-      accept?.(apiKey)
-      lastUsed.note(apiKey.id, caller.address)
+      try {
+        assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
+        accept?.(apiKey)
+      } catch (error) {
+        if (error instanceof KeywayError) meter.countRefusal(apiKey.userId, apiKey.id, error.code)
+        throw error
+      }
+      lastUsed.note(apiKey.id, caller)
       return apiKey
     },
 

@@ -1,9 +1,9 @@
-import { type Clock, DAY, type Instant } from '../clock.ts'
+import { type Clock, DAY } from '../clock.ts'
 import { newId } from '../ids.ts'
-import { networkOf } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Storage } from '../store.ts'
 import type { ApiKey } from './api-key.ts'
+import type { RecordedUse } from './api-key-store.ts'
 import { mailOwner } from './mail-owner.ts'
 
 /** Days before a key's expiry at which its owner is notified, in descending order. */
@@ -11,12 +11,6 @@ export const EXPIRY_NOTICE_DAYS = [14, 7, 1] as const
 /** A key that was not used for this long is dormant: its owner is notified of the next use. */
 export const DORMANT_AFTER = 90 * DAY
 const BATCH = 100
-
-/** One use of a key, recorded by a node. */
-export interface RecordedUse {
-  at: Instant
-  address: string
-}
 
 export interface KeyNotices {
   /**
@@ -82,11 +76,11 @@ export function createKeyNotices({
   function notifyReuse(apiKey: ApiKey, use: RecordedUse): Promise<boolean> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
-      if (!(await tx.apiKeys.recordReuse(apiKey, use.at))) return false
+      if (!(await tx.apiKeys.recordReuse(apiKey, use))) return false
       await mailOwner(tx, outbox, apiKey, {
         id: mailId,
         now: clock.now(),
-        about: { kind: 'api_key_used_again', at: use.at, network: networkOf(use.address) },
+        about: { kind: 'api_key_used_again', at: use.at, network: use.from.network },
       })
       return true
     })

@@ -1,6 +1,8 @@
-import { type Clock, type Instant, SECOND } from '../clock.ts'
+import { type Clock, SECOND } from '../clock.ts'
 import type { Storage } from '../store.ts'
-import type { KeyNotices, RecordedUse } from './key-notices.ts'
+import type { ApiKey, UsedFrom } from './api-key.ts'
+import type { RecordedUse } from './api-key-store.ts'
+import type { KeyNotices } from './key-notices.ts'
 
 /** Interval of `flushUses`: a use is stored within the promised 10 s even if a commit is slow. */
 export const USE_FLUSH_INTERVAL = 5 * SECOND
@@ -9,10 +11,10 @@ const MAX_NOTED_KEYS = 100_000
 const KEYS_PER_WRITE = 500
 
 export interface LastUsed {
-  /** @param address of the client; the owner's mail names its network if the key was dormant */
-  note(keyId: string, address: string): void
+  /** @param from the client; the owner's mail names its network if the key was dormant */
+  note(keyId: string, from: UsedFrom): void
   /** The key with the buffered use, if that is later than the stored one. */
-  withLastUse<Key extends { id: string; lastUsedAt: Instant | null }>(key: Key): Key
+  withLastUse(key: ApiKey): ApiKey
   flush(): Promise<void>
 }
 
@@ -20,7 +22,7 @@ export interface LastUsed {
 export type LastUsedNotices = Pick<KeyNotices, 'notifyOfReuse'>
 
 /**
- * When keys were last used: buffered in memory and written in batches, so that a key used a thousand times a second
+ * When, from where and by what keys were last used: buffered in memory and written in batches, so that a key used a thousand times a second
  * causes no hot row, and an exchange writes nothing.
  */
 export function createLastUsed({
@@ -36,15 +38,17 @@ export function createLastUsed({
   let flushing: Promise<void> = Promise.resolve()
 
   return {
-    note(keyId, address) {
+    note(keyId, from) {
       const use = noted.get(keyId)
-      if (use) use.at = clock.now()
-      else if (noted.size < MAX_NOTED_KEYS) noted.set(keyId, { at: clock.now(), address })
+      if (use) {
+        use.at = clock.now()
+        use.from = from
+      } else if (noted.size < MAX_NOTED_KEYS) noted.set(keyId, { at: clock.now(), from })
     },
     withLastUse(key) {
-      const at = noted.get(key.id)?.at
-      return at !== undefined && at > (key.lastUsedAt ?? Number.NEGATIVE_INFINITY)
-        ? { ...key, lastUsedAt: at }
+      const use = noted.get(key.id)
+      return use && use.at > (key.lastUsedAt ?? Number.NEGATIVE_INFINITY)
+        ? { ...key, lastUsedAt: use.at, lastUsedFrom: { network: use.from.network, client: use.from.client } }
         : key
     },
     flush() {
@@ -55,11 +59,11 @@ export function createLastUsed({
   }
 
   async function write(): Promise<void> {
-    const uses = [...noted].map(([id, { at, address }]) => [id, { at, address }] as const)
+    const uses = [...noted].map(([id, { at, from }]) => [id, { at, from }] as const)
     for (let start = 0; start < uses.length; start += KEYS_PER_WRITE) {
       const batch = new Map(uses.slice(start, start + KEYS_PER_WRITE))
       await notices.notifyOfReuse(batch)
-      await storage.store.apiKeys.recordUse(new Map([...batch].map(([id, { at }]) => [id, at])))
+      await storage.store.apiKeys.recordUse(batch)
       // Removed only after it is stored, and only if no later use was recorded meanwhile.
       for (const [id, { at }] of batch) if (noted.get(id)?.at === at) noted.delete(id)
     }

@@ -2,7 +2,7 @@ import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { Store, Transaction } from '../store.ts'
-import { type ApiKey, type OwnedApiKey, statusOf } from './api-key.ts'
+import { type ApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
 import { isWellFormed } from './authentication.ts'
 import { mailOwner } from './mail-owner.ts'
@@ -60,9 +60,9 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
   }
 }
 
-async function findById(store: Store, id: string): Promise<OwnedApiKey | null> {
+async function findById(store: Store, id: string): Promise<ApiKey | null> {
   const [found] = await store.apiKeys.findMany([id])
-  return found ?? null
+  return found ? store.apiKeys.findOwned(found.userId, id) : null
 }
 
 function whenRevoked(apiKey: ApiKey | null): ApiKey | undefined {

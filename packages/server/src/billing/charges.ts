@@ -4,6 +4,7 @@ import { KeywayError } from '../errors.ts'
 import { instantOf, newId } from '../ids.ts'
 import { sha256 } from '../secrets.ts'
 import type { Storage, Transaction } from '../store.ts'
+import { noUsage, usageRows } from '../usage/usage.ts'
 import { mayCharge } from './charge-authorizations.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
@@ -83,7 +84,10 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
       cause,
       createdAt: now,
     })
-    if (entry) return { entry }
+    if (entry) {
+      await tx.usage.add(usageRows(userId, null, now, { ...noUsage(), charged: amount }))
+      return { entry }
+    }
     // Another request with this key won the race, or the balance is too low.
     const raced = await tx.billing.findByCause(cause)
     return raced ? replay(raced, wanted) : { refused: 'insufficient_balance' }

@@ -18,6 +18,7 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'keys revoke': () => import('./keys.ts'),
   'keys rotate-signing': () => import('./keys.ts'),
   'keys reseal': () => import('./reseal.ts'),
+  usage: () => import('./usage.ts'),
   backup: () => import('./backup.ts'),
   restore: () => import('./restore.ts'),
   'journal replay': () => import('./journal.ts'),

@@ -19,6 +19,7 @@ export function keyJson(key: ApiKey, now: Instant) {
     name: key.name,
     status: statusOf(key, now),
     last_used_at: toRfc3339OrNull(key.lastUsedAt),
+    last_used_from: key.lastUsedFrom,
     expires_at: toRfc3339OrNull(key.expiresAt),
     revoked_at: toRfc3339OrNull(key.revokedAt),
   }

@@ -111,6 +111,7 @@ export function createApp(options: AppOptions): HttpApp {
     authenticate: createAuthenticate(options.services),
     intake,
     workLimit,
+    meter: options.services.meter,
   })
   const requestLog = createRequestLog(log)
   const routes = createRoutes({

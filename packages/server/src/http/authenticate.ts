@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
-import { API_KEY_PREFIX, type ApiKey } from '../api-keys/api-key.ts'
+import { API_KEY_PREFIX, type OwnedApiKey } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -15,6 +15,8 @@ export type Access = 'public' | 'app' | 'owner' | 'session' | KnownScope
 
 export interface Owner {
   userId: string
+  /** The API key that authenticated the call; null for a session. */
+  keyId: string | null
   /** Null when authenticated by an API key. */
   session: Session | null
 }
@@ -55,7 +57,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
   async function authenticateSession(token: string): Promise<Owner> {
     try {
       const { user, session } = await sessions.authenticate(token)
-      return { userId: user.id, session }
+      return { userId: user.id, keyId: null, session }
     } catch (error) {
       const isRefused = error instanceof KeywayError && error.code === 'invalid_token'
       if (isRefused && (await agentTokens.verify(token))) {
@@ -71,9 +73,9 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
     caller: Caller,
   ): Promise<Owner> {
     const scope = access === 'session' || access === 'owner' ? undefined : access
-    const accept = (presented: ApiKey) => assertMay(presented, access)
-    const { userId } = await apiKeys.authenticate(key, caller, { scope, accept })
-    return { userId, session: null }
+    const accept = (presented: OwnedApiKey) => assertMay(presented, access)
+    const { userId, id } = await apiKeys.authenticate(key, caller, { scope, accept })
+    return { userId, keyId: id, session: null }
   }
 
   async function authenticateApp(credential: Credential | null): Promise<App> {
@@ -88,7 +90,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
 }
 
 /** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
-function assertMay({ scopes }: Pick<ApiKey, 'scopes'>, access: Access): void {
+function assertMay({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
   if (access === 'session') {
     throw sessionRequired(
       'Only a signed-in person may create a key. Send an access token instead of an API key.',

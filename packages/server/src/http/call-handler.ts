@@ -1,4 +1,5 @@
 import type { Caller } from '../network.ts'
+import type { Meter } from '../usage/meter.ts'
 import type { Answer } from './answer.ts'
 import type { Authenticate } from './authenticate.ts'
 import { JSON_BODY, parseJson } from './body.ts'
@@ -18,21 +19,24 @@ export type CallHandler = (
   readParams: () => Record<string, string>,
 ) => Promise<Answer>
 
-/** Handles an API call: authenticates, reads and validates its input, and runs the route's handler. */
+/** Handles an API call: authenticates and counts it, reads and validates its input, and runs the route's handler. */
 export function createCallHandler({
   authenticate,
   intake,
   workLimit,
+  meter,
 }: {
   authenticate: Authenticate
   intake: BodyIntake
   workLimit: WorkLimit
+  meter: Pick<Meter, 'count'>
 }): CallHandler {
   return async (declared, { incoming, caller, requestId }, readParams) => {
     const { access } = declared
     const reauthenticate = () => authenticate(access, incoming, caller)
     const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
     const principal = access === 'public' ? null : await limited(declared, caller, reauthenticate)
+    if (principal && 'userId' in principal) meter.count(principal.userId, principal.keyId, 'apiCalls')
     const params = readParams()
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
     const query = declared.query && validate(declared.query, rawQuery)

@@ -14,6 +14,8 @@ import type { MailHooks } from '../outbox/mail-hook.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
+import type { Meter } from '../usage/meter.ts'
+import type { UsageReports } from '../usage/reports.ts'
 import type { Users } from '../users/users.ts'
 
 /** The ports of the HTTP layer; tests may implement a part of them. */
@@ -27,6 +29,8 @@ export interface HttpPorts {
   apps: Pick<Apps, 'authenticate'>
   charges: Charges
   introspection: Introspection
+  meter: Pick<Meter, 'count'>
+  usage: UsageReports
   revocations: Revocations
   securityEvents: Pick<SecurityEventStore, 'list'>
   signingKeys: Pick<SigningKeys, 'jwks'>

@@ -31,6 +31,7 @@ export const apiKey = z
     status: z.enum(['active', 'expired', 'revoked']),
     created_at: instant,
     last_used_at: nullable(instant),
+    last_used_from: nullable(z.strictObject({ network: z.string(), client: nullable(z.string()) })),
     expires_at: nullable(instant),
     revoked_at: nullable(instant),
     replaced_by: nullable(id),
@@ -51,6 +52,7 @@ export const apiKeyExample = {
   status: 'active',
   created_at: EXAMPLE_AT,
   last_used_at: null,
+  last_used_from: null,
   expires_at: LATER,
   revoked_at: null,
   replaced_by: null,
@@ -190,6 +192,39 @@ export const ledgerEntryExample = {
   description: '1000 messages',
   created_at: EXAMPLE_AT,
 }
+
+export const usageBucket = z
+  .strictObject({
+    start: instant,
+    exchanges: count,
+    api_calls: count,
+    introspections: count,
+    refused: z.record(z.string(), count).meta({
+      description: 'By error code; only genuine keys are counted, and codes that did not occur are absent.',
+    }),
+    connections: count,
+    connected_seconds: count,
+    messages_sent: count,
+    messages_received: count,
+    charged: money,
+  })
+  .meta({ id: 'UsageBucket' })
+
+export const usageBucketExample = {
+  start: '2026-11-20T00:00:00.000Z',
+  exchanges: 96,
+  api_calls: 12,
+  introspections: 4,
+  refused: { api_key_expired: 2 },
+  connections: 1,
+  connected_seconds: 86_400,
+  messages_sent: 40,
+  messages_received: 38,
+  charged: '0.25',
+}
+
+export const usageCsvExample =
+  'start,exchanges,api_calls,introspections,refused,connections,connected_seconds,messages_sent,messages_received,charged,refused_api_key_expired\r\n2026-11-20T00:00:00.000Z,96,12,4,2,1,86400,40,38,0.25,2\r\n'
 
 export const securityEvent = z
   .strictObject({

@@ -120,12 +120,17 @@ function idempotencyHeader(wanted: 'optional' | 'required'): Json {
 
 function answersOf(route: Route, schemas: Json): Json {
   return Object.fromEntries(
-    route.answers.map(({ status, description, schema, example, type = 'application/json' }) => [
+    route.answers.map(({ status, description, schema, example, type = 'application/json', also }) => [
       String(status),
       {
         description,
         headers: { [REQUEST_ID_HEADER]: { schema: { type: 'string', format: 'uuid' } } },
-        ...(schema && { content: { [type]: { schema: toSchema(schema, 'output', schemas), example } } }),
+        ...(schema && {
+          content: {
+            [type]: { schema: toSchema(schema, 'output', schemas), example },
+            ...(also && { [also.type]: { schema: { type: 'string' }, example: also.example } }),
+          },
+        }),
       },
     ]),
   )

@@ -18,6 +18,8 @@ export interface DocumentedAnswer {
   example?: unknown
   /** The media type; JSON by default. */
   type?: string
+  /** The same as a text of another type, for clients that prefer it. */
+  also?: { type: string; example: string }
 }
 
 /** The parameters of a path, typed from its literal: `/v1/agents/{connection_id}` has `connection_id`. */

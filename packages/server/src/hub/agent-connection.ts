@@ -50,6 +50,8 @@ export class AgentConnection {
   expiryNoticed = false
   lastReceivedAt: Instant
   nextPingAt: Instant
+  /** Up to when its time was counted, once it is open. */
+  meteredAt: Instant
   frames: Bucket
 
   constructor(
@@ -72,6 +74,7 @@ export class AgentConnection {
     this.connectedAt = now
     this.lastReceivedAt = now
     this.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
+    this.meteredAt = now
     this.frames = newBucket(FRAME_ALLOWANCE, now)
     socket.connection = this
   }

@@ -1,5 +1,5 @@
 import type { CloseCode, CloseReason } from '@keyway/sdk/protocol'
-import { type KeyRefusal, refusalOf } from '../api-keys/api-key.ts'
+import { KEY_REFUSAL_CODES, type KeyRefusal, refusalOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import type { KeyStatus } from './hub-ports.ts'
@@ -50,6 +50,11 @@ export function refusalOfKey(
   if (key.userId !== connection.userId) return INVALID_TOKEN
   const refusal = refusalOf(key, { now, address: connection.address, scope: 'agent:connect' })
   return refusal && CLOSE_STATUS_OF[refusal]
+}
+
+/** The error code of the key's refusal that this close status stands for; null for other ones. */
+export function refusalCodeOf(status: CloseStatus): KeyRefusal | null {
+  return KEY_REFUSAL_CODES.find(code => CLOSE_STATUS_OF[code] === status) ?? null
 }
 
 /** The close status if the token's own scopes allow no connection, or null. */

@@ -18,6 +18,7 @@ import { createHeartbeat } from './heartbeat.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import { createMessages, type Messages } from './messages.ts'
+import { createMetering } from './metering.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
@@ -59,14 +60,16 @@ export interface Connections {
 export function createConnections(deps: ConnectionsDeps): Connections {
   const { clock, log, registry, ownerLimits, presence, freshness, maxConnectionsPerUser } = deps
   const sockets = new Set<HubSocket>()
-  const renewals = createRenewals(deps)
+  const metering = createMetering(deps.ports.meter)
+  const renewals = createRenewals({ ...deps, metering })
   const messages = createMessages(deps)
   const frames = createFrames({ ...deps, renewals, messages })
-  const makeReady = createMakeReady({ ...deps, renewals })
-  const tick = createHeartbeat({ ...deps, renewals })
+  const makeReady = createMakeReady({ ...deps, metering, renewals })
+  const tick = createHeartbeat({ ...deps, metering, renewals })
   const host: ConnectionHost = {
     deregister(connection) {
       if (connection.state === 'open') presence.remove(connection)
+      metering.settle(connection, clock.now())
       registry.remove(connection)
     },
     closed({ id, keyId }, { code, reason }) {

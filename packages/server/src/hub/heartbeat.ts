@@ -2,6 +2,7 @@ import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type CloseStatus, SLOW_CONSUMER, TRY_AGAIN_LATER } from './close-codes.ts'
 import type { DatabaseFreshness } from './database-freshness.ts'
+import type { Metering } from './metering.ts'
 import type { Registry } from './registry.ts'
 import { expiryCloseStatus, type Renewals } from './renewals.ts'
 
@@ -17,6 +18,7 @@ const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 export interface HeartbeatDeps {
   clock: Clock
   maxUnsentBytesPerUser?: number
+  metering: Pick<Metering, 'tick'>
   registry: Registry
   freshness: Pick<DatabaseFreshness, 'isFresh'>
   renewals: Pick<Renewals, 'noticeExpiry'>
@@ -27,7 +29,7 @@ export interface HeartbeatDeps {
  * pings, terminates silent connections, and closes connections of owners with too many unsent bytes.
  */
 export function createHeartbeat(deps: HeartbeatDeps): () => void {
-  const { clock, registry, freshness, renewals, maxUnsentBytesPerUser = MAX_UNSENT_BYTES } = deps
+  const { clock, metering, registry, freshness, renewals, maxUnsentBytesPerUser = MAX_UNSENT_BYTES } = deps
   return tick
 
   function tick(): void {
@@ -45,7 +47,10 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   }
 
   function notifyAndPing(connection: AgentConnection, now: Instant): void {
-    if (connection.state === 'open') renewals.noticeExpiry(connection, now)
+    if (connection.state === 'open') {
+      renewals.noticeExpiry(connection, now)
+      metering.tick(connection, now)
+    }
     if (now < connection.nextPingAt) return
     connection.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
     if (!connection.readsTooSlowly) connection.socket.ping()

@@ -1,5 +1,6 @@
 import type { OwnedApiKey, Scopes } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
+import type { Meter } from '../usage/meter.ts'
 
 /** Claims of a verified agent token, from `AgentTokens.verify`. */
 export interface TokenClaims {
@@ -24,6 +25,7 @@ export interface EndingNotice {
 
 /** What the hub needs from the rest of the service. */
 export interface HubPorts {
+  meter: Meter
   /** Null if the token is invalid. Rejects if it cannot be verified at the moment. */
   verifyToken(token: string): Promise<TokenClaims | null>
   /** Unknown keys are absent. Rejects when the database does not answer. */

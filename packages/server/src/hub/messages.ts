@@ -4,6 +4,7 @@ import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
+import type { HubPorts } from './hub-ports.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
@@ -11,6 +12,7 @@ import type { Registry } from './registry.ts'
 
 export interface MessagesDeps {
   clock: Clock
+  ports: Pick<HubPorts, 'meter'>
   registry: Registry
   ownerLimits: OwnerLimits
   relay: Pick<Relay, 'broadcast'>
@@ -29,6 +31,7 @@ export interface Messages {
 
 export function createMessages(deps: MessagesDeps): Messages {
   const { clock, registry, ownerLimits, relay, presence } = deps
+  const { meter } = deps.ports
   return { sendFrom, sendFromApi, write }
 
   async function sendFrom(
@@ -41,6 +44,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     } else if (!ownerLimits.mayDeliver(sender.userId, clock.now())) {
       sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
     } else {
+      meter.count(sender.userId, sender.keyId, 'messagesSent')
       const delivered = await deliver(sender.userId, to, frame, sender.id)
       sender.send({ type: 'sent', id, delivered })
     }
@@ -76,7 +80,11 @@ export function createMessages(deps: MessagesDeps): Messages {
   function write(userId: string, to: string, frame: Buffer, exceptId: string | null): number {
     const targets = registry.targets(userId, to, exceptId)
     let written = 0
-    for (const target of targets) if (target.write(frame)) written++
+    for (const target of targets) {
+      if (!target.write(frame)) continue
+      written++
+      meter.count(userId, target.keyId, 'messagesReceived')
+    }
     ownerLimits.chargeDeliveries(userId, Math.max(1, targets.length), frame.length, clock.now())
     return written
   }

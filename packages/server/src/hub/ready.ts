@@ -1,15 +1,19 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { refusalOfKey, refusalOfScopes } from './close-codes.ts'
+import { refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
+import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
+import type { Metering } from './metering.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
 
 export interface ReadyDeps {
   clock: Clock
+  ports: Pick<HubPorts, 'meter'>
+  metering: Metering
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'add'>
@@ -20,7 +24,7 @@ export interface ReadyDeps {
 export type MakeReady = (connection: AgentConnection) => Promise<void>
 
 export function createMakeReady(deps: ReadyDeps): MakeReady {
-  const { clock, registry, keyStatuses, presence, renewals } = deps
+  const { clock, ports, metering, registry, keyStatuses, presence, renewals } = deps
   return makeReady
 
   async function makeReady(connection: AgentConnection): Promise<void> {
@@ -31,11 +35,14 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
     const now = clock.now()
     const refused = refusalOfKey(key, connection, now) ?? refusalOfScopes(connection)
     if (refused) {
+      const code = refusalCodeOf(refused)
+      if (key && code) ports.meter.countRefusal(connection.userId, connection.keyId, code)
       connection.close(refused)
       return
     }
     connection.update(key!)
     connection.state = 'open'
+    metering.begin(connection, now)
     connection.send(readyFrame(connection, now))
     presence.add(connection)
     renewals.noticeExpiry(connection, now)

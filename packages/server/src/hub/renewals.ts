@@ -5,6 +5,7 @@ import type { AgentConnection } from './agent-connection.ts'
 import { type CloseStatus, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
+import type { Metering } from './metering.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 
@@ -15,6 +16,7 @@ export interface RenewalsDeps {
   clock: Clock
   log: Log
   ports: Pick<HubPorts, 'verifyToken'>
+  metering: Pick<Metering, 'settle'>
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'add'>
@@ -36,7 +38,7 @@ export function expiryCloseStatus(connection: AgentConnection, now: Instant): Cl
 }
 
 export function createRenewals(deps: RenewalsDeps): Renewals {
-  const { clock, log, ports, registry, keyStatuses, presence } = deps
+  const { clock, log, ports, metering, registry, keyStatuses, presence } = deps
 
   return {
     async renew(connection, token) {
@@ -100,7 +102,10 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
   }
 
   function moveTo(connection: AgentConnection, claims: TokenClaims): void {
-    if (claims.keyId !== connection.keyId) registry.unbindKey(connection.keyId, connection)
+    if (claims.keyId !== connection.keyId) {
+      metering.settle(connection, clock.now())
+      registry.unbindKey(connection.keyId, connection)
+    }
     connection.keyId = claims.keyId
     connection.scopes = claims.scopes
     connection.tokenExpiresAt = claims.expiresAt

@@ -1,6 +1,6 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
-import { type ApiKey, type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
+import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
 import { isWellFormed } from '../api-keys/authentication.ts'
 import { type App, covers } from '../apps/app.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
@@ -10,6 +10,7 @@ import { sha256 } from '../secrets.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
+import type { Meter } from '../usage/meter.ts'
 
 /** RFC 7662 section 2.2. */
 export type IntrospectionAnswer = { active: false } | ({ active: true } & Record<string, Json>)
@@ -17,7 +18,7 @@ export type IntrospectionAnswer = { active: false } | ({ active: true } & Record
 export interface Introspection {
   /**
    * Introspects a key, access token or agent token. Inactive ones (themselves, or by their key, session or owner) and
-   * unknown ones answer alike. Read-only: no use is recorded.
+   * unknown ones answer alike. No use is recorded: it moves nothing but the count of introspections.
    *
    * @param app who asks: of a key that it covers it also reads `external_id` and `metadata`
    */
@@ -34,9 +35,10 @@ export function createIntrospection(deps: {
   agentTokens: Pick<AgentTokens, 'verify'>
   sessions: Pick<Sessions, 'authenticate'>
   jwt: Jwt
+  meter: Meter
   publicUrl: string
 }): Introspection {
-  const { storage, clock, agentTokens, sessions, jwt, publicUrl } = deps
+  const { storage, clock, agentTokens, sessions, jwt, meter, publicUrl } = deps
   const { store } = storage
 
   return {
@@ -48,7 +50,9 @@ export function createIntrospection(deps: {
 
   async function ofKey(key: string, app: AskingApp | undefined): Promise<IntrospectionAnswer | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
-    if (!apiKey || !isUsable(apiKey)) return null
+    if (!apiKey) return null
+    meter.count(apiKey.userId, apiKey.id, 'introspections')
+    if (!isUsable(apiKey)) return null
     return {
       active: true,
       type: 'api_key',
@@ -94,6 +98,7 @@ export function createIntrospection(deps: {
     if (!signedIn) return null
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
     const { user, session } = signedIn
+    meter.count(user.id, null, 'introspections')
     return {
       active: true,
       type: 'access',
@@ -119,11 +124,13 @@ export function createIntrospection(deps: {
   async function usableKeyOf({ keyId, agentId }: AgentTokenClaims): Promise<OwnedApiKey | null> {
     const id = parseId(keyId)
     const [apiKey] = id ? await store.apiKeys.findMany([id]) : []
-    return apiKey?.userId === agentId && isUsable(apiKey) ? apiKey : null
+    if (apiKey?.userId !== agentId) return null
+    meter.count(agentId, apiKey.id, 'introspections')
+    return isUsable(apiKey) ? apiKey : null
   }
 
   /** What the owner attached to the key, for the apps that it is meant for. One more read where there are metadata. */
-  async function attachedTo(apiKey: ApiKey, app: AskingApp | undefined): Promise<Record<string, Json>> {
+  async function attachedTo(apiKey: OwnedApiKey, app: AskingApp | undefined): Promise<Record<string, Json>> {
     if (!app || !covers(app, apiKey)) return {}
     const texts = apiKey.metadataBytes === null ? null : await store.apiKeys.metadataOf([apiKey.id])
     const text = texts?.get(apiKey.id)

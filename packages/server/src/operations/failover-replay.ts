@@ -1,4 +1,4 @@
-import type { ApiKey } from '../api-keys/api-key.ts'
+import type { OwnedApiKey } from '../api-keys/api-key.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
   digestJournal,
@@ -127,7 +127,7 @@ export async function replayJournal(
     }
   }
 
-  async function replayKey(key: ApiKey, wanted: KeyDigest): Promise<Verdict> {
+  async function replayKey(key: OwnedApiKey, wanted: KeyDigest): Promise<Verdict> {
     const { revokedAt, expiresAt } = wanted
     if (key.revokedAt !== null) return 'standing'
     if (revokedAt !== null) return act(tx => revoke(tx, key.id, revokedAt))
@@ -146,7 +146,7 @@ export async function replayJournal(
    * Networks say nothing of when they were set, so they are put back only where the database would know of a newer
    * change. A list that lets everybody in ends nothing, and is never put back.
    */
-  async function networksOf(key: ApiKey, wanted: KeyDigest): Promise<'stand' | 'lost' | 'undated'> {
+  async function networksOf(key: OwnedApiKey, wanted: KeyDigest): Promise<'stand' | 'lost' | 'undated'> {
     const { allowedNetworks, at } = wanted
     if (allowedNetworks.length === 0 || allowedNetworks.join() === key.allowedNetworks.join()) return 'stand'
     if (at < clock.now() - KEPT_FOR.endings) return 'undated'
@@ -155,7 +155,7 @@ export async function replayJournal(
 
   async function restrict(
     tx: Transaction,
-    key: ApiKey,
+    key: OwnedApiKey,
     { expiresAt, allowedNetworks }: KeyDigest,
     withNetworks: boolean,
   ): Promise<boolean> {

@@ -4,6 +4,7 @@ import type { Log } from '../log.ts'
 import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
 import type { Store } from '../store.ts'
+import { oldestKept } from '../usage/usage.ts'
 
 /** Retention of ended rows, as section 10 of the contract promises. */
 export const KEPT_FOR = {
@@ -20,6 +21,10 @@ export const KEPT_FOR = {
   metadataOfEndedKeys: 7 * DAY,
   /** Until then an agent that still holds one reads `api_key_revoked`, and every token made from it is long over. */
   keysOfDeletedAccounts: DAY,
+  /** Until then every node has stored what it had counted for it. */
+  usageOfDeletedAccounts: DAY,
+  /** A node flushes every few seconds; one that was cut off for longer would add its last batch twice, at worst. */
+  usageFlushes: 30 * DAY,
   /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
   endings: HOUR,
   retiredSigningKeys: DAY,
@@ -64,6 +69,9 @@ export function createHousekeeping({
       batch => store.apiKeys.prune(now - KEPT_FOR.expiredKeys, batch),
       batch => store.apiKeys.pruneOfDeletedOwners(now - KEPT_FOR.keysOfDeletedAccounts, batch),
       batch => store.apiKeys.pruneMetadata(now - KEPT_FOR.metadataOfEndedKeys, batch),
+      batch => store.usage.prune({ hour: oldestKept('hour', now), day: oldestKept('day', now) }, batch),
+      batch => store.usage.pruneOfDeletedOwners(now - KEPT_FOR.usageOfDeletedAccounts, batch),
+      batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
       batch => store.suppressions.prune(now, batch),

@@ -3,6 +3,7 @@ import { type ClockReference, MINUTE, SECOND, type SynchronizedClock } from '../
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import type { Log } from '../log.ts'
 import type { Storage } from '../store.ts'
+import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
 import { createClockSync } from './clock-sync.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
@@ -32,12 +33,14 @@ export function createTimers({
   clock,
   clockReference,
   apiKeys,
+  meter,
   log,
 }: {
   storage: Storage
   clock: SynchronizedClock
   clockReference: ClockReference
   apiKeys: { flushUses(): Promise<void>; warnOfExpiry(): Promise<unknown> }
+  meter: { flush(): Promise<void> }
   log: Log
 }): Timers {
   const { store } = storage
@@ -51,6 +54,7 @@ export function createTimers({
   const jobs: Job[] = [
     warnOfExpiry,
     { interval: USE_FLUSH_INTERVAL, failure: 'last uses were not stored', run: apiKeys.flushUses },
+    { interval: USAGE_FLUSH_INTERVAL, failure: 'usage was not stored yet', run: meter.flush },
     {
       interval: CLOCK_INTERVALS[clockReference],
       failure: 'the clock of the database could not be read',

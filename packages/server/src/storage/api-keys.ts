@@ -11,7 +11,9 @@ import { before } from './paging.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
 import { CHUNK, countOf, inChunks, type Statements, toList } from './statements.ts'
 
-type OwnedRow = ApiKeyRow & { owner_status: UserStatus }
+/** Columns that no use of a key reads are left out of its look-ups. */
+type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client'>
+type OwnedRow = UsableRow & { owner_status: UserStatus }
 
 /**
  * Joins only users that are not active. These are few, so their partial index stays in the cache; the index of all
@@ -224,10 +226,10 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       }
       return dormant
     },
-    async recordReuse({ id, lastUsedAt }, at) {
+    async recordReuse({ id, lastUsedAt }, { at, from }) {
       const row = await db
         .updateTable('api_keys')
-        .set({ last_used_at: at })
+        .set({ last_used_at: at, last_used_network: from.network, last_used_client: from.client })
         .where('id', '=', id)
         .where('last_used_at', lastUsedAt === null ? 'is' : '=', lastUsedAt)
         .returning('id')
@@ -240,9 +242,15 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       const sorted = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
       await atomically(async tx => {
         for (const some of inChunks(sorted)) {
-          const rows = sql.join(some.map(([id, at]) => sql`(${id}, cast(${at} as bigint))`))
-          await sql`with used (id, at) as (values ${rows})
-            update api_keys set last_used_at = used.at from used
+          const rows = sql.join(
+            some.map(
+              ([id, { at, from }]) =>
+                sql`(${id}, cast(${at} as bigint), ${from.network}, cast(${from.client} as text))`,
+            ),
+          )
+          await sql`with used (id, at, network, client) as (values ${rows})
+            update api_keys set last_used_at = used.at, last_used_network = used.network, last_used_client = used.client
+            from used
             where api_keys.id = used.id and (api_keys.last_used_at is null or api_keys.last_used_at < used.at)`.execute(
             tx,
           )
@@ -363,6 +371,8 @@ function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
     expires_at: key.expiresAt,
     revoked_at: key.revokedAt,
     last_used_at: key.lastUsedAt,
+    last_used_network: key.lastUsedFrom?.network ?? null,
+    last_used_client: key.lastUsedFrom?.client ?? null,
     replaced_by: key.replacedBy,
     external_id: key.externalId,
     metadata_bytes: key.metadataBytes,
@@ -370,6 +380,11 @@ function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
 }
 
 function toApiKey(row: ApiKeyRow): ApiKey {
+  const { last_used_network: network, last_used_client: client } = row
+  return { ...toUsable(row), lastUsedFrom: network === null ? null : { network, client } }
+}
+
+function toUsable(row: UsableRow): Omit<ApiKey, 'lastUsedFrom'> {
   return {
     id: row.id,
     userId: row.user_id,
@@ -390,5 +405,5 @@ function toApiKey(row: ApiKeyRow): ApiKey {
 }
 
 function toOwned(row: OwnedRow): OwnedApiKey {
-  return { ...toApiKey(row), ownerStatus: row.owner_status }
+  return { ...toUsable(row), ownerStatus: row.owner_status }
 }

@@ -13,6 +13,7 @@ const EXCLUDED = new Set([
   'nodes',
   'connections',
   'inbox',
+  'usage_flushes',
 ])
 /** Tables written first, since foreign keys refer to them. */
 const WRITTEN_FIRST = ['users', 'apps']

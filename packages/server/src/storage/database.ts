@@ -20,6 +20,7 @@ import { createSessionStore } from './sessions.ts'
 import { createSigningKeyStore } from './signing-keys.ts'
 import type { Statements } from './statements.ts'
 import { createSuppressionStore } from './suppressions.ts'
+import { createUsageStore } from './usage.ts'
 import { createUserStore } from './users.ts'
 import { createWrongCodeStore } from './wrong-codes.ts'
 
@@ -100,6 +101,7 @@ function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
 
 function createStore(statements: Statements): Rows {
   return {
+    usage: createUsageStore(statements),
     users: createUserStore(statements),
     billing: createBillingStore(statements),
     apiKeys: createApiKeyStore(statements),

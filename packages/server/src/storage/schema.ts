@@ -5,6 +5,7 @@ import type { MessageKind, MessageState } from '../outbox/message.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
 import type { SessionEnd, SessionKind } from '../sessions/session.ts'
+import type { UsageUnit } from '../usage/usage.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { ErasedAddress } from '../users/erased-address.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
@@ -39,6 +40,9 @@ export interface Schema {
   security_events: SecurityEventRow
   sessions: SessionRow
   signing_keys: SigningKeyRow
+  usage_counts: UsageCountsRow
+  usage_refusals: UsageRefusalsRow
+  usage_flushes: { writer: string; sequence: number; at: Instant }
   wrong_codes: WrongCodeRow
   schema_migrations: { name: string; applied_at: Instant }
   schema_lock: { id: number }
@@ -53,6 +57,7 @@ export interface UserRow {
   created_at: Instant
   deleted_at: Instant | null
   keys_pruned: Flag | null
+  usage_pruned: Flag | null
 }
 
 export interface LedgerEntryRow {
@@ -91,6 +96,8 @@ export interface ApiKeyRow {
   expiry_notice: number | null
   external_id: string | null
   metadata_bytes: number | null
+  last_used_network: string | null
+  last_used_client: string | null
 }
 
 export interface AppRow {
@@ -188,6 +195,31 @@ export interface SigningKeyRow {
   created_at: Instant
   signs_from: Instant
   retires_at: Instant | null
+}
+
+interface UsageBucketKey {
+  user_id: string
+  /** Empty: all that the user did. */
+  key_id: string
+  unit: UsageUnit
+  start: Instant
+}
+
+export interface UsageCountsRow extends UsageBucketKey {
+  exchanges: number
+  api_calls: number
+  introspections: number
+  connections: number
+  connected_ms: number
+  messages_sent: number
+  messages_received: number
+  /** Micro-dollars. */
+  charged: number
+}
+
+export interface UsageRefusalsRow extends UsageBucketKey {
+  code: string
+  count: number
 }
 
 export interface WrongCodeRow {

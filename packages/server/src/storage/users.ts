@@ -87,7 +87,7 @@ export function createUserStore({ db }: Statements): UserStore & UserChanges {
   }
 }
 
-export function toUser(row: Omit<UserRow, 'keys_pruned'> | undefined): User | null {
+export function toUser(row: Omit<UserRow, 'keys_pruned' | 'usage_pruned'> | undefined): User | null {
   if (!row) return null
   const { id, email, name, role, status, created_at } = row
   return { id, email, name, role, status, createdAt: created_at }

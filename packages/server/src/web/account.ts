@@ -11,6 +11,7 @@ import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { day, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
+import { usageChart } from './usage-chart.ts'
 import { words } from './words.ts'
 
 const LEDGER_ROWS = 20
@@ -41,10 +42,11 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
   const { account } = words
   const { user } = kit.requireSession(c)
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const [held, ledger, events] = await Promise.all([
+  const [held, ledger, events, usage] = await Promise.all([
     kit.accounts.get(user.id),
     kit.accounts.ledger(user.id, { limit: LEDGER_ROWS, after }),
     kit.securityEvents.list(user.id, { limit: EVENT_ROWS, after: null }),
+    kit.usage.ofUser(user.id),
   ])
   const token = kit.forms.token(c)
   const body = html`${pageHead(account.title, account.lead)}
@@ -52,6 +54,7 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 <section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
 <section class="card"><h2>${account.balance}</h2><p class="figure">${dollars(held.balance)}</p><p class="quiet">${account.planIs(held.subscription.plan)} ${day(held.subscription.startedAt)}</p></section>
 </div>
+<section class="card"><h2>${words.usage.title}</h2>${usageChart(usage)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(eventRow)}</ul></section>`

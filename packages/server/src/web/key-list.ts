@@ -1,6 +1,7 @@
 import { html, raw } from 'hono/html'
 import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts'
 import { DAY, type Instant } from '../clock.ts'
+import { describeClient } from './client-name.ts'
 import { day, type Html, time } from './layout.ts'
 import { words } from './words.ts'
 
@@ -8,6 +9,8 @@ import { words } from './words.ts'
 const SOON = 14 * DAY
 /** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
+/** Characters of a client's name in a row. */
+const MAX_CLIENT_LENGTH = 24
 
 /** A table with one row per key; narrow screens show each row as a block with labels. */
 export function keyTable(keys: readonly ApiKey[], now: Instant): Html {
@@ -23,7 +26,7 @@ function row(key: ApiKey, now: Instant): Html {
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, lastUsed(key, status, day))}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, day)}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -45,6 +48,12 @@ function access({ scopes }: ApiKey): Html | string {
 export function lastUsed(key: ApiKey, status: ApiKeyStatus, show = time): Html | string {
   if (key.lastUsedAt) return show(key.lastUsedAt)
   return status === 'active' ? html`<span class="stands-out">${words.keys.never}</span>` : words.keys.never
+}
+
+/** In short: the key's own page has the whole of it. */
+function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
+  if (!from) return ''
+  return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`
 }
 
 export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {

@@ -3,9 +3,11 @@ import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
+import { describeClient } from './client-name.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html, time } from './layout.ts'
+import { usageChart } from './usage-chart.ts'
 import { words } from './words.ts'
 
 const OVERLAPS: [seconds: number, label: string][] = [
@@ -21,18 +23,19 @@ export function overlapOf(form: URLSearchParams): number {
 }
 
 /** The page of one key: its properties and actions. */
-export function renderKey(
+export async function renderKey(
   kit: PageKit,
   c: PageContext,
   key: ApiKey,
   said: { problem?: string },
   status = 200,
-): Response | Promise<Response> {
+): Promise<Response> {
   const { keys } = words
   const state = statusOf(key, kit.clock.now())
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 <div class="head"><div><h1>${key.name ?? keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, kit.clock.now())}</section>
+<section class="card"><h2>${words.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
 ${state === 'active' ? whatToDo(key, kit.forms.token(c)) : ''}`
   return kit.render(c, { title: labelOf(key), current: '/keys', problem: said.problem ?? null }, body, status)
 }
@@ -49,12 +52,19 @@ function facts(key: ApiKey, now: Instant): Html {
     ],
     [columns.created, time(key.createdAt)],
     [columns.used, lastUsed(key, state)],
+    ...usedFrom(key),
     [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
   ]
   if (key.revokedAt !== null) rows.push([columns.revoked, time(key.revokedAt)])
   if (key.replacedBy)
     rows.push([columns.replacedBy, html`<a href="/keys/${key.replacedBy}">${keys.successor}</a>`])
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
+  if (!from) return []
+  const program = from.client ? ` · ${describeClient(from.client)}` : ''
+  return [[words.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
 }
 
 function whatToDo(key: ApiKey, token: string): Html {

@@ -12,6 +12,7 @@ import type { Secrets } from '../secrets.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import type { Sessions, SignedIn } from '../sessions/sessions.ts'
+import type { UsageReports } from '../usage/reports.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { Users } from '../users/users.ts'
 import type { Cookies } from './cookies.ts'
@@ -80,6 +81,7 @@ export interface PageServices {
   /** Aborted when the process drains, to end streams. */
   stopping: AbortSignal
   supportEmail: string
+  usage: UsageReports
   users: Users
 }
 

@@ -166,6 +166,7 @@ export const words = {
     moreScopes: (count: number) => `and ${count} more`,
     anyNetwork: 'Anywhere',
     never: 'Never',
+    usedFrom: 'Last used from',
     soon: 'soon',
     replaced: 'Replaced',
     successor: 'its successor',
@@ -198,6 +199,22 @@ export const words = {
     more: 'Older keys',
     newest: 'Newest keys',
     unnamed: 'Unnamed key',
+  },
+  usage: {
+    title: 'Usage in the last 30 days',
+    none: (days: number) => `Nothing in the last ${days} days.`,
+    summary: (uses: number, refused: number, days: number) =>
+      `${uses} ${uses === 1 ? 'use' : 'uses'} and ${refused} ${refused === 1 ? 'refusal' : 'refusals'} in ${days} days.`,
+    asTable: 'Day by day',
+    columns: {
+      day: 'Day (UTC)',
+      exchanges: 'Exchanges',
+      apiCalls: 'API calls',
+      introspections: 'Introspections',
+      connections: 'Connections',
+      messages: 'Messages',
+      refused: 'Refused',
+    },
   },
   agents: {
     title: 'Agents',

@@ -107,9 +107,17 @@ forEachEngine(engine => {
     const keys = Array.from({ length: 5 }, () => aKey(user.id))
     for (const key of keys) await apiKeys.insert(key)
     await race(opened, (store, number) =>
-      store.apiKeys.recordUse(new Map(keys.toReversed().map(key => [key.id, NOW + number]))),
+      store.apiKeys.recordUse(new Map(keys.toReversed().map(key => [key.id, useAt(NOW + number)]))),
     )
-    await apiKeys.recordUse(new Map([[keys[0]!.id, NOW]]))
-    assert.deepEqual(await apiKeys.findOwned(user.id, keys[0]!.id), { ...keys[0], lastUsedAt: NOW + 19 })
+    await apiKeys.recordUse(new Map([[keys[0]!.id, useAt(NOW)]]))
+    const { at, from } = useAt(NOW + 19)
+    const used = { ...keys[0], lastUsedAt: at, lastUsedFrom: from }
+    assert.deepEqual(await apiKeys.findOwned(user.id, keys[0]!.id), used)
+    await apiKeys.recordUse(new Map([[keys[0]!.id, { at: at + 1, from: { ...from, client: null } }]]))
+    assert.deepEqual((await apiKeys.findOwned(user.id, keys[0]!.id))!.lastUsedFrom, { ...from, client: null })
   })
 })
+
+function useAt(at: number) {
+  return { at, from: { network: `network ${at - NOW}`, client: `client ${at - NOW}` } }
+}

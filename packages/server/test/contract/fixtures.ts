@@ -46,6 +46,7 @@ export function aKey(userId: string, change: Partial<ApiKey> = {}): ApiKey {
     expiresAt: null,
     revokedAt: null,
     lastUsedAt: null,
+    lastUsedFrom: null,
     replacedBy: null,
     externalId: null,
     metadataBytes: null,

@@ -350,7 +350,9 @@ forEachEngine(engine => {
     assert.equal(await stored(), null)
     await services.apiKeys.flushUses()
     assert.equal(await stored(), usedAt)
-    await services.store.apiKeys.recordUse(new Map([[apiKey.id, usedAt - 1]]))
+    await services.store.apiKeys.recordUse(
+      new Map([[apiKey.id, { at: usedAt - 1, from: caller('10.0.0.1') }]]),
+    )
     assert.equal(await stored(), usedAt)
   })
 
@@ -370,7 +372,7 @@ forEachEngine(engine => {
     const node = await createStorage(services.opened.config, services.log)
     const deps = { storage: node, clock: services.clock, outbox: services.outbox }
     const lastUsed = createLastUsed({ ...deps, notices: createKeyNotices(deps) })
-    lastUsed.note(apiKey.id, '192.0.2.1')
+    lastUsed.note(apiKey.id, caller())
     await node.close()
     await assert.rejects(lastUsed.flush())
     assert.equal(lastUsed.withLastUse(apiKey).lastUsedAt, services.clock.now())
@@ -391,12 +393,12 @@ forEachEngine(engine => {
     }
     const lastUsed = createLastUsed({ storage: services.storage, clock: services.clock, notices: gated })
     const stored = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
-    lastUsed.note(apiKey.id, '192.0.2.1')
+    lastUsed.note(apiKey.id, caller())
     const first = services.clock.now()
     const flushed = lastUsed.flush()
     await reached.promise
     services.clock.advance(SECOND)
-    lastUsed.note(apiKey.id, '192.0.2.1')
+    lastUsed.note(apiKey.id, caller())
     gate.resolve()
     await flushed
     assert.equal(await stored(), first)

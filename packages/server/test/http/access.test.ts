@@ -15,6 +15,8 @@ const RIGHTS: Record<string, 'app' | 'session' | 'owner' | KnownScope> = {
   'POST /v1/api-keys/{key_id}/rotate': 'session',
   'GET /v1/api-keys': 'keys:read',
   'GET /v1/api-keys/{key_id}': 'keys:read',
+  'GET /v1/api-keys/{key_id}/usage': 'keys:read',
+  'GET /v1/usage': 'keys:read',
   'PATCH /v1/api-keys/{key_id}': 'keys:write',
   'DELETE /v1/api-keys/{key_id}': 'keys:write',
   'GET /v1/me': 'account:read',

@@ -263,6 +263,7 @@ describe('the end of a connection', { timeout: 120_000 }, () => {
     const cut = await import('./fixture.ts').then(({ openHub }) =>
       openHub(services, t, {
         ports: {
+          meter: services.meter,
           verifyToken: services.agentTokens.verify,
           keyStatus: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.findMany(ids)),
           endingsSince: (...since) =>

@@ -39,6 +39,7 @@ export async function openHub(
     ports: {
       verifyToken: services.agentTokens.verify,
       keyStatus: services.apiKeys.findMany,
+      meter: services.meter,
       endingsSince: (since, afterId, limit) => storage.store.endings.since(since, afterId, limit),
     },
     events: storage.events,

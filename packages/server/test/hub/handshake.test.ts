@@ -208,6 +208,7 @@ describe('the handshake', DEADLINE, () => {
     const never = new Promise<never>(() => {})
     const { hub } = await open('sqlite', t, {
       ports: {
+        meter: { count() {}, countRefusal() {} },
         verifyToken: () => never,
         keyStatus: async () => new Map(),
         endingsSince: async () => [],

@@ -15,6 +15,7 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
   const uncommitted = new Set<string>()
   const node = await openHub(services, t, {
     ports: {
+      meter: services.meter,
       verifyToken: services.agentTokens.verify,
       async keyStatus(ids) {
         const found = await services.apiKeys.findMany(ids)

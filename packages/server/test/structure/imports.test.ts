@@ -40,6 +40,7 @@ const NOUNS = [
     'magic-links',
     'backup',
     'hub',
+    'usage',
   ],
 ]
 /** Folder or top-level file → the folders and files that it may import besides itself and the kernel. */
@@ -48,7 +49,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   endings: ['security-events'],
   apps: [],
   outbox: ['users/user.ts', 'users/email-address.ts'],
-  billing: ['users/user.ts', ...SMALL_NOUNS],
+  billing: ['users/user.ts', 'usage/usage.ts', ...SMALL_NOUNS],
   users: ['billing', 'outbox', ...SMALL_NOUNS],
   'signing-keys': SMALL_NOUNS,
   sessions: ['users', 'outbox', 'signing-keys', ...SMALL_NOUNS],
@@ -56,6 +57,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'api-keys': ['users', 'outbox', ...SMALL_NOUNS],
   'agent-tokens': ['api-keys', 'users', 'signing-keys', ...SMALL_NOUNS],
   introspection: ['agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
+  usage: [],
   backup: [],
   hub: ['api-keys/api-key.ts'],
   storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
@@ -85,7 +87,16 @@ const MAY_IMPORT: Record<string, string[]> = {
     'metrics',
     'storage',
   ],
-  cli: [...NOUNS, 'config.ts', 'services.ts', 'operations', 'mail', 'storage', 'http/user-object.ts'],
+  cli: [
+    ...NOUNS,
+    'config.ts',
+    'services.ts',
+    'operations',
+    'mail',
+    'storage',
+    'http/user-object.ts',
+    'http/usage-object.ts',
+  ],
   'cli.ts': ['cli'],
 }
 

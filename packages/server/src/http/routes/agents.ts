@@ -13,7 +13,7 @@ import { type Route, route } from '../route.ts'
 
 const TAG = 'Agents'
 
-export function agentRoutes({ hub }: Pick<HttpPorts, 'hub'>): Route[] {
+export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): Route[] {
   return [
     route({
       method: 'GET',
@@ -62,6 +62,7 @@ export function agentRoutes({ hub }: Pick<HttpPorts, 'hub'>): Route[] {
       async handle({ principal, params, body }) {
         const delivered = await hub.sendTo(principal.userId, params.connection_id, body.data as Json)
         if (delivered === null) throw notFound()
+        meter.count(principal.userId, principal.keyId, 'messagesSent')
         return ok({ delivered })
       },
     }),

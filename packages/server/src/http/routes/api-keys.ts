@@ -258,6 +258,10 @@ function apiKeyObject(key: ApiKey, metadata: Metadata | undefined, now: Instant)
     status: statusOf(key, now),
     created_at: toRfc3339(key.createdAt),
     last_used_at: toRfc3339OrNull(key.lastUsedAt),
+    last_used_from: key.lastUsedFrom && {
+      network: key.lastUsedFrom.network,
+      client: key.lastUsedFrom.client,
+    },
     expires_at: toRfc3339OrNull(key.expiresAt),
     revoked_at: toRfc3339OrNull(key.revokedAt),
     replaced_by: key.replacedBy,

@@ -23,6 +23,7 @@ import { type RootOptions, rootRoutes } from './root.ts'
 import { sdkRoutes } from './sdk.ts'
 import { securityEventRoutes } from './security-events.ts'
 import { sessionRoutes } from './sessions.ts'
+import { usageRoutes } from './usage.ts'
 
 /** First path segments of the API; requests below them never reach the pages. */
 const API_SEGMENTS = new Set([
@@ -72,6 +73,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     revokeRoute(services),
     introspectRoute(services),
     ...apiKeyRoutes(services, clock),
+    ...usageRoutes(services),
     ...accountRoutes(services),
     ...securityEventRoutes(services),
     ...sessionRoutes(services, lifetimes),

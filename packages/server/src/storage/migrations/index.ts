@@ -8,6 +8,7 @@ import { keyLists } from './0007-key-lists.ts'
 import { nodesThatSeal } from './0008-nodes-that-seal.ts'
 import { appsCoverFrom } from './0009-apps-cover-from.ts'
 import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
+import { usage } from './0011-usage.ts'
 import { keyMetadata } from './0013-key-metadata.ts'
 import type { Migration } from './migration.ts'
 
@@ -23,6 +24,7 @@ export const MIGRATIONS: readonly Migration[] = [
   nodesThatSeal,
   appsCoverFrom,
   keysOfDeletedAccounts,
+  usage,
   keyMetadata,
 ]
 

@@ -1,0 +1,222 @@
+import { sql } from 'kysely'
+import { noUsage, type UsageRow } from '../usage/usage.ts'
+import type { UsageStore } from '../usage/usage-store.ts'
+import type { Db } from './engine.ts'
+import type { UsageCountsRow, UsageRefusalsRow } from './schema.ts'
+import { countOf, type Statements } from './statements.ts'
+
+/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
+const CHUNK = 100
+/** Deleted accounts of one round. */
+const OWNERS = 100
+const TABLES = ['usage_counts', 'usage_refusals'] as const
+type Table = (typeof TABLES)[number]
+/** `key_id` of the rows of a person: a key column has no null. */
+const ALL_KEYS = ''
+
+export function createUsageStore({ db }: Statements): UsageStore {
+  return {
+    async recordFlush(writer, sequence, at) {
+      const recorded = await db
+        .insertInto('usage_flushes')
+        .values({ writer, sequence, at })
+        .onConflict(conflict =>
+          conflict
+            .column('writer')
+            .doUpdateSet({ sequence, at })
+            .where('usage_flushes.sequence', '<', sequence),
+        )
+        .returning('writer')
+        .executeTakeFirst()
+      return recorded !== undefined
+    },
+    async lastFlush(writer) {
+      const row = await db
+        .selectFrom('usage_flushes')
+        .select('sequence')
+        .where('writer', '=', writer)
+        .executeTakeFirst()
+      return row?.sequence ?? 0
+    },
+    async add(rows) {
+      // In the order of the primary key, the same everywhere, so that nodes that add to the same rows do not deadlock.
+      const sorted = [...rows].sort(byPrimaryKey)
+      for (let start = 0; start < sorted.length; start += CHUNK)
+        await addCounts(db, sorted.slice(start, start + CHUNK).map(toCounts))
+      const refusals = sorted.flatMap(toRefusals)
+      for (let start = 0; start < refusals.length; start += CHUNK)
+        await addRefusals(db, refusals.slice(start, start + CHUNK))
+    },
+    async read({ userId, keyId }, unit, from, to) {
+      const of = (table: Table) =>
+        db
+          .selectFrom(table)
+          .where('user_id', '=', userId)
+          .where('key_id', '=', keyId ?? ALL_KEYS)
+          .where('unit', '=', unit)
+          .where('start', '>=', from)
+          .where('start', '<', to)
+          .orderBy('start')
+      const [counts, refusals] = await Promise.all([
+        of('usage_counts').selectAll().execute() as Promise<UsageCountsRow[]>,
+        of('usage_refusals').selectAll().execute() as Promise<UsageRefusalsRow[]>,
+      ])
+      return toUsage(counts, refusals)
+    },
+    async prune(outdated, batch) {
+      let removed = 0
+      for (const table of TABLES) {
+        for (const unit of ['hour', 'day'] as const) {
+          const old = sql`unit = ${unit} and start < ${outdated[unit]}`
+          removed += await deleteSome(db, table, old, batch)
+        }
+      }
+      return removed
+    },
+    async pruneOfDeletedOwners(deletedBefore, batch) {
+      const owners = await db
+        .selectFrom('users')
+        .select('id')
+        .where('deleted_at', 'is not', null)
+        .where('deleted_at', '<', deletedBefore)
+        .where('usage_pruned', 'is', null)
+        .orderBy('deleted_at')
+        .limit(OWNERS)
+        .execute()
+      if (owners.length === 0) return 0
+      const ids = owners.map(({ id }) => id)
+      let removed = 0
+      for (const table of TABLES)
+        removed += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
+      // Counted anew: another node may be deleting the same ones, which leaves fewer to this one.
+      await db
+        .updateTable('users')
+        .set({ usage_pruned: 1 })
+        .where('id', 'in', ids)
+        .where(eb =>
+          eb.and(
+            TABLES.map(table =>
+              eb.not(
+                eb.exists(
+                  eb.selectFrom(table).select(`${table}.unit`).whereRef(`${table}.user_id`, '=', 'users.id'),
+                ),
+              ),
+            ),
+          ),
+        )
+        .execute()
+      return removed
+    },
+    async pruneFlushes(before, batch) {
+      const old = db.selectFrom('usage_flushes').select('writer').where('at', '<', before).limit(batch)
+      const gone = db.deleteFrom('usage_flushes').where('writer', 'in', old).where('at', '<', before)
+      return countOf(await gone.executeTakeFirst())
+    },
+  }
+}
+
+async function addCounts(db: Db, rows: UsageCountsRow[]): Promise<void> {
+  await db
+    .insertInto('usage_counts')
+    .values(rows)
+    .onConflict(conflict =>
+      conflict.columns(['user_id', 'key_id', 'unit', 'start']).doUpdateSet(eb => ({
+        exchanges: eb('usage_counts.exchanges', '+', eb.ref('excluded.exchanges')),
+        api_calls: eb('usage_counts.api_calls', '+', eb.ref('excluded.api_calls')),
+        introspections: eb('usage_counts.introspections', '+', eb.ref('excluded.introspections')),
+        connections: eb('usage_counts.connections', '+', eb.ref('excluded.connections')),
+        connected_ms: eb('usage_counts.connected_ms', '+', eb.ref('excluded.connected_ms')),
+        messages_sent: eb('usage_counts.messages_sent', '+', eb.ref('excluded.messages_sent')),
+        messages_received: eb('usage_counts.messages_received', '+', eb.ref('excluded.messages_received')),
+        charged: eb('usage_counts.charged', '+', eb.ref('excluded.charged')),
+      })),
+    )
+    .execute()
+}
+
+async function addRefusals(db: Db, rows: UsageRefusalsRow[]): Promise<void> {
+  await db
+    .insertInto('usage_refusals')
+    .values(rows)
+    .onConflict(conflict =>
+      conflict.columns(['user_id', 'key_id', 'unit', 'start', 'code']).doUpdateSet(eb => ({
+        count: eb('usage_refusals.count', '+', eb.ref('excluded.count')),
+      })),
+    )
+    .execute()
+}
+
+/** Deletes at most `batch` rows by their primary key, so that no delete holds many rows for long. */
+async function deleteSome(
+  db: Db,
+  table: Table,
+  condition: ReturnType<typeof sql>,
+  batch: number,
+): Promise<number> {
+  const key = sql.raw(
+    table === 'usage_counts' ? 'user_id, key_id, unit, start' : 'user_id, key_id, unit, start, code',
+  )
+  const { numAffectedRows } = await sql`delete from ${sql.table(table)} where (${key}) in
+    (select ${key} from ${sql.table(table)} where ${condition} limit ${batch})`.execute(db)
+  return Number(numAffectedRows ?? 0)
+}
+
+function byPrimaryKey(left: UsageRow, right: UsageRow): number {
+  if (left.userId !== right.userId) return left.userId < right.userId ? -1 : 1
+  const [leftKey, rightKey] = [left.keyId ?? ALL_KEYS, right.keyId ?? ALL_KEYS]
+  if (leftKey !== rightKey) return leftKey < rightKey ? -1 : 1
+  if (left.unit !== right.unit) return left.unit < right.unit ? -1 : 1
+  return left.start - right.start
+}
+
+function bucketOf({ userId, keyId, unit, start }: UsageRow) {
+  return { user_id: userId, key_id: keyId ?? ALL_KEYS, unit, start }
+}
+
+function toCounts(row: UsageRow): UsageCountsRow {
+  return {
+    ...bucketOf(row),
+    exchanges: row.exchanges,
+    api_calls: row.apiCalls,
+    introspections: row.introspections,
+    connections: row.connections,
+    connected_ms: row.connectedMs,
+    messages_sent: row.messagesSent,
+    messages_received: row.messagesReceived,
+    charged: row.charged,
+  }
+}
+
+function toRefusals(row: UsageRow): UsageRefusalsRow[] {
+  return Object.entries(row.refused)
+    .sort(([left], [right]) => (left < right ? -1 : 1))
+    .map(([code, count]) => ({ ...bucketOf(row), code, count }))
+}
+
+/** A bucket in which everything was refused has counts too, all of them 0. */
+function toUsage(counts: UsageCountsRow[], refusals: UsageRefusalsRow[]): UsageRow[] {
+  const buckets = new Map(counts.map(row => [row.start, toBucket(row)]))
+  for (const { start, code, count } of refusals) {
+    const bucket = buckets.get(start)
+    if (bucket) bucket.refused[code] = count
+  }
+  return [...buckets.values()]
+}
+
+function toBucket(row: UsageCountsRow): UsageRow {
+  return {
+    ...noUsage(),
+    userId: row.user_id,
+    keyId: row.key_id === ALL_KEYS ? null : row.key_id,
+    unit: row.unit,
+    start: row.start,
+    exchanges: row.exchanges,
+    apiCalls: row.api_calls,
+    introspections: row.introspections,
+    connections: row.connections,
+    connectedMs: row.connected_ms,
+    messagesSent: row.messages_sent,
+    messagesReceived: row.messages_received,
+    charged: row.charged,
+  }
+}

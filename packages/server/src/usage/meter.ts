@@ -1,0 +1,172 @@
+import { type Clock, HOUR, type Instant, SECOND } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type { Storage } from '../store.ts'
+import {
+  addUsage,
+  bucketStart,
+  type Counter,
+  noUsage,
+  type UsageCounts,
+  type UsageRow,
+  usageRows,
+} from './usage.ts'
+
+/** Interval of `flush`: with the commit a crash loses less than ten seconds. */
+export const USAGE_FLUSH_INTERVAL = 5 * SECOND
+/**
+ * Keys and persons with counts that are not stored yet, at most: some 30 MB. More of them are not counted. Whoever wants
+ * to fill it uses as many keys within the time of a flush.
+ */
+const MAX_SUBJECTS = 100_000
+/** So many of them are flushed at once, without waiting for the interval. */
+const FLUSH_EARLY_AT = 20_000
+/** Keys and persons of one transaction, which adds up to four rows for each. */
+const SUBJECTS_PER_FLUSH = 250
+
+/** Counts what keys and persons do. Costs a look-up in memory; nothing is read or written by it. */
+export interface Meter {
+  /** @param keyId null: the person did it without a key */
+  count(userId: string, keyId: string | null, counter: Counter, amount?: number): void
+  /** @param code why a genuine key was refused: an error code, never a client's text */
+  countRefusal(userId: string, keyId: string, code: string): void
+}
+
+export interface UsageMeter extends Meter {
+  /** Stores what was counted, at most once each. Rejects where it could not: it is kept, and stored by a later flush. */
+  flush(): Promise<void>
+}
+
+interface Subject extends UsageCounts {
+  userId: string
+  keyId: string | null
+}
+
+/** Counts of one hour. Once it has a sequence its content does not change, since it may have been stored already. */
+interface Batch {
+  sequence: number
+  hour: Instant
+  subjects: Subject[]
+}
+
+/**
+ * Counts in memory, stored in batches. The answer to a batch's COMMIT may be lost, so every batch has a number, which
+ * the transaction that stores it records: a batch that is sent again is not added again.
+ */
+export function createMeter({
+  storage,
+  clock,
+  log,
+  maxSubjects = MAX_SUBJECTS,
+  flushEarlyAt = FLUSH_EARLY_AT,
+}: {
+  storage: Storage
+  clock: Clock
+  log: Log
+  maxSubjects?: number
+  flushEarlyAt?: number
+}): UsageMeter {
+  const writer = newId(clock.now())
+  let current = new Map<string, Subject>()
+  let hour = bucketStart('hour', clock.now())
+  let sequence = 0
+  const batches: Batch[] = []
+  /** Subjects in `current` and `batches`. */
+  let held = 0
+  let dropped = 0
+  let flushing: Promise<void> = Promise.resolve()
+
+  return {
+    count(userId, keyId, counter, amount = 1) {
+      const subject = subjectOf(userId, keyId)
+      if (subject) subject[counter] += amount
+    },
+    countRefusal(userId, keyId, code) {
+      const subject = subjectOf(userId, keyId)
+      if (subject) subject.refused[code] = (subject.refused[code] ?? 0) + 1
+    },
+    flush,
+  }
+
+  function subjectOf(userId: string, keyId: string | null): Subject | null {
+    const now = clock.now()
+    if (now - hour >= HOUR) {
+      seal()
+      hour = bucketStart('hour', now)
+    }
+    // Ids of keys and users are UUIDs, so they never coincide.
+    const known = current.get(keyId ?? userId)
+    if (known) return known
+    if (held >= maxSubjects) {
+      dropped++
+      return null
+    }
+    const subject: Subject = { ...noUsage(), userId, keyId }
+    current.set(keyId ?? userId, subject)
+    if (++held === flushEarlyAt) void flushEarly()
+    return subject
+  }
+
+  /** Divides what was counted into batches, which are only stored from now on. Those of one owner stay together. */
+  function seal(): void {
+    const subjects = [...current.values()].sort(byOwner)
+    for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
+      batches.push({
+        sequence: ++sequence,
+        hour,
+        subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH),
+      })
+    current = new Map()
+  }
+
+  function flush(): Promise<void> {
+    // Serialized: batches are recorded in their order.
+    flushing = flushing.catch(() => {}).then(storeAll)
+    return flushing
+  }
+
+  async function storeAll(): Promise<void> {
+    seal()
+    for (let batch = batches[0]; batch; batch = batches[0]) {
+      await store(batch)
+      held -= batch.subjects.length
+      batches.shift()
+    }
+    if (dropped > 0) log.error({ dropped }, 'usage was not counted: too much of it waits to be stored')
+    dropped = 0
+  }
+
+  async function store({ sequence, hour, subjects }: Batch): Promise<void> {
+    const rows = rowsOf(hour, subjects)
+    await storage.transaction(
+      async tx => {
+        if (await tx.usage.recordFlush(writer, sequence, clock.now())) await tx.usage.add(rows)
+        return true
+      },
+      async afterwards => (await afterwards.usage.lastFlush(writer)) >= sequence || undefined,
+    )
+  }
+
+  async function flushEarly(): Promise<void> {
+    await flush().catch(error => log.warn({ error: String(error) }, 'usage was not stored yet'))
+  }
+}
+
+function byOwner(left: Subject, right: Subject): number {
+  if (left.userId === right.userId) return 0
+  return left.userId < right.userId ? -1 : 1
+}
+
+/** The rows that a batch adds to, each once. */
+function rowsOf(hour: Instant, subjects: readonly Subject[]): UsageRow[] {
+  const rows = new Map<string, UsageRow>()
+  for (const { userId, keyId, ...counts } of subjects) {
+    for (const row of usageRows(userId, keyId, hour, counts)) {
+      const name = `${row.keyId ?? row.userId} ${row.unit}`
+      const sum = rows.get(name)
+      if (sum) addUsage(sum, row)
+      else rows.set(name, { ...row, refused: { ...row.refused } })
+    }
+  }
+  return [...rows.values()]
+}

@@ -1,0 +1,85 @@
+import { DAY, HOUR, type Instant } from '../clock.ts'
+
+/** What is counted. `connectedMs` are milliseconds of open connections, `charged` micro-dollars. */
+export const COUNTERS = [
+  'exchanges',
+  'apiCalls',
+  'introspections',
+  'connections',
+  'connectedMs',
+  'messagesSent',
+  'messagesReceived',
+  'charged',
+] as const
+export type Counter = (typeof COUNTERS)[number]
+
+/** Counts of a period; `refused` is by error code. */
+export type UsageCounts = Record<Counter, number> & { refused: Record<string, number> }
+
+export type UsageUnit = 'hour' | 'day'
+
+/** Hours and days are those of UTC. */
+export const UNIT_LENGTHS: Record<UsageUnit, number> = { hour: HOUR, day: DAY }
+/** How long buckets are kept: as long as one of them ended within this. */
+export const USAGE_KEPT_FOR: Record<UsageUnit, number> = { hour: 90 * DAY, day: 400 * DAY }
+
+/** A bucket of a key, or of all that a person did (`keyId` null), as stored. */
+export interface UsageRow extends UsageCounts {
+  userId: string
+  keyId: string | null
+  unit: UsageUnit
+  start: Instant
+}
+
+/** A bucket as reported. */
+export interface UsageBucket extends UsageCounts {
+  start: Instant
+}
+
+export function noUsage(): UsageCounts {
+  return {
+    exchanges: 0,
+    apiCalls: 0,
+    introspections: 0,
+    connections: 0,
+    connectedMs: 0,
+    messagesSent: 0,
+    messagesReceived: 0,
+    charged: 0,
+    refused: {},
+  }
+}
+
+export function addUsage(to: UsageCounts, more: UsageCounts): void {
+  for (const counter of COUNTERS) to[counter] += more[counter]
+  for (const [code, count] of Object.entries(more.refused)) to.refused[code] = (to.refused[code] ?? 0) + count
+}
+
+/** The start of the bucket that contains this instant. */
+export function bucketStart(unit: UsageUnit, at: Instant): Instant {
+  return at - (at % UNIT_LENGTHS[unit])
+}
+
+/** The start of the oldest bucket that is kept. */
+export function oldestKept(unit: UsageUnit, now: Instant): Instant {
+  return bucketStart(unit, now - USAGE_KEPT_FOR[unit])
+}
+
+/** What `counts`, which belong to one hour, add to: the hour and the day, of the key and of its owner. */
+export function usageRows(
+  userId: string,
+  keyId: string | null,
+  at: Instant,
+  counts: UsageCounts,
+): UsageRow[] {
+  const subjects = keyId === null ? [null] : [null, keyId]
+  return subjects.flatMap(subject =>
+    (['day', 'hour'] as const).map(unit => ({
+      ...counts,
+      userId,
+      keyId: subject,
+      unit,
+      start: bucketStart(unit, at),
+    })),
+  )
+}

@@ -1,0 +1,79 @@
+import { html } from 'hono/html'
+import type { Instant } from '../clock.ts'
+import type { UsageBucket } from '../usage/usage.ts'
+import { day, type Html } from './layout.ts'
+import { words } from './words.ts'
+
+/** Units of the drawing for one day, of which the gap to the next is part, and for the highest bar. */
+const DAY_WIDTH = 10
+const BAR_WIDTH = 8
+const HEIGHT = 60
+
+interface Bar {
+  start: Instant
+  uses: number
+  refused: number
+}
+
+/** Uses and refusals by the day as bars, and as a table, which says the same to who does not see the bars. */
+export function usageChart(days: readonly UsageBucket[]): Html {
+  const { usage } = words
+  const bars = days.map(toBar)
+  const [uses, refused] = [sum(bars.map(bar => bar.uses)), sum(bars.map(bar => bar.refused))]
+  const summary = usage.summary(uses, refused, days.length)
+  if (uses + refused === 0) return html`<p class="quiet">${usage.none(days.length)}</p>`
+  const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
+  return html`<figure class="usage"><svg viewBox="0 0 ${bars.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg><figcaption class="quiet">${summary}</figcaption></figure>
+<details><summary>${usage.asTable}</summary>${table(days)}</details>`
+}
+
+function toBar({ start, exchanges, apiCalls, introspections, connections, refused }: UsageBucket): Bar {
+  return {
+    start,
+    uses: exchanges + apiCalls + introspections + connections,
+    refused: sum(Object.values(refused)),
+  }
+}
+
+/** Refusals stand on top of uses. What occurred is at least one unit high. */
+function drawn({ uses, refused }: Bar, index: number, highest: number): Html {
+  const heightOf = (count: number) => (count === 0 ? 0 : Math.max(1, Math.round((count / highest) * HEIGHT)))
+  const [used, denied] = [heightOf(uses), heightOf(refused)]
+  const rect = (y: number, height: number, kind: string) =>
+    height === 0
+      ? ''
+      : html`<rect class="${kind}" x="${index * DAY_WIDTH}" y="${Math.max(0, y)}" width="${BAR_WIDTH}" height="${height}"/>`
+  return html`${rect(HEIGHT - used, used, 'uses')}${rect(HEIGHT - used - denied, denied, 'denied')}`
+}
+
+function table(days: readonly UsageBucket[]): Html {
+  const { columns } = words.usage
+  const heads = [
+    columns.exchanges,
+    columns.apiCalls,
+    columns.introspections,
+    columns.connections,
+    columns.messages,
+    columns.refused,
+  ]
+  const used = days.filter(each => toBar(each).uses + toBar(each).refused > 0).toReversed()
+  return html`<table class="ledger"><thead><tr><th scope="col">${columns.day}</th>${heads.map(head => html`<th scope="col" class="amount">${head}</th>`)}</tr></thead><tbody>
+${used.map(row)}
+</tbody></table>`
+}
+
+function row(each: UsageBucket): Html {
+  const cells = [
+    each.exchanges,
+    each.apiCalls,
+    each.introspections,
+    each.connections,
+    each.messagesSent + each.messagesReceived,
+    sum(Object.values(each.refused)),
+  ]
+  return html`<tr><th scope="row">${day(each.start)}</th>${cells.map(cell => html`<td class="amount">${cell}</td>`)}</tr>`
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
+}

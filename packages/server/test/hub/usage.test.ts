@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { HOUR, SECOND } from '../../src/clock.ts'
+import { caller } from '../support/services.ts'
+import { Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
+
+describe('usage of the hub', { timeout: 60_000 }, () => {
+  test('connections and their time count for the key as they go on, to the heartbeat, and what is left when they close', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    await connect(services, url, key)
+    const used = async () => {
+      await services.meter.flush()
+      const { connections, connectedMs } = (await services.usage.ofKey(key.userId, key.id)).at(-1)!
+      return { connections, connectedMs }
+    }
+    assert.deepEqual(await used(), { connections: 2, connectedMs: 0 })
+    await later(2 * SECOND)
+    assert.deepEqual(await used(), { connections: 2, connectedMs: 4 * SECOND })
+    await later(1500)
+    assert.deepEqual(await used(), { connections: 2, connectedMs: 4 * SECOND }, 'counted every two seconds')
+    await services.apiKeys.revoke(key.userId, key.id, caller())
+    assert.equal(await client.end(), '4410 revoked')
+    assert.deepEqual(await used(), { connections: 2, connectedMs: 7 * SECOND })
+  })
+
+  test('the time of a connection goes to the hours in which it was open', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    services.clock.advance(HOUR - 1000)
+    await connect(services, url, key)
+    services.clock.advance(1000 - 1)
+    await later(0)
+    await later(1)
+    await later(3 * SECOND)
+    await services.meter.flush()
+    const hours = await services.usage.ofKey(key.userId, key.id, { bucket: 'hour' })
+    assert.deepEqual(
+      hours.slice(-2).map(({ connections, connectedMs }) => [connections, connectedMs]),
+      [
+        [1, 0],
+        [0, 4 * SECOND],
+      ],
+    )
+  })
+
+  test('messages count for the key that sends and for each that receives, on both nodes, and refused ones do not', async t => {
+    const { services, url, key, userId } = await open('sqlite', t)
+    const there = await openHub(services, t)
+    const other = await makeKey(services, userId)
+    const mute = await makeKey(services, userId, { scopes: ['agent:connect'] })
+    const sender = await connect(services, url, key)
+    const receivers = [await connect(services, url, other), await connect(services, there.url, other)]
+    const silent = await connect(services, url, mute)
+    sender.send({ type: 'send', id: '1', to: other.id, data: 'both' })
+    assert.equal((await sender.next('sent')).delivered, 2)
+    for (const receiver of receivers) await receiver.next('message')
+    sender.send({ type: 'send', id: '2', to: receivers[0]!.id, data: 'one' })
+    await sender.next('sent')
+    sender.send({ type: 'send', id: '3', to: 'nowhere', data: 'none' })
+    await sender.next('sent')
+    silent.send({ type: 'send', id: '4', to: 'all', data: 'refused' })
+    assert.equal((await silent.next('error')).code, 'insufficient_scope')
+    await services.meter.flush()
+    const of = async (keyId: string | null) => {
+      const buckets = keyId ? services.usage.ofKey(userId, keyId) : services.usage.ofUser(userId)
+      const { messagesSent, messagesReceived } = (await buckets).at(-1)!
+      return [messagesSent, messagesReceived]
+    }
+    assert.deepEqual(await of(key.id), [3, 0])
+    assert.deepEqual(await of(other.id), [0, 3])
+    assert.deepEqual(await of(mute.id), [0, 0])
+    assert.deepEqual(await of(null), [3, 3])
+  })
+
+  test('after a renewal to another key the time counts for that one', async t => {
+    const { services, url, key, userId, later } = await open('sqlite', t)
+    const next = await makeKey(services, userId)
+    const client = await connect(services, url, key)
+    await later(1000)
+    client.send({ type: 'token', token: await tokenOf(services, next) })
+    await client.next('token_accepted')
+    await later(5000)
+    await services.meter.flush()
+    const msOf = async (id: string) => (await services.usage.ofKey(userId, id)).at(-1)!.connectedMs
+    assert.deepEqual([await msOf(key.id), await msOf(next.id)], [1000, 5000])
+  })
+
+  test('a connect that is refused for its key counts as a refusal, and as no connection', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    await services.apiKeys.revoke(key.userId, key.id, caller())
+    assert.equal(await new Client(url, token).end(), '4410 revoked')
+    await services.meter.flush()
+    const { connections, refused } = (await services.usage.ofKey(key.userId, key.id)).at(-1)!
+    assert.deepEqual({ connections, refused }, { connections: 0, refused: { api_key_revoked: 1 } })
+  })
+})
