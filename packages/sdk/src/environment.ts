@@ -11,6 +11,18 @@ export function environment(name: string): string | undefined {
   }
 }
 
+/** As in package.json. */
+const VERSION = '0.1.0'
+
+/**
+ * How this library names itself, so that owners see what used their key. Browsers name themselves; there a header of
+ * our own would cost each call a CORS preflight.
+ */
+export function userAgent(): Record<string, string> {
+  const isBrowser = 'document' in globalThis || 'importScripts' in globalThis
+  return isBrowser ? {} : { 'user-agent': `keyway-sdk/${VERSION}` }
+}
+
 /** The service's origin. Throws an error with an example if the URL is invalid. */
 export function serviceOrigin(url: string | undefined): string {
   const given = url ?? environment('KEYWAY_URL')

@@ -1,5 +1,6 @@
 import { fullJitter } from './backoff.ts'
 import { pause, type SdkClock, systemClock } from './clock.ts'
+import { userAgent } from './environment.ts'
 import { errorFromFetch, errorFromResponse, KeywayError } from './errors.ts'
 
 export interface JsonRequest {
@@ -17,7 +18,12 @@ export async function requestJson<Answer>(
 ): Promise<Answer> {
   const init: RequestInit = {
     method,
-    headers: { accept: 'application/json', ...(body && { 'content-type': 'application/json' }), ...headers },
+    headers: {
+      accept: 'application/json',
+      ...userAgent(),
+      ...(body && { 'content-type': 'application/json' }),
+      ...headers,
+    },
     body: body && JSON.stringify(body),
     signal,
     // A redirect would send the credential to another address.

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
@@ -241,6 +242,13 @@ describe('a session', () => {
 })
 
 describe('every call', () => {
+  test('names the library and its version', async t => {
+    const { keyway, calls } = await start(t, () => ok({ data: [] }), { apiKey })
+    await keyway.usage()
+    const { version } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'))
+    assert.equal(calls[0]!.headers['user-agent'], `keyway-sdk/${version}`)
+  })
+
   test('has its method and path', async t => {
     const { keyway, calls } = await start(t, () => ok({ data: [], has_more: false, next_cursor: null }), {
       apiKey,
@@ -252,6 +260,8 @@ describe('every call', () => {
     await keyway.apiKeys.update('k', { name: 'm' })
     await keyway.apiKeys.rotate('k', { overlap_seconds: 0 })
     await keyway.apiKeys.revoke('k')
+    await keyway.apiKeys.usage('k', { bucket: 'hour', from: '2026-11-01T00:00:00+01:00' })
+    await keyway.usage()
     await keyway.sessions.list()
     await keyway.sessions.revoke('s')
     await keyway.sessions.revokeOthers()
@@ -277,6 +287,8 @@ describe('every call', () => {
         'PATCH /v1/api-keys/k',
         'POST /v1/api-keys/k/rotate',
         'DELETE /v1/api-keys/k',
+        'GET /v1/api-keys/k/usage?bucket=hour&from=2026-11-01T00%3A00%3A00%2B01%3A00',
+        'GET /v1/usage',
         'GET /v1/sessions',
         'DELETE /v1/sessions/s',
         'DELETE /v1/sessions',

@@ -39,6 +39,22 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
     }
   })
 
+  test('what a key was used for is reported, and from where and by what', async () => {
+    const { url, keyway } = await newPerson()
+    const { id, key } = await keyway.apiKeys.create()
+    await keyway.exchange({ api_key: key })
+    const made = new Keyway({ url, apiKey: key })
+    const { last_used_from: from } = await made.apiKeys.get(id)
+    assert.match(from!.client!, /^keyway-sdk\/\d/)
+    const total = async () => {
+      const [ofKey, mine] = [await keyway.apiKeys.usage(id, { bucket: 'hour' }), await keyway.usage()]
+      const sum = (data: typeof mine.data) => data.reduce((all, bucket) => all + bucket.exchanges, 0)
+      return [sum(ofKey.data), sum(mine.data)]
+    }
+    // Stored every five seconds.
+    while (`${await total()}` !== '1,1') await new Promise(resolve => setTimeout(resolve, 200))
+  })
+
   test('revoking the key stops its agent permanently and at once', async () => {
     const { url, keyway } = await newPerson()
     const { id, key } = await keyway.apiKeys.create()

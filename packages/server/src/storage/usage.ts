@@ -3,10 +3,8 @@ import { noUsage, type UsageRow } from '../usage/usage.ts'
 import type { UsageStore } from '../usage/usage-store.ts'
 import type { Db } from './engine.ts'
 import type { UsageCountsRow, UsageRefusalsRow } from './schema.ts'
-import { countOf, type Statements } from './statements.ts'
+import { countOf, inChunks, type Statements } from './statements.ts'
 
-/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
-const CHUNK = 100
 /** Deleted accounts of one round. */
 const OWNERS = 100
 const TABLES = ['usage_counts', 'usage_refusals'] as const
@@ -41,11 +39,8 @@ export function createUsageStore({ db }: Statements): UsageStore {
     async add(rows) {
       // In the order of the primary key, the same everywhere, so that nodes that add to the same rows do not deadlock.
       const sorted = [...rows].sort(byPrimaryKey)
-      for (let start = 0; start < sorted.length; start += CHUNK)
-        await addCounts(db, sorted.slice(start, start + CHUNK).map(toCounts))
-      const refusals = sorted.flatMap(toRefusals)
-      for (let start = 0; start < refusals.length; start += CHUNK)
-        await addRefusals(db, refusals.slice(start, start + CHUNK))
+      for (const some of inChunks(sorted)) await addCounts(db, some.map(toCounts))
+      for (const some of inChunks(sorted.flatMap(toRefusals))) await addRefusals(db, some)
     },
     async read({ userId, keyId }, unit, from, to) {
       const of = (table: Table) =>

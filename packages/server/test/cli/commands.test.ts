@@ -23,6 +23,8 @@ after(async () => {
   folder.remove()
 })
 
+const toExchanges = (bucket: { exchanges: number }) => bucket.exchanges
+
 function keyway(...words: string[]) {
   return runHere(settings, ...words)
 }
@@ -106,6 +108,28 @@ describe('the command line', () => {
     assert.equal(await closed, 4410)
     assert.ok(performance.now() - ended < 1500)
     await assert.rejects(journey.exchange(key), /api_key_revoked/)
+  })
+
+  test('usage shows what a person or a key was used for, as a table, JSON or CSV', async () => {
+    const { access_token } = await signIn('usage@example.com')
+    const { id, key } = await journey.createKey(access_token, 'used')
+    await journey.exchange(key)
+    // Stored every five seconds.
+    const exchanges = async () => (await json('usage', id, '--bucket', 'hour')).data.map(toExchanges).join('')
+    while (!(await exchanges()).includes('1')) await new Promise(resolve => setTimeout(resolve, 100))
+    assert.equal((await json('usage', 'usage@example.com')).data.length, 30)
+    assert.match((await done(keyway('usage', id))).split('\n')[1]!, /^\d{4}-\d\d-\d\dT00:00:00\.000Z +1 /)
+    assert.match(await done(keyway('usage', id, '--csv', '--bucket', 'hour')), /^start,exchanges,api_calls,/)
+    for (const wrong of [
+      ['--bucket', 'week'],
+      ['--from', 'yesterday'],
+      ['--from', '2000-01-01T00:00:00Z'],
+    ]) {
+      const { status, err } = await keyway('usage', id, ...wrong)
+      assert.equal(status, 1)
+      assert.match(err, new RegExp(wrong[0]!.slice(2)))
+    }
+    assert.equal((await keyway('usage', 'nobody@example.com')).status, 1)
   })
 
   test('suspending ends the sessions, activating gives the keys back', async () => {

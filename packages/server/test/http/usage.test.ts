@@ -47,8 +47,8 @@ forEachEngine(engine => {
   test('every bucket of the range is there, oldest first, also those without any usage', async t => {
     const server = await openServer(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
-    const token = tokens.accessToken
-    const { id, key } = await server.createKey(token)
+    const { id, key } = await server.createKey(tokens.accessToken)
+    const token = key
     await server.post('/auth/agent-token', { api_key: key })
     server.clock.advance(2 * HOUR)
     await server.post('/auth/agent-token', { api_key: key })

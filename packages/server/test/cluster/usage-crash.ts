@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict'
+import { Agent, request } from 'node:http'
+import type { TestContext } from 'node:test'
+import { createLog } from '../../src/log.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { COUNTERS, type UsageCounts } from '../../src/usage/usage.ts'
+import { done, keyway } from '../support/command-line.ts'
+import { postgresConfig } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
+import { basic } from '../support/http.ts'
+import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts'
+import { call, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } from '../support/nodes.ts'
+
+/** How long answers are remembered for each node. A restart takes less, also on a busy machine. */
+const REMEMBERED_MS = 120_000
+const WORKERS_PER_NODE = 16
+const FAR = 1e15
+
+interface Key {
+  id: string
+  key: string
+}
+
+/** One operation: the request, and what an answer to it says was counted for the key. */
+interface Operation {
+  method: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string>
+  body?: string
+  status: number
+  counts: readonly string[]
+}
+
+/**
+ * Mixed operations on two nodes that are processes, each killed once with SIGKILL and started again. Then, for each
+ * counter of each key: what is stored is never more than what was answered or under way at a kill, and less only by what
+ * the killed nodes had answered in their last `lostMs`.
+ */
+export async function crashWhileCounting(
+  t: TestContext,
+  wanted: { operations: number; keys: number; lostMs: number },
+): Promise<void> {
+  const url = await freshPostgres(t)
+  const settings = { KEYWAY_DATABASE_URL: url }
+  const links = createPrintedLinks()
+  const ports = [String(await freePort()), String(await freePort())]
+  const start = (index: number) => startNodeProcess(t, { ...settings, KEYWAY_PORT: ports[index]! }, links)
+  const nodes: NodeProcess[] = [await start(0), await start(1)]
+  const secret = (await done(keyway({ ...NODE_SETTINGS, ...settings }, 'apps', 'secret', 'hub'))).trim()
+  const { user, access_token } = await signIn(nodes[0]!.origin, links, 'counted@example.com')
+  const keys: Key[] = []
+  for (let n = 0; n < wanted.keys; n++) {
+    const body = { scopes: ['agent:connect', 'keys:read'] }
+    keys.push((await call(nodes[0]!.origin, 'POST', '/v1/api-keys', { token: access_token, body })).body)
+  }
+  // Making keys counts for the person alone; the totals below are compared with what the keys did.
+  const record = new Answers()
+  let begun = 0
+  const began = performance.now()
+  await Promise.all(nodes.flatMap((_, index) => Array.from({ length: WORKERS_PER_NODE }, () => work(index))))
+  t.diagnostic(`${begun} operations in ${Math.round((performance.now() - began) / 1000)} s`)
+  await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
+  await compare()
+
+  async function work(index: number): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    while (begun < wanted.operations) {
+      const number = begun++
+      if (number === Math.floor(wanted.operations / 3)) void crash(1)
+      if (number === Math.floor((wanted.operations * 2) / 3)) void crash(0)
+      const key = keys[number % keys.length]!
+      const operation = operationOf(number, key)
+      const outcome = await ask(`http://127.0.0.1:${ports[index]}`, operation, agent)
+      if (outcome === 'refused') await new Promise(resolve => setTimeout(resolve, 50))
+      else record.add(index, key.id, operation.counts, outcome === operation.status ? 'answered' : 'unknown')
+      if (typeof outcome === 'number') assert.equal(outcome, operation.status, operation.path)
+    }
+    agent.destroy()
+  }
+
+  /** At once, and started again: what was answered in the last ten seconds may be lost. */
+  async function crash(index: number): Promise<void> {
+    const since = performance.now() - wanted.lostMs
+    await nodes[index]!.served.end('SIGKILL')
+    nodes[index] = await start(index)
+    record.lostSince(index, since)
+  }
+
+  function operationOf(number: number, { id, key }: Key): Operation {
+    const bearer = { Authorization: `Bearer ${key}` }
+    const json = { 'Content-Type': 'application/json' }
+    switch (Math.floor(number / keys.length) % 4) {
+      case 0: {
+        const body = JSON.stringify({ api_key: key })
+        return {
+          method: 'POST',
+          path: '/auth/agent-token',
+          headers: json,
+          body,
+          status: 200,
+          counts: ['exchanges'],
+        }
+      }
+      case 1:
+        return {
+          method: 'GET',
+          path: `/v1/api-keys/${id}`,
+          headers: bearer,
+          status: 200,
+          counts: ['apiCalls'],
+        }
+      case 2:
+        return { method: 'GET', path: '/v1/me', headers: bearer, status: 403, counts: ['insufficient_scope'] }
+      default: {
+        const body = JSON.stringify({ token: key })
+        const headers = { ...json, ...basic('hub', secret) }
+        return {
+          method: 'POST',
+          path: '/auth/introspect',
+          headers,
+          body,
+          status: 200,
+          counts: ['introspections'],
+        }
+      }
+    }
+  }
+
+  async function compare(): Promise<void> {
+    const storage = await createStorage(postgresConfig(url), createLog('silent'))
+    t.after(() => storage.close())
+    const sums = { answered: 0, stored: 0, lost: 0 }
+    const totals = new Map<string, number>()
+    for (const { id } of keys) {
+      for (const unit of ['hour', 'day'] as const) {
+        const rows = await storage.store.usage.read({ userId: user.id, keyId: id }, unit, 0, FAR)
+        for (const name of ['exchanges', 'apiCalls', 'introspections', 'insufficient_scope']) {
+          const stored = rows.reduce((sum, row) => sum + countOf(row, name), 0)
+          const { answered, unknown, atRisk } = record.of(id, name)
+          assert.ok(stored <= answered + unknown, `${name} of a key: ${stored} stored, ${answered} answered`)
+          assert.ok(
+            stored >= answered - atRisk,
+            `${name} of a key: ${stored} stored, ${answered} answered, ${atRisk} may be lost`,
+          )
+          if (unit === 'day') continue
+          sums.answered += answered
+          sums.stored += stored
+          sums.lost += Math.max(0, answered - stored)
+          totals.set(name, (totals.get(name) ?? 0) + stored)
+        }
+      }
+    }
+    const person = await storage.store.usage.read({ userId: user.id, keyId: null }, 'hour', 0, FAR)
+    for (const [name, stored] of totals) {
+      const all = person.reduce((sum, row) => sum + countOf(row, name), 0)
+      // Making keys was an API call of the person without one; what a crash lost of those is not known.
+      if (name === 'apiCalls') assert.ok(all >= stored && all <= stored + keys.length)
+      else assert.equal(all, stored, `${name} of the person`)
+    }
+    t.diagnostic(JSON.stringify(sums))
+    assert.ok(sums.lost < sums.answered, 'something was stored')
+  }
+}
+
+function countOf(row: UsageCounts, name: string): number {
+  const counter = COUNTERS.find(each => each === name)
+  return counter ? row[counter] : (row.refused[name] ?? 0)
+}
+
+/** The status; `refused`: it was not sent; `cut`: it was sent and not answered. */
+function ask(
+  origin: string,
+  { method, path, headers, body }: Operation,
+  agent: Agent,
+): Promise<number | 'refused' | 'cut'> {
+  return new Promise(resolve => {
+    const sent = request(origin + path, {
+      method,
+      agent,
+      headers: { ...headers, ...(body && { 'Content-Length': Buffer.byteLength(body) }) },
+    })
+    sent.on('response', response => {
+      response.resume()
+      // Cut in the middle it was answered all the same.
+      response.on('close', () => resolve(response.statusCode!))
+    })
+    sent.on('error', (error: NodeJS.ErrnoException) =>
+      resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'cut'),
+    )
+    sent.end(body)
+  })
+}
+
+interface Tally {
+  answered: number
+  unknown: number
+  /** Answered by a node shortly before it was killed. */
+  atRisk: number
+}
+
+/** The log of answers, by key and counter. The latest ones are kept by node, in the order of time. */
+class Answers {
+  readonly #tallies = new Map<string, Tally>()
+  readonly #recent: { name: string; at: number }[][] = [[], []]
+
+  add(node: number, keyId: string, counts: readonly string[], kind: 'answered' | 'unknown'): void {
+    const at = performance.now()
+    for (const count of counts) {
+      const name = `${keyId} ${count}`
+      this.#tally(name)[kind]++
+      if (kind === 'answered') this.#recent[node]!.push({ name, at })
+    }
+    const recent = this.#recent[node]!
+    if (recent.length > 1000 && recent[recent.length >> 1]!.at < at - REMEMBERED_MS)
+      this.#recent[node] = recent.slice(recent.length >> 1)
+  }
+
+  /** Called once the node is there again: what it had answered since then may be lost. */
+  lostSince(node: number, since: number): void {
+    for (const { name, at } of this.#recent[node]!) if (at >= since) this.#tally(name).atRisk++
+    this.#recent[node] = []
+  }
+
+  of(keyId: string, count: string): Tally {
+    return this.#tally(`${keyId} ${count}`)
+  }
+
+  #tally(name: string): Tally {
+    let tally = this.#tallies.get(name)
+    if (!tally) {
+      tally = { answered: 0, unknown: 0, atRisk: 0 }
+      this.#tallies.set(name, tally)
+    }
+    return tally
+  }
+}
