@@ -1,5 +1,6 @@
-import { HOUR, type Instant, SECOND } from '../clock.ts'
+import { type Instant, SECOND } from '../clock.ts'
 import type { Meter } from '../usage/meter.ts'
+import { bucketStart } from '../usage/usage.ts'
 import type { AgentConnection } from './agent-connection.ts'
 
 /** How often the time of an open connection is counted, so that a crash loses only the last seconds of it. */
@@ -9,7 +10,7 @@ const METERING_INTERVAL = 2 * SECOND
 export interface Metering {
   /** It is ready: its time begins. */
   begin(connection: AgentConnection, now: Instant): void
-  /** With every heartbeat pass: counts the time since the last count, where it is due or an hour has ended. */
+  /** With every heartbeat pass: counts the time since the last count, every two seconds. */
   tick(connection: AgentConnection, now: Instant): void
   /** It closes or moves to another key: counts the rest. */
   settle(connection: AgentConnection, now: Instant): void
@@ -22,16 +23,18 @@ export function createMetering(meter: Meter): Metering {
       meter.count(connection.userId, connection.keyId, 'connections')
     },
     tick(connection, now) {
-      const { meteredAt } = connection
-      const isDue = now - meteredAt >= METERING_INTERVAL
-      if (isDue || Math.floor(now / HOUR) !== Math.floor(meteredAt / HOUR)) settle(connection, now)
+      if (now - connection.meteredAt >= METERING_INTERVAL) settle(connection, now)
     },
     settle,
   }
 
   function settle(connection: AgentConnection, now: Instant): void {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
-    meter.count(connection.userId, connection.keyId, 'connectedMs', now - connection.meteredAt)
+    const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now
+    // In each hour what was in it.
+    const border = Math.max(meteredAt, bucketStart('hour', now))
+    if (border > meteredAt) meter.count(userId, keyId, 'connectedMs', border - meteredAt, meteredAt)
+    if (now > border) meter.count(userId, keyId, 'connectedMs', now - border, now)
   }
 }

@@ -26,8 +26,11 @@ const SUBJECTS_PER_FLUSH = 250
 
 /** Counts what keys and persons do. Costs a look-up in memory; nothing is read or written by it. */
 export interface Meter {
-  /** @param keyId null: the person did it without a key */
-  count(userId: string, keyId: string | null, counter: Counter, amount?: number): void
+  /**
+   * @param keyId null: the person did it without a key
+   * @param at in which hour it counts; now by default
+   */
+  count(userId: string, keyId: string | null, counter: Counter, amount?: number, at?: Instant): void
   /** @param code why a genuine key was refused: an error code, never a client's text */
   countRefusal(userId: string, keyId: string, code: string): void
 }
@@ -67,33 +70,32 @@ export function createMeter({
   flushEarlyAt?: number
 }): UsageMeter {
   const writer = newId(clock.now())
-  let current = new Map<string, Subject>()
+  /** What was counted since the last flush, by hour: of one, for a moment of two. */
+  const open = new Map<Instant, Map<string, Subject>>()
+  /** The hour of the last count, and its subjects. */
   let hour = bucketStart('hour', clock.now())
+  let current = new Map<string, Subject>()
   let sequence = 0
   const batches: Batch[] = []
-  /** Subjects in `current` and `batches`. */
+  /** Subjects in `open` and `batches`. */
   let held = 0
   let dropped = 0
   let flushing: Promise<void> = Promise.resolve()
 
   return {
-    count(userId, keyId, counter, amount = 1) {
-      const subject = subjectOf(userId, keyId)
+    count(userId, keyId, counter, amount = 1, at = clock.now()) {
+      const subject = subjectOf(userId, keyId, at)
       if (subject) subject[counter] += amount
     },
     countRefusal(userId, keyId, code) {
-      const subject = subjectOf(userId, keyId)
+      const subject = subjectOf(userId, keyId, clock.now())
       if (subject) subject.refused[code] = (subject.refused[code] ?? 0) + 1
     },
     flush,
   }
 
-  function subjectOf(userId: string, keyId: string | null): Subject | null {
-    const now = clock.now()
-    if (now - hour >= HOUR) {
-      seal()
-      hour = bucketStart('hour', now)
-    }
+  function subjectOf(userId: string, keyId: string | null, at: Instant): Subject | null {
+    if (at < hour || at - hour >= HOUR) moveTo(bucketStart('hour', at))
     // Ids of keys and users are UUIDs, so they never coincide.
     const known = current.get(keyId ?? userId)
     if (known) return known
@@ -102,20 +104,29 @@ export function createMeter({
       return null
     }
     const subject: Subject = { ...noUsage(), userId, keyId }
+    if (current.size === 0) open.set(hour, current)
     current.set(keyId ?? userId, subject)
     if (++held === flushEarlyAt) void flushEarly()
     return subject
   }
 
+  function moveTo(wanted: Instant): void {
+    hour = wanted
+    current = open.get(wanted) ?? new Map()
+  }
+
   /** Divides what was counted into batches, which are only stored from now on. Those of one owner stay together. */
   function seal(): void {
-    const subjects = [...current.values()].sort(byOwner)
-    for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
-      batches.push({
-        sequence: ++sequence,
-        hour,
-        subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH),
-      })
+    for (const [hour, counted] of open) {
+      const subjects = [...counted.values()].sort(byOwner)
+      for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
+        batches.push({
+          sequence: ++sequence,
+          hour,
+          subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH),
+        })
+    }
+    open.clear()
     current = new Map()
   }
 

@@ -59,7 +59,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   introspection: ['agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
   usage: [],
   backup: [],
-  hub: ['api-keys/api-key.ts'],
+  hub: ['usage/usage.ts', 'api-keys/api-key.ts'],
   storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
   http: [...NOUNS, 'config.ts'],
