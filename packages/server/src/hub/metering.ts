@@ -1,19 +1,27 @@
 import { type Instant, SECOND } from '../clock.ts'
 import type { Meter } from '../usage/meter.ts'
 import { bucketStart } from '../usage/usage.ts'
-import type { AgentConnection } from './agent-connection.ts'
 
 /** How often the time of an open connection is counted, so that a crash loses only the last seconds of it. */
 const METERING_INTERVAL = 2 * SECOND
 
+/** What it needs of a connection. */
+interface Metered {
+  readonly userId: string
+  readonly keyId: string
+  readonly state: 'pending' | 'open' | 'closed'
+  /** Up to when its time was counted, once it is open. */
+  meteredAt: Instant
+}
+
 /** Counts the time that a connection was open for the key that it belongs to. */
 export interface Metering {
   /** It is ready: its time begins. */
-  begin(connection: AgentConnection, now: Instant): void
+  begin(connection: Metered, now: Instant): void
   /** With every heartbeat pass: counts the time since the last count, every two seconds. */
-  tick(connection: AgentConnection, now: Instant): void
+  tick(connection: Metered, now: Instant): void
   /** It closes or moves to another key: counts the rest. */
-  settle(connection: AgentConnection, now: Instant): void
+  settle(connection: Metered, now: Instant): void
 }
 
 export function createMetering(meter: Meter): Metering {
@@ -28,7 +36,7 @@ export function createMetering(meter: Meter): Metering {
     settle,
   }
 
-  function settle(connection: AgentConnection, now: Instant): void {
+  function settle(connection: Metered, now: Instant): void {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now
