@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createJourney } from '../support/journey.ts'
+import { signedIn } from '../support/page-client.ts'
+import { startWeb } from '../support/web.ts'
+
+test('the pages say when, from where and by what a key was used, and show its days as bars and as a table', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  const made = await (await client.post('/keys', { form_token, name: 'robot', access: 'all' })).text()
+  const key = /svc_[0-9A-Za-z]{32}/.exec(made)![0]
+  const page = /href="(\/keys\/[0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())![1]!
+  assert.match(await (await client.get(page)).text(), /Nothing in the last 30 days\./)
+
+  await createJourney(web.url).exchange(key)
+  await fetch(`${web.url}/auth/agent-token`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'User-Agent': '<b>robot</b>/1.0' },
+    body: JSON.stringify({ api_key: key }),
+  })
+  const api = { headers: { Authorization: `Bearer ${key}` } }
+  assert.equal((await fetch(`${web.url}/v1/api-keys`, { ...api, method: 'POST' })).status, 403)
+  await web.server.services.meter.flush()
+
+  const text = await (await client.get(page)).text()
+  assert.match(text, /<dt>Last used from<\/dt><dd><code>(127\.0\.0\.1|::\/64)<\/code> · &lt;b&gt;robot&lt;\/b&gt;\/1\.0</)
+  assert.match(text, /<svg [^>]*role="img" aria-label="2 uses and 1 refusal in 30 days\."/)
+  assert.match(text, /<rect class="uses"[^>]*\/><rect class="denied"/)
+  const row = /<tr><th scope="row">.*?<\/tr>/s.exec(text)![0]
+  assert.deepEqual(
+    [...row.matchAll(/<td class="amount">(\d+)<\/td>/g)].map(([, count]) => Number(count)),
+    [2, 0, 0, 0, 0, 1],
+  )
+  const list = await (await client.get('/keys')).text()
+  assert.match(list, /<span class="from quiet">(127\.0\.0\.1|::\/64) · &lt;b&gt;robot&lt;/)
+  assert.match(await (await client.get('/account')).text(), /aria-label="2 uses and 1 refusal in 30 days\."/)
+  t.diagnostic(`a row of the list has ${Buffer.byteLength(/<tr class="key.*?<\/tr>/s.exec(list)![0])} bytes`)
+})
