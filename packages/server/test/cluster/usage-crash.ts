@@ -55,10 +55,12 @@ export async function crashWhileCounting(
   }
   // Making keys counts for the person alone; the totals below are compared with what the keys did.
   const record = new Answers()
+  const crashes: Promise<void>[] = []
   let begun = 0
   const began = performance.now()
   await Promise.all(nodes.flatMap((_, index) => Array.from({ length: WORKERS_PER_NODE }, () => work(index))))
   t.diagnostic(`${begun} operations in ${Math.round((performance.now() - began) / 1000)} s`)
+  await Promise.all(crashes)
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
   await compare()
 
@@ -66,14 +68,13 @@ export async function crashWhileCounting(
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (begun < wanted.operations) {
       const number = begun++
-      if (number === Math.floor(wanted.operations / 3)) void crash(1)
-      if (number === Math.floor((wanted.operations * 2) / 3)) void crash(0)
+      if (number === Math.floor(wanted.operations / 3)) crashes.push(crash(1))
+      if (number === Math.floor((wanted.operations * 2) / 3)) crashes.push(crash(0))
       const key = keys[number % keys.length]!
       const operation = operationOf(number, key)
-      const outcome = await ask(`http://127.0.0.1:${ports[index]}`, operation, agent)
-      if (outcome === 'refused') await new Promise(resolve => setTimeout(resolve, 50))
-      else record.add(index, key.id, operation.counts, outcome === operation.status ? 'answered' : 'unknown')
-      if (typeof outcome === 'number') assert.equal(outcome, operation.status, operation.path)
+      const outcome = await askUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)
+      record.add(index, key.id, operation.counts, outcome === 'cut' ? 'unknown' : 'answered')
+      if (outcome !== 'cut') assert.equal(outcome, operation.status, operation.path)
     }
     agent.destroy()
   }
@@ -165,6 +166,15 @@ export async function crashWhileCounting(
 function countOf(row: UsageCounts, name: string): number {
   const counter = COUNTERS.find(each => each === name)
   return counter ? row[counter] : (row.refused[name] ?? 0)
+}
+
+/** While the node is down nothing is sent. */
+async function askUntilSent(origin: string, operation: Operation, agent: Agent): Promise<number | 'cut'> {
+  for (;;) {
+    const outcome = await ask(origin, operation, agent)
+    if (outcome !== 'refused') return outcome
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
 }
 
 /** The status; `refused`: it was not sent; `cut`: it was sent and not answered. */

@@ -24,7 +24,10 @@ test('the pages say when, from where and by what a key was used, and show its da
   await web.server.services.meter.flush()
 
   const text = await (await client.get(page)).text()
-  assert.match(text, /<dt>Last used from<\/dt><dd><code>(127\.0\.0\.1|::\/64)<\/code> · &lt;b&gt;robot&lt;\/b&gt;\/1\.0</)
+  assert.match(
+    text,
+    /<dt>Last used from<\/dt><dd><code>(127\.0\.0\.1|::\/64)<\/code> · &lt;b&gt;robot&lt;\/b&gt;\/1\.0</,
+  )
   assert.match(text, /<svg [^>]*role="img" aria-label="2 uses and 1 refusal in 30 days\."/)
   assert.match(text, /<rect class="uses"[^>]*\/><rect class="denied"/)
   const row = /<tr><th scope="row">.*?<\/tr>/s.exec(text)![0]
