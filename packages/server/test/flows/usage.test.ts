@@ -286,7 +286,7 @@ forEachEngine(engine => {
 })
 
 describe('with connections that break', { skip: postgresMissing() }, () => {
-  for (const when of ['unanswered', 'unheard'] as const) {
+  for (const when of ['unanswered', 'unreceived'] as const) {
     test(`a flush whose COMMIT was cut ${when} adds once`, async t => {
       const opened = await openTestStorage('postgres', t)
       const { database } = opened.config
