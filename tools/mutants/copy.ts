@@ -8,12 +8,12 @@ const HERE = join(import.meta.dirname, '../..')
 const VARIABLE = 'KEYWAY_ORIGINAL_TREE'
 const LEFT_OUT = new Set(['node_modules', '.git', '.tmp', '.installing', 'results', 'screenshots', 'data'])
 
-/** The tree that was copied: where results are kept. */
+/** The original tree, in which results are stored. */
 export const ORIGINAL = process.env[VARIABLE] ?? HERE
 
 /**
- * Goes on in a copy of the tree, so that the tree may change meanwhile: runs the same program there with the same
- * arguments, and ends with it. Returns in the copy only.
+ * Continues in a copy of the tree, so that the tree may change meanwhile: runs the same program there with the same
+ * arguments, and exits with it. Returns only in the copy.
  */
 export async function inCopy(program: string): Promise<void> {
   if (process.env[VARIABLE] !== undefined) return

@@ -5,11 +5,11 @@ import { ORIGINAL } from './copy.ts'
 import type { Worker } from './pool.ts'
 import { ROOT } from './run-test.ts'
 
-/** One test, and which mutants it comes by. */
+/** A test, with the mutants that it executes. */
 export interface Judge {
   file: string
   title: string
-  /** Changes with what the test says. */
+  /** Hash of the test's source. */
   hash: string
   milliseconds: number
   hits: Set<number>
@@ -19,7 +19,7 @@ interface Measured {
   file: string
   key: string
   tests: (Omit<Judge, 'hits' | 'file'> & { hits: number[] })[]
-  /** What only loading the file and what it imports comes by. */
+  /** Mutants that are executed when the test file and its imports are loaded. */
   loadHits: number[]
 }
 
@@ -30,12 +30,12 @@ export interface Coverage {
 
 const CACHE = join(ORIGINAL, '.tmp/mutant-coverage.json')
 const LOAD_TIMEOUT_MS = 60_000
-/** A mutant that only a longer test notices wants one nearer to it. */
+/** Slower tests are not used: a mutant that only they detect should have a more direct test. */
 const LONGEST_JUDGE_MS = 20_000
 
 /**
- * Runs each test once without a mutant. Left out is what does not pass so, or takes too long. Kept until the test file
- * or one of the sources changes.
+ * Runs each test once without a mutant. Tests that fail or take too long are left out. Results are cached until the
+ * test file or one of the sources changes.
  *
  * @param sources  names the mutants: hits are known for these only
  */
@@ -96,8 +96,8 @@ function readCache(): Measured[] {
 }
 
 /**
- * The test files that may judge a mutant. Left out is what takes most of its time to start browsers, clusters of
- * processes or other programs: a mutant that only they notice wants a test nearer to it.
+ * The test files that are run against mutants, without those that mostly start browsers, clusters of processes or other
+ * programs: a mutant that only they detect should have a more direct test.
  */
 export function candidateTests(): string[] {
   return globSync('packages/*/test/**/*.test.ts', {

@@ -1,4 +1,4 @@
-/** A reporter for node:test that says nothing but the first failure, and ends the process at it. */
+/** A reporter for node:test that prints only the first failure, and then ends the process. */
 export default async function* firstFailure(events) {
   for await (const { type, data } of events) {
     if (type !== 'test:fail' || data.todo !== undefined) continue

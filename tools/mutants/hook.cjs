@@ -1,5 +1,5 @@
-// Preloaded into every process of a test that runs against a mutant: the one source file is read changed, from memory,
-// so that no file of the tree is written. Plain CommonJS that any Node understands, because tests start older ones too.
+// Preloaded into every process of a test that runs against a mutant: replaces the source file by its mutant in memory,
+// so that no file of the tree is written. CommonJS for any Node version, because tests also start older ones.
 const { readFileSync } = require('node:fs')
 const module_ = require('node:module')
 const { pathToFileURL } = require('node:url')

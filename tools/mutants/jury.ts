@@ -6,7 +6,7 @@ import type { Candidate } from './run.ts'
 export type Verdict = Pick<Result, 'outcome' | 'by' | 'judges'>
 
 export interface JuryOptions {
-  /** What the tests of one mutant may take. */
+  /** Maximum total time of the tests of one mutant. */
   secondsEach: number
   into: string
   env: NodeJS.ProcessEnv
@@ -16,18 +16,21 @@ const TIMEOUT_FACTOR = 10
 const TIMEOUT_FLOOR_MS = 8_000
 const UNCOVERED: Verdict = { outcome: 'not covered', by: '', judges: '' }
 
-/** Decides of each mutant whether a test notices it, and remembers which tests notice most. */
+/** Decides for each mutant whether a test detects it; prefers tests that detected most. */
 export function createJury(
   { judges, loadHits }: Coverage,
   mutants: readonly Candidate[],
   { secondsEach, into, env }: JuryOptions,
 ) {
-  /** By source file, how often each test noticed one of its mutants. */
+  /** By source file, the number of mutants that each test detected. */
   const kills = new Map<string, Map<Judge, number>>()
   const unreliable = new Set<Judge>()
   const byFile = Map.groupBy(mutants, ({ file }) => file)
 
-  /** Of what is evaluated when a module is loaded nobody knows which test depends on it: those that run the file most. */
+  /**
+   * For code executed when a module is loaded, the tests that execute most of the file, since coverage does not tell
+   * more.
+   */
   function candidatesFor(mutant: Candidate): Judge[] {
     const direct = judges.filter(judge => judge.hits.has(mutant.id))
     if (direct.length > 0 || !(mutant.isStatic || loadHits.has(mutant.id))) return direct
@@ -74,7 +77,7 @@ export function createJury(
     }
   }
 
-  /** What failed is run once more without the mutant: what then fails too was left behind by one before. */
+  /** Runs a failed test again without the mutant; if it fails again, the failure is an effect of an earlier run. */
   async function notices(
     test: Judge,
     mutant: Candidate,
@@ -95,7 +98,7 @@ export function createJury(
     const outcome = await run(mutant.id)
     if (outcome === 'passed') return null
     const caught = outcome === 'timed out' ? 'timed out' : 'killed'
-    // Its module is loaded with the mutant on: there is no run without it.
+    // The module was loaded with the mutant active, so it cannot be run without it.
     if (own) return caught
     if ((await run(-1)) === 'passed') return caught
     worker.stop()
@@ -107,7 +110,7 @@ export function createJury(
 
   return {
     judge,
-    /** Whether the tests that it rests on are still what they were. */
+    /** Whether the tests that the result depends on are unchanged. */
     stillHolds(known: Result, mutant: Candidate): boolean {
       if (known.outcome === 'killed' || known.outcome === 'timed out')
         return judges.some(judge => judge.hash === known.judges && nameOf(judge) === known.by)

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { need } from '../install.ts'
 
-/** One change of one place. Offsets are those of the file, whose types were replaced by spaces. */
+/** A single change. Offsets are those of the file, whose types were replaced by spaces. */
 export interface Mutant {
-  /** Survives changes elsewhere in the file: the function around it, the change, and which of equal ones it is. */
+  /** Stable across other changes of the file: the enclosing function, the change, and its number among equal ones. */
   key: string
   operator: string
   start: number
@@ -13,7 +13,7 @@ export interface Mutant {
   line: number
 }
 
-/** As ESTree has it. */
+/** A node of ESTree. */
 export interface Node {
   type: string
   start: number
@@ -22,7 +22,7 @@ export interface Node {
 }
 
 interface Change extends Pick<Mutant, 'operator' | 'start' | 'end' | 'text'> {
-  /** The whole expression, where the change is one operator of it. */
+  /** The whole expression, if the change is one operator of it. */
   of?: Node
 }
 
@@ -31,9 +31,9 @@ const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
 }
 
 /**
- * All mutants of a source file, by the operators of StrykerJS (https://stryker-mutator.io/docs/mutation-testing-elements/supported-mutators/),
- * without regular expressions, and with the removal of calls. Not mutated: what only a person reads, which is
- * the arguments of log calls and the messages of errors.
+ * All mutants of a source file, by the operators of StrykerJS
+ * (https://stryker-mutator.io/docs/mutation-testing-elements/supported-mutators/), without regular expressions, and
+ * with the removal of calls. Arguments of log calls and messages of errors are not mutated.
  */
 export function mutantsOf(source: string): Mutant[] {
   const code = stripTypeScriptTypes(source)
@@ -133,7 +133,7 @@ const ASSIGNMENTS: Record<string, string> = {
   '??=': '&&=',
 }
 const UNARY: Record<string, string> = { '!': '', '-': '+', '+': '-', '~': '' }
-/** Methods with an opposite, and those (null) whose result is near enough to what they are called on. */
+/** Methods with their opposite, or null for those that can be removed from the expression. */
 const METHODS: Record<string, string | null> = {
   some: 'every',
   every: 'some',

@@ -6,18 +6,18 @@ import { killGroup, ROOT } from './run-test.ts'
 import type { Answer, Request } from './worker.ts'
 
 const HERE = import.meta.dirname
-/** What its tests leave behind in it (listeners, caches of modules) slows a process down. */
+/** Runs per process, since leftovers of tests (listeners, cached modules) slow it down. */
 const MOST_RUNS = 1_500
 
 export interface WorkerOptions {
-  /** Where the instrumented sources are, and what workers leave. */
+  /** The folder of instrumented sources and temporary files. */
   into: string
   env: NodeJS.ProcessEnv
-  /** On from the first import on; none unless given. */
+  /** The mutant that is active from the first import on; none by default. */
   mutant?: number
 }
 
-/** A process that runs tests one at a time; started by the first request, and again after it had to be killed. */
+/** A process that runs tests one at a time; started on the first request, and restarted after it was killed. */
 export function createWorker(options: WorkerOptions) {
   let child: ChildProcess | null = null
   let folder = ''
@@ -27,7 +27,7 @@ export function createWorker(options: WorkerOptions) {
     folder = mkdtempSync(join(options.into, 'worker-'))
     const temporary = join(folder, 'tmp')
     mkdirSync(temporary)
-    // A server that a test starts runs as another user where we are root.
+    // If this process is root, servers of tests run as another user.
     chmodSync(folder, 0o755)
     runs = 0
     return spawn(process.execPath, ['--no-warnings', join(HERE, 'worker.ts')], {
@@ -56,7 +56,9 @@ export function createWorker(options: WorkerOptions) {
 
   return {
     stop,
-    /** @returns null where the process died or did not answer within `timeoutMs`; it is then started anew */
+    /**
+     * @returns `died` or `timed out` if the process ended or did not answer within `timeoutMs`; it is then restarted
+     */
     ask(request: Request, timeoutMs: number): Promise<Answer | 'died' | 'timed out'> {
       if (++runs > MOST_RUNS) stop()
       child ??= start()

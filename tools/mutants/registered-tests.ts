@@ -2,12 +2,12 @@ import { registerHooks } from 'node:module'
 import { mock, type TestContext } from 'node:test'
 
 /*
- * What test files import as `node:test` in a worker: it keeps the tests that they register, so that one process runs
- * each as often as it is asked to. Node's own runner runs the tests of a process once.
+ * Replaces `node:test` in a worker: it stores the tests that files register, so that one process can run each repeatedly.
+ * Node's runner runs the tests of a process once.
  */
 
 export interface RegisteredTest {
-  /** Of the suites around it and its own. */
+  /** The titles of its suites and its own. */
   title: string
   body: string
   run(): Promise<void>
@@ -30,10 +30,10 @@ let current: Suite | null = null
 let registered: RegisteredTest[] = []
 
 const SELF = import.meta.url
-/** Both engines run the same tests; what a mutant of a verb breaks, it breaks on either. */
+/** Both engines run the same tests, so those of PostgreSQL are skipped. */
 const SKIPPED = 'on postgres'
 
-/** From now on. */
+/** Redirects later imports of `node:test`. */
 export function replaceNodeTest(): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
@@ -97,7 +97,7 @@ async function runOne(title: string, body: Body, around: readonly Suite[]): Prom
       failure ??= { error }
     }
   }
-  // Once a process: a suite that starts a server shares it, and has it closed by the end of the process.
+  // Once per process: the server of a suite is shared by all runs, and closed at the end of the process.
   for (const suite of around) for (const hook of suite.before.splice(0)) await attempt(hook)
   if (!failure) await attempt(() => body(contextOf(title, cleanups)))
   for (const cleanup of cleanups) await attempt(cleanup)
@@ -106,7 +106,7 @@ async function runOne(title: string, body: Body, around: readonly Suite[]): Prom
   if (failure) throw failure.error
 }
 
-/** As much of it as our tests use. */
+/** The part of the test context that the tests use. */
 function contextOf(title: string, cleanups: Hook[]): TestContext {
   return {
     name: title,

@@ -7,13 +7,13 @@ import type { Candidate } from './run.ts'
 interface Equivalent {
   file: string
   mutant: string
-  /** Why no test can tell it from the original. */
+  /** Why no test can distinguish it from the original. */
   reason: string
 }
 
 export interface Outcome {
   all: readonly Candidate[]
-  /** Of those that were chosen. */
+  /** Results of the selected mutants. */
   found: readonly Result[]
   minutes: number
   seed: string
@@ -24,7 +24,9 @@ export interface Outcome {
 const EQUIVALENT = join(import.meta.dirname, 'equivalent.json')
 const WRITTEN = join(ORIGINAL, 'tools/mutants/results.md')
 
-/** Prints figures by folder and every survivor. @returns the share that was caught, equivalent ones left out */
+/**
+ * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones
+ */
 export function report({ all, found, minutes, seed, write, command }: Outcome): number {
   const equivalents: Equivalent[] = JSON.parse(readFileSync(EQUIVALENT, 'utf8'))
   const isEquivalent = ({ file, key }: Result) =>

@@ -4,20 +4,20 @@ import { ORIGINAL } from './copy.ts'
 
 export interface Result {
   file: string
-  /** Of the source file. */
+  /** Hash of the source file. */
   hash: string
   key: string
   line: number
   outcome: 'killed' | 'timed out' | 'survived' | 'not covered'
-  /** The test file and title that noticed it. */
+  /** File and title of the test that detected it. */
   by: string
-  /** Changes with the test that noticed it or, where none did, with the tests that it was judged by. */
+  /** Hash of the test that detected it or, if none did, of all tests that were run. */
   judges: string
 }
 
 const RESULTS = join(ORIGINAL, '.tmp/mutants.jsonl')
 
-/** One line a result, the latest counts: an interrupted run goes on where it was. */
+/** A file with one line per result, of which the latest counts, so that an interrupted run can be continued. */
 export function openResults() {
   const known = new Map<string, Result>()
   const lines = existsSync(RESULTS) ? readFileSync(RESULTS, 'utf8').split('\n').filter(Boolean) : []

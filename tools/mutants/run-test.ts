@@ -9,7 +9,7 @@ export const ROOT = join(import.meta.dirname, '../..')
 
 const HERE = import.meta.dirname
 const UNTRACKED = join(ROOT, 'packages/server/test/support/untracked-promises.cjs')
-/** Both engines run the same tests; what a mutant of a verb breaks, it breaks on either. */
+/** Both engines run the same tests, so those of PostgreSQL are skipped. */
 const SKIPPED = 'on postgres'
 const KILL_GRACE_MS = 1_000
 
@@ -21,12 +21,12 @@ export interface TestRun {
 }
 
 export interface TestRunOptions {
-  /** Absolute path of the source file, and what is changed in it, from its beginning to its end. */
+  /** Absolute path of the source file, and its edits in order of position. */
   mutant?: { file: string; edits: Pick<Mutant, 'start' | 'end' | 'text'>[] }
   timeoutMs: number
-  /** A folder for all that the run leaves. */
+  /** A folder for temporary files of the run. */
   into: string
-  /** On PostgreSQL as well. */
+  /** Whether to run also on PostgreSQL. */
   onBothEngines?: boolean
   env?: NodeJS.ProcessEnv
 }
@@ -69,7 +69,7 @@ export async function runTest(file: string, options: TestRunOptions): Promise<Te
   const status = await exited
   clearTimeout(timer)
   killGroup(child.pid!)
-  // Children of the test that outlive it may hold its output for a moment.
+  // Children that outlive the test may keep its output open for a moment.
   const said = await Promise.race([
     output,
     new Promise<string>(resolve => setTimeout(resolve, KILL_GRACE_MS, '')),

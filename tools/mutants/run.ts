@@ -1,16 +1,16 @@
 /**
- * `npm run test:mutants -- FOLDER_OR_FILE…` (below packages/server/src or packages/sdk/src): changes the source in one
- * place at a time and runs the tests that come by this place, until one fails. What no test notices has survived, and
- * is either worth a test or stands with its reason in `equivalent.json`.
+ * `npm run test:mutants -- FOLDER_OR_FILE…` (below packages/server/src or packages/sdk/src): mutation testing. Changes
+ * one place of the source at a time and runs the tests that execute it, until one fails. A mutant that no test detects
+ * has survived; it needs a test, or an entry with the reason in `equivalent.json`.
  *
  *   --tests GLOB     only these test files (repeatable); else all that run in one process
- *   --seconds N      what tests of one mutant may take (30); of more tests those that caught most in the least time
+ *   --seconds N      maximum time of the tests of one mutant (30); tests that detected most in the least time run first
  *   --parallel N     processes (2)
- *   --sample N       so many mutants of each folder, drawn by --seed (1); else all
- *   --fresh          forgets earlier results; else a mutant is tried again only after its file or its tests changed
- *   --write          also writes the table and what is left into results.md
+ *   --sample N       number of random mutants per folder, drawn by --seed (1); else all
+ *   --fresh          discards earlier results; else a mutant is run again only after its file or its tests changed
+ *   --write          also writes the table and the survivors to results.md
  *
- * Status 1 when less than 90 % were caught.
+ * Status 1 if less than 90 % were detected.
  */
 import {
   chmodSync,
@@ -40,12 +40,12 @@ import { openResults } from './results.ts'
 import { ROOT } from './run-test.ts'
 import { instrument } from './schemata.ts'
 
-/** A mutant and the number that switches it on. */
+/** A mutant with the number that activates it. */
 export interface Candidate extends Mutant {
   id: number
   file: string
   folder: string
-  /** Evaluated when its module is loaded: it needs a process of its own. */
+  /** Executed when its module is loaded, so it needs a process of its own. */
   isStatic: boolean
 }
 
@@ -102,7 +102,7 @@ function sourcesOf(name: string): string[] {
   return globSync(`${found.replace(/\/$/, '')}/**/*.ts`, { cwd: ROOT }).sort()
 }
 
-/** Writes each source with all of its mutants where the workers read it (switch.cjs). */
+/** Writes each source with all its mutants to the folder that workers read (switch.cjs). */
 function instrumentAll(): Candidate[] {
   const candidates: Candidate[] = []
   const written: Record<string, string> = {}

@@ -6,17 +6,17 @@ const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
   parse(code: string, options: object): Node
 }
 
-/** The function that every switch calls; switch.cjs defines it before any module is loaded. */
+/** The function that every switch calls, defined by switch.cjs before any module is loaded. */
 const SWITCH = '__keywayMutant'
 
-/** A place whose text may be exchanged while the program runs. */
+/** A place whose code can be switched at run time. */
 interface Slot {
   kind: 'expression' | 'statement' | 'block'
   start: number
   end: number
-  /** Evaluated when the module is loaded, and only then. */
+  /** Whether it is executed only when the module is loaded. */
   isStatic: boolean
-  /** Whether it begins a statement of a list, where a parenthesis would continue the line before. */
+  /** Whether it begins a statement, where a parenthesis would continue the previous line. */
   beginsStatement: boolean
   mutants: { id: number; text: string }[]
   inner: Slot[]
@@ -24,15 +24,15 @@ interface Slot {
 
 export interface Instrumented {
   code: string
-  /** Those that are evaluated when the module is loaded, and only then. */
+  /** Ids of mutants that are executed only when the module is loaded. */
   statics: Set<number>
 }
 
 /**
- * A module that holds all of its mutants, each behind a switch that is asked each time its place is evaluated
- * (“mutant schemata”, https://doi.org/10.1145/154183.154265): one load of the module serves them all.
+ * A module with all of its mutants, each behind a switch that is evaluated at run time (“mutant schemata”,
+ * https://doi.org/10.1145/154183.154265), so that one load of the module is enough for all.
  *
- * @param idOf  the number by which a mutant is switched on
+ * @param idOf  the number that activates a mutant
  */
 export function instrument(
   source: string,
@@ -53,7 +53,7 @@ export function instrument(
   const statics = new Set<number>()
   for (const mutant of mutants) {
     const slot = slotAround(root, mutant)
-    if (slot === root) throw new Error(`no switch can be put around line ${mutant.line}: ${mutant.key}`)
+    if (slot === root) throw new Error(`line ${mutant.line} cannot be switched: ${mutant.key}`)
     const text = code.slice(slot.start, mutant.start) + mutant.text + code.slice(mutant.end, slot.end)
     if (slot.kind !== 'expression' && !isAt(slot, mutant))
       throw new Error(`only the whole statement of line ${mutant.line} can be removed: ${mutant.key}`)
@@ -64,7 +64,7 @@ export function instrument(
 }
 
 function slotAround(slot: Slot, mutant: Mutant): Slot {
-  // Without semicolons a statement and its expression are the same place.
+  // Without semicolons a statement and its expression have the same range.
   if (slot.kind === 'statement' && mutant.operator === 'call' && isAt(slot, mutant)) return slot
   const inner = slot.inner.find(({ start, end }) => start <= mutant.start && mutant.end <= end)
   return inner ? slotAround(inner, mutant) : slot
@@ -100,7 +100,7 @@ function slotsOf(root: Node, into: Slot): void {
             inner: [],
           }
     if (slot !== around) around.inner.push(slot)
-    // A function's own place may be static while what is inside of it is not.
+    // A function may be static while its body is not.
     const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
     for (const [name, child] of Object.entries(node)) {
       for (const each of Array.isArray(child) ? child : [child]) {
@@ -110,7 +110,7 @@ function slotsOf(root: Node, into: Slot): void {
   }
 }
 
-/** `a?.b` ends the whole chain `a?.b.c` when `a` is missing, so that only the whole may be exchanged. */
+/** `a?.b` ends the whole chain `a?.b.c` if `a` is missing, so only the whole chain can be switched. */
 function isPartOfChain(node: Node, property: string, isFixed: boolean): boolean {
   if (node.type === 'ChainExpression') return true
   return isFixed && (property === 'object' || property === 'callee')

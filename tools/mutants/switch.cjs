@@ -1,14 +1,14 @@
-// Preloaded into every process that tests mutants, and into those that its tests start: sources are read with all of
-// their mutants in them (schemata.ts), and `__keywayMutant(id)` says which is on. Plain CommonJS that any Node
-// understands, because tests start older ones too.
+// Preloaded into every process that tests mutants, and into its children: replaces sources by instrumented ones with
+// all mutants (schemata.ts), and defines `__keywayMutant(id)`, which tells whether a mutant is active. CommonJS for any
+// Node version, because tests also start older ones.
 const { readFileSync } = require('node:fs')
 const module_ = require('node:module')
 const { pathToFileURL } = require('node:url')
 
-/** An endless loop through the mutated place ends in an error. */
+/** Maximum number of executions of the active mutant, so that an endless loop ends with an error. */
 const MOST_HITS = 200_000
 
-/** Children take it from the environment, which the worker sets before each run. */
+/** Children read the active mutant from the environment, which the worker sets before each run. */
 const state = { active: Number(process.env.KEYWAY_MUTANT_ON ?? -1), left: MOST_HITS, hits: null }
 globalThis.__keywayMutants = state
 globalThis.__keywayMutant = id => {
@@ -25,7 +25,7 @@ globalThis.__keywaySwitchOn = id => {
 
 const folder = process.env.KEYWAY_MUTANTS
 if (folder && module_.registerHooks) {
-  /** URL of a source to the file that holds it instrumented. */
+  /** URL of a source → its instrumented file. */
   const instrumented = new Map(
     Object.entries(JSON.parse(readFileSync(`${folder}/files.json`, 'utf8'))).map(([source, file]) => [
       pathToFileURL(source).href,

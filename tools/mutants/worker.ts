@@ -5,11 +5,11 @@ import fc from 'fast-check'
 import { type RegisteredTest, replaceNodeTest, testsOf } from './registered-tests.ts'
 import { ROOT } from './run-test.ts'
 
-/** What a worker is asked. */
+/** A request to a worker. */
 export type Request =
-  /** Loads a test file and answers with its tests. */
+  /** Loads a test file; answered by its tests. */
   | { kind: 'load'; file: string }
-  /** Runs one test with one mutant on, or none (-1). */
+  /** Runs one test with one active mutant, or none (-1). */
   | { kind: 'run'; file: string; title: string; mutant: number }
 
 export type Answer =
@@ -17,7 +17,7 @@ export type Answer =
   | {
       kind: 'ran'
       error: string | null
-      /** Whether the error came from outside of the test, which may still be running. */
+      /** Whether the error was thrown outside the test, which may still be running. */
       isStray: boolean
       milliseconds: number
       hits: number[]

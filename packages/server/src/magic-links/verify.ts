@@ -107,7 +107,7 @@ export function createVerify(deps: MagicLinkDeps) {
       return account.user
     }
     const winner = await lockAccount(tx, account.user.email)
-    if (!winner) throw new Error('an address has an account and has none')
+    if (!winner) throw new Error('no account was inserted for an address, and none exists')
     return winner
   }
 }

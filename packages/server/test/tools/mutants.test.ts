@@ -5,7 +5,7 @@ import { tool } from '../../../../tools/install.ts'
 const SWITCH = '__keywayMutant'
 let modules = 0
 
-/** A module with a place for every operator of the tool, and the shapes around which a switch is hard to put. */
+/** A module with a place for every mutation operator, and syntax that is difficult to switch. */
 const SOURCE = `
 const LIMITS = [60 * 1000, 2]
 let calls: string[] = []
@@ -48,8 +48,8 @@ export const run = () => [[0, null], [1, 4], [2, 0], [3, null], [4, 5]].map(([a,
 })
 `
 
-describe('a module that holds its mutants behind switches', () => {
-  test('does what each of them does alone, and what the original does with none on', async t => {
+describe('an instrumented module', () => {
+  test('behaves like each mutant when it is active, and like the original otherwise', async t => {
     if (!(await tool(t, 'acorn'))) return
     const { instrument } = await import('../../../../tools/mutants/schemata.ts')
     const { mutantsOf } = await import('../../../../tools/mutants/operators.ts')
@@ -74,7 +74,7 @@ describe('a module that holds its mutants behind switches', () => {
   })
 })
 
-/** What the module says of itself, or why it does not load. */
+/** The result of the module, or the error of loading it. */
 async function resultOf(code: string, on: number): Promise<unknown> {
   const name = `${SWITCH}${modules++}`
   Reflect.set(globalThis, name, (id: number) => id === on)

@@ -11,12 +11,12 @@ import { text } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
 
 const NPM_FOLDER = join(import.meta.dirname, '../../../../tools/npm-folder.ts')
-/** Long enough that unpacking takes a while, so that a process could meet half of it. */
+/** Padding that makes unpacking slow, so that a process could read an incomplete file. */
 const PADDING = `# ${randomBytes(6_000_000).toString('base64')}\n`
-/** Prints its last line only when it is whole, and cannot be started while it is open for writing. */
+/** A program that prints its last line only if the file is complete, and cannot be started while it is written. */
 const PROGRAM = `#!/bin/sh\n${PADDING}echo whole\n`
 
-/** What each process does: it installs as a test does and runs the program at once. */
+/** The program of each process: installs like a test, and then runs the package's program. */
 const CLIENT = `
   import { spawnSync } from 'node:child_process'
   import { installOnce } from ${JSON.stringify(NPM_FOLDER)}
@@ -24,7 +24,7 @@ const CLIENT = `
   const ran = there && spawnSync('./node_modules/program/program', { encoding: 'utf8' })
   console.log(there ? ran.error?.code ?? ran.stdout.trim() : 'nothing')
 `
-/** Runs the program as soon as the packages seem to be there, and waits for no lock. */
+/** Runs the program as soon as the packages seem to be installed, without the lock. */
 const WATCHER = `
   import { spawnSync } from 'node:child_process'
   import { isInstalled } from ${JSON.stringify(NPM_FOLDER)}
@@ -33,8 +33,8 @@ const WATCHER = `
   console.log(ran.error?.code ?? ran.stdout.trim())
 `
 
-describe('packages that several processes need at once', { timeout: 120_000 }, () => {
-  test('are installed by one of twelve, and each runs a whole program', async t => {
+describe('packages needed by several processes', { timeout: 120_000 }, () => {
+  test('are installed by one of twelve processes, and all run a complete program', async t => {
     const { folder, downloads } = await npmFolder(t, (tarball, response) => response.end(tarball))
     const programs = [...Array(10).fill(CLIENT), WATCHER, WATCHER]
     const said = await Promise.all(programs.map(program => output(start(t, folder, program))))
@@ -42,7 +42,7 @@ describe('packages that several processes need at once', { timeout: 120_000 }, (
     assert.equal(downloads(), 1)
   })
 
-  test('are installed by another when the one that installs is killed', async t => {
+  test('are installed by another process if the installing one is killed', async t => {
     const killed = Promise.withResolvers<void>()
     const asked = Promise.withResolvers<void>()
     const { folder } = await npmFolder(t, (tarball, response) => {
@@ -54,11 +54,11 @@ describe('packages that several processes need at once', { timeout: 120_000 }, (
     const waiting = [1, 2, 3].map(() => start(t, folder, CLIENT))
     holder.kill('SIGKILL')
     await once(holder, 'exit')
-    killed.resolve() // the npm of the killed process goes on, beside the one of its successor
+    killed.resolve() // the npm of the killed process continues, concurrently with that of its successor
     assert.deepEqual(await Promise.all(waiting.map(output)), Array(3).fill('whole'))
   })
 
-  test('are tried once by those that wait for an install that fails, and again by the next', async t => {
+  test('are not retried by processes that waited for a failed installation, but by the next one', async t => {
     const waiting = Promise.withResolvers<void>()
     const { folder, downloads } = await npmFolder(t, async (_, response) => {
       await waiting.promise
@@ -74,7 +74,7 @@ describe('packages that several processes need at once', { timeout: 120_000 }, (
     assert.equal(downloads(), tries * 2)
   })
 
-  test('are installed anew when the lock file names another version', async t => {
+  test('are installed again when the lock file has another version', async t => {
     const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
     assert.equal(await output(start(t, folder, CLIENT)), 'whole')
     const list = join(folder, 'node_modules/.package-lock.json')
@@ -86,7 +86,7 @@ describe('packages that several processes need at once', { timeout: 120_000 }, (
   test('leave no staging folder behind', async t => {
     const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
     mkdirSync(join(folder, '.installing-killed'))
-    mkdirSync(join(folder, 'node_modules')) // incomplete: npm was killed in it
+    mkdirSync(join(folder, 'node_modules')) // incomplete, as after a killed npm
     assert.equal(await output(start(t, folder, CLIENT)), 'whole')
     assert.deepEqual(
       readdirSync(folder).filter(name => name.startsWith('.installing')),
@@ -95,7 +95,7 @@ describe('packages that several processes need at once', { timeout: 120_000 }, (
   })
 })
 
-/** A folder whose lock file names one package, with the program, which a server of this test hands out. */
+/** A folder whose lock file lists one package with the program, served by this test. */
 async function npmFolder(t: TestContext, answer: (tarball: Buffer, response: ServerResponse) => unknown) {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-npm-'))
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
