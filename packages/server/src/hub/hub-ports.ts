@@ -1,5 +1,6 @@
 import type { OwnedApiKey, Scopes } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
+import type { Ending } from '../endings/ending.ts'
 import type { Meter } from '../usage/meter.ts'
 
 /** Claims of a verified agent token, from `AgentTokens.verify`. */
@@ -14,16 +15,7 @@ export interface TokenClaims {
 /** A key with the status of its owner, read from the database by `ApiKeys.findMany`. */
 export type KeyStatus = OwnedApiKey
 
-/** The end of a key or account, or the restriction of a key, from `EndingStore.since`. */
-export interface EndingNotice {
-  id: string
-  kind: string
-  subjectId: string
-  userId: string
-  at: Instant
-}
-
-/** What the hub needs from the rest of the service. */
+/** The hub's interface to the rest of the service. */
 export interface HubPorts {
   meter: Meter
   /** Null if the token is invalid. Rejects if it cannot be verified at the moment. */
@@ -31,5 +23,5 @@ export interface HubPorts {
   /** Unknown keys are absent. Rejects when the database does not answer. */
   keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>
   /** Oldest first, from `since` on (inclusive); `afterId` continues a page within one millisecond. */
-  endingsSince(since: Instant, afterId: string | null, limit: number): Promise<EndingNotice[]>
+  endingsSince(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>
 }

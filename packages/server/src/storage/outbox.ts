@@ -37,28 +37,10 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
         .execute()
       return rows.map(toMessage)
     },
-    async settle(id, leasedUntil, { state, at, error }) {
-      const row = await db
-        .updateTable('messages')
-        .set({ state, settled_at: at, last_error: error, sealed_content: null, leased_until: null })
-        .where('id', '=', id)
-        .where('state', '=', 'queued')
-        .where('leased_until', '=', leasedUntil)
-        .returning('id')
-        .executeTakeFirst()
-      return row !== undefined
-    },
-    async retryLater(id, leasedUntil, nextAttemptAt, error) {
-      const row = await db
-        .updateTable('messages')
-        .set({ next_attempt_at: nextAttemptAt, last_error: error, leased_until: null })
-        .where('id', '=', id)
-        .where('state', '=', 'queued')
-        .where('leased_until', '=', leasedUntil)
-        .returning('id')
-        .executeTakeFirst()
-      return row !== undefined
-    },
+    settle: (id, leasedUntil, { state, at, error }) =>
+      updateLeased(id, leasedUntil, { state, settled_at: at, last_error: error, sealed_content: null }),
+    retryLater: (id, leasedUntil, nextAttemptAt, error) =>
+      updateLeased(id, leasedUntil, { next_attempt_at: nextAttemptAt, last_error: error }),
     async releaseAbandoned(nodesSeenSince) {
       const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
       const released = await db
@@ -134,6 +116,23 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
       const old = db.selectFrom('messages').select('id').where('settled_at', '<', settledBefore).limit(batch)
       return countOf(await db.deleteFrom('messages').where('id', 'in', old).executeTakeFirst())
     },
+  }
+
+  /** Updates a message and releases its lease; false if the lease was lost. */
+  async function updateLeased(
+    id: string,
+    leasedUntil: Instant,
+    change: Partial<MessageRow>,
+  ): Promise<boolean> {
+    const row = await db
+      .updateTable('messages')
+      .set({ ...change, leased_until: null })
+      .where('id', '=', id)
+      .where('state', '=', 'queued')
+      .where('leased_until', '=', leasedUntil)
+      .returning('id')
+      .executeTakeFirst()
+    return row !== undefined
   }
 }
 
