@@ -22,6 +22,30 @@ export interface ApiKeyObject {
   external_id: string | null
   /** JSON set by the owner. */
   metadata: { [name: string]: Json } | null
+  limits: KeyLimits
+  /** Set by the operator of the service; the stricter of both counts. */
+  operator_limits: KeyLimits
+}
+
+/** What a key may do; empty where there is no limit. At most one limit of each `per`. */
+export interface KeyLimits {
+  /** Exchanges, API calls and what introspection consumes, in sliding windows. */
+  requests?: { limit: number; per: 'second' | 'minute' | 'hour' | 'day' }[]
+  /** Charged to the owner by naming the key, per calendar day or month (UTC) or ever. Decimals as in `Money`. */
+  spend?: { amount: string; per: 'day' | 'month' | 'total' }[]
+  quota?: KeyQuota
+}
+
+/** Calls that introspection may consume. */
+export interface KeyQuota {
+  remaining: number
+  /** What it has again from the beginning of each calendar hour, day or month (UTC). */
+  refill?: { amount: number; every: 'hour' | 'day' | 'month' }
+}
+
+/** As in a request. A quota without `remaining` keeps what is left, or begins with what a refill brings. */
+export type WantedKeyLimits = Omit<KeyLimits, 'quota'> & {
+  quota?: Partial<Pick<KeyQuota, 'remaining'>> & Pick<KeyQuota, 'refill'>
 }
 
 /** The only response that contains the key itself. */

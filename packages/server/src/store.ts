@@ -7,6 +7,7 @@ import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
 import type { Event, Events, SubjectEvent } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
+import type { QuotaStore } from './limits/quota-store.ts'
 import type { MagicLinkChanges, MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
 import type { InstanceStore } from './operations/instance-store.ts'
@@ -30,6 +31,7 @@ export interface Store {
   magicLinks: MagicLinkStore
   outbox: OutboxStore
   presence: PresenceStore
+  quotas: QuotaStore
   replay: ReplayStore
   securityEvents: SecurityEventStore
   sessions: SessionStore

@@ -1,4 +1,4 @@
-import type { ApiKeyObject, CreatedApiKey, Json, Page, UsageAnswer } from '../protocol.ts'
+import type { ApiKeyObject, CreatedApiKey, Json, Page, UsageAnswer, WantedKeyLimits } from '../protocol.ts'
 import { segment, type Transport } from '../transport.ts'
 import { everyItem, type PageOptions } from './paging.ts'
 import { type UsageRange, usageQuery } from './usage.ts'
@@ -16,6 +16,7 @@ export interface CreateApiKey {
   external_id?: string
   /** JSON of your own, at most 16 KiB. */
   metadata?: Metadata
+  limits?: WantedKeyLimits
 }
 
 export interface ChangeApiKey {
@@ -26,6 +27,8 @@ export interface ChangeApiKey {
   external_id?: string | null
   /** Replaced as a whole; null removes them. */
   metadata?: Metadata | null
+  /** Replaces all limits that there were; null removes them. */
+  limits?: WantedKeyLimits | null
 }
 
 export type Metadata = { [name: string]: Json }

@@ -1,5 +1,6 @@
 import type { Instant } from '../clock.ts'
 import type { Attribution } from '../endings/fact.ts'
+import type { Limits } from '../limits/limit.ts'
 import type { Caller } from '../network.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
@@ -81,6 +82,8 @@ export interface ApiKeyChanges {
       externalId?: string | null
       /** JSON; null removes them. */
       metadata?: string | null
+      limits?: Limits
+      operatorLimits?: Limits
     },
     now: Instant,
   ): Promise<ApiKey | null>

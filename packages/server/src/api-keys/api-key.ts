@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
+import { type Limits, NO_LIMITS, newLimits, type WantedLimits } from '../limits/limit.ts'
 import { type Caller, isWithin, networkMatcher } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
@@ -48,6 +49,15 @@ export interface ApiKey {
   externalId: string | null
   /** Length of the metadata, which are stored apart (`ApiKeyStore.metadataOf`); null: none. */
   metadataBytes: number | null
+  /**
+   * The first key of a chain of rotations. What was used up of limits is counted under it, so that a rotation hands it
+   * on and a key in its overlap shares it with its successor.
+   */
+  lineageId: string
+  /** Set by the owner. */
+  limits: Limits
+  /** Set by the operator, besides `limits`: of each the stricter counts. */
+  operatorLimits: Limits
 }
 
 /** From where a key was used: the network as limits count it (an IPv4 address, an IPv6 /64), and the User-Agent. */
@@ -144,13 +154,15 @@ export interface NewApiKey {
   allowedNetworks: string[]
   externalId?: string | null
   metadata?: Metadata | null
+  limits?: WantedLimits
 }
 
 /** A new key and its stored form, created before the transaction that stores it. */
 export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { key: string; apiKey: ApiKey } {
   const key = generateKey()
+  const id = wanted.id ?? newId(now)
   const apiKey: ApiKey = {
-    id: wanted.id ?? newId(now),
+    id,
     userId,
     appId: wanted.appId,
     keyHash: sha256(key),
@@ -166,6 +178,9 @@ export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { ke
     replacedBy: null,
     externalId: wanted.externalId ?? null,
     metadataBytes: null,
+    lineageId: id,
+    limits: newLimits(wanted.limits ?? NO_LIMITS, newId(now)),
+    operatorLimits: NO_LIMITS,
   }
   return { key, apiKey }
 }

@@ -1,6 +1,7 @@
 import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
+import { quotasOf, type WantedLimits } from '../limits/limit.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -38,8 +39,8 @@ export interface ApiKeys {
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
   get(userId: string, id: string): Promise<ApiKey>
   /**
-   * @param by how the caller is authenticated: with a key, networks may only be narrowed
-   * @throws KeywayError `not_found`, `session_required` (a key that would allow more networks), `rate_limited`
+   * @param by how the caller is authenticated: with a key, networks may only be narrowed and limits tightened
+   * @throws KeywayError `not_found`, `session_required` (a key that would allow more), `rate_limited`
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
   /**
@@ -53,6 +54,10 @@ export interface ApiKeys {
   ): Promise<{ key: string; apiKey: ApiKey }>
   /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
+  /** For the operator: limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
+  setOperatorLimits(id: string, limits: WantedLimits): Promise<ApiKey>
+  /** What is left of the quotas of these keys, by the quotas' ids. Reads nothing where no key has one. */
+  quotasLeft(keys: readonly ApiKey[]): Promise<ReadonlyMap<string, number>>
   /** For the operator: any user's key. @throws KeywayError `not_found` */
   revokeById(id: string): Promise<ApiKey>
   /** Revokes the presented key and mails its owner. False when there is no such key. */
@@ -97,7 +102,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const notices = createKeyNotices(deps)
   const lastUsed = createLastUsed({ ...deps, notices })
   const { revoke, revokeById, revokeByPossession } = createRevocation(deps)
-  const update = createChange(deps)
+  const { update, setOperatorLimits } = createChange(deps)
   const rotate = createRotation(deps)
 
   return {
@@ -144,6 +149,14 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     async update(userId, id, change, by) {
       return lastUsed.withLastUse(await update(userId, id, change, by))
     },
+
+    setOperatorLimits,
+
+    quotasLeft: keys =>
+      store.quotas.remaining(
+        keys.flatMap(quotasOf).map(({ id }) => id),
+        clock.now(),
+      ),
 
     rotate,
 
@@ -203,6 +216,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     const now = clock.now()
     const made = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }
     await tx.apiKeys.insert(made, metadata)
+    for (const quota of quotasOf(made)) await tx.quotas.insert(quota, made.id, now)
     await tx.securityEvents.insert(
       securityEvent('api_key_created', owner.id, now, caller, { keyId: made.id }),
     )

@@ -1,8 +1,11 @@
 import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { isNoLooser, type WantedLimits } from '../limits/limit.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
 import { type Metadata, storedForm } from './metadata.ts'
+import { replaceLimits } from './replace-limits.ts'
 
 export interface KeyChange {
   name?: string | null
@@ -11,20 +14,25 @@ export interface KeyChange {
   externalId?: string | null
   /** Replaces all of it; null or an empty object removes it. */
   metadata?: Metadata | null
+  /** Replaces all of the owner's limits; those of the operator stay. */
+  limits?: WantedLimits
 }
 
-type Outcome = { apiKey: ApiKey } | { refused: 'not_found' | 'widens' }
+type Refused = 'not_found' | 'widens' | 'loosens'
+type Outcome = { apiKey: ApiKey } | { refused: Refused }
 
 /**
- * Changes a key. A person may do so freely; a caller that authenticates with a key may only narrow the networks of
- * its owner's keys, so that a key that leaked inside a network cannot be made usable outside of it.
+ * Changes a key. A person may do so freely; a caller that authenticates with a key may only narrow the networks and
+ * tighten the limits of its owner's keys, so that a key that leaked cannot be made more useful than it was.
  */
 export function createChange({
   storage,
   clock,
   changeLimits,
 }: Pick<ApiKeyDeps, 'storage' | 'clock' | 'changeLimits'>) {
-  return async function update(
+  return { update, setOperatorLimits }
+
+  async function update(
     userId: string,
     id: string,
     change: KeyChange,
@@ -33,20 +41,62 @@ export function createChange({
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
     // A leaked key has a limit of its own, so that it cannot use up its owner's.
-    if (changesNetworks(found, change)) changeLimits.take(`${by}:${userId}`)
+    if (changesNetworks(found, change) || change.limits) changeLimits.take(`${by}:${userId}`)
+    const quotaId = newId(clock.now())
     const outcome = await storage.transaction<Outcome>(async tx => {
-      const current = await lockedForNetworks(tx, found, change)
+      const current = await lockedForRights(tx, found, change)
       if (!current) return { refused: 'not_found' }
-      if (by === 'key' && widensNetworks(current, change)) return { refused: 'widens' }
-      const apiKey = await tx.apiKeys.update(userId, id, rowsOf(current, change), clock.now())
+      const refused = by === 'key' ? await looseningOf(tx, current, change) : null
+      if (refused) return { refused }
+      const now = clock.now()
+      const wanted = change.limits
+      const limits =
+        wanted && (await replaceLimits(tx, { keyId: id, current: current.limits, wanted, quotaId, by, now }))
+      const apiKey = await tx.apiKeys.update(userId, id, { ...rowsOf(current, change), limits }, now)
       return apiKey ? { apiKey } : { refused: 'not_found' }
     })
     if ('apiKey' in outcome) return outcome.apiKey
     throw refusal(outcome.refused)
   }
+
+  async function setOperatorLimits(id: string, wanted: WantedLimits): Promise<ApiKey> {
+    const [found] = await storage.store.apiKeys.findMany([id])
+    if (!found) throw refusal('not_found')
+    const quotaId = newId(clock.now())
+    const changed = await storage.transaction(async tx => {
+      await tx.users.lock(found.userId)
+      const key = await tx.apiKeys.findOwned(found.userId, id)
+      if (!key) return null
+      const now = clock.now()
+      const current = key.operatorLimits
+      const operatorLimits = await replaceLimits(tx, {
+        keyId: id,
+        current,
+        wanted,
+        quotaId,
+        by: 'operator',
+        now,
+      })
+      return tx.apiKeys.update(found.userId, id, { operatorLimits }, now)
+    })
+    if (!changed) throw refusal('not_found')
+    return changed
+  }
+
+  async function looseningOf(
+    tx: Transaction,
+    { limits, allowedNetworks }: ApiKey,
+    change: KeyChange,
+  ): Promise<Refused | null> {
+    if (change.allowedNetworks && !isNoWider(change.allowedNetworks, allowedNetworks)) return 'widens'
+    if (!change.limits) return null
+    const { quota } = limits
+    const left = quota ? ((await tx.quotas.remaining([quota.id], clock.now())).get(quota.id) ?? 0) : 0
+    return isNoLooser(change.limits, limits, left) ? null : 'loosens'
+  }
 }
 
-function rowsOf(current: ApiKey, { metadata, allowedNetworks, ...others }: KeyChange) {
+function rowsOf(current: ApiKey, { metadata, allowedNetworks, limits: _, ...others }: KeyChange) {
   return {
     ...others,
     ...(changesNetworks(current, { allowedNetworks }) && { allowedNetworks }),
@@ -55,12 +105,12 @@ function rowsOf(current: ApiKey, { metadata, allowedNetworks, ...others }: KeyCh
 }
 
 /** Locks the owner's row, so that of two concurrent changes the later is compared with the result of the earlier. */
-async function lockedForNetworks(
+async function lockedForRights(
   tx: Transaction,
   found: ApiKey,
-  { allowedNetworks }: KeyChange,
+  { allowedNetworks, limits }: KeyChange,
 ): Promise<ApiKey | null> {
-  if (!allowedNetworks) return found
+  if (!allowedNetworks && !limits) return found
   await tx.users.lock(found.userId)
   return tx.apiKeys.findOwned(found.userId, found.id)
 }
@@ -70,14 +120,14 @@ function changesNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boole
   return allowedNetworks !== undefined && allowedNetworks.join() !== current.allowedNetworks.join()
 }
 
-function widensNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boolean {
-  return allowedNetworks !== undefined && !isNoWider(allowedNetworks, current.allowedNetworks)
+const DETAILS: Record<Refused, string> = {
+  not_found: 'There is no such API key.',
+  widens:
+    'A key may only narrow allowed_networks: each must lie within one that is allowed now. Sign in to allow more.',
+  loosens:
+    'A key may only tighten limits: each that it has now must be sent again, and be no higher. Sign in to allow more.',
 }
 
-function refusal(refused: 'not_found' | 'widens'): KeywayError {
-  if (refused === 'not_found') return new KeywayError('not_found', 'There is no such API key.')
-  return new KeywayError(
-    'session_required',
-    'A key may only narrow allowed_networks: each must lie within one that is allowed now. Sign in to allow more.',
-  )
+function refusal(refused: Refused): KeywayError {
+  return new KeywayError(refused === 'not_found' ? 'not_found' : 'session_required', DETAILS[refused])
 }

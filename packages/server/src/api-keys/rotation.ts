@@ -1,5 +1,6 @@
 import { SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
+import { quotasOf } from '../limits/limit.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Store, Transaction } from '../store.ts'
@@ -21,9 +22,12 @@ const DETAILS: Record<Reason, string> = {
   api_key_replaced: 'This API key has a successor already. Rotate that one.',
 }
 
+/** What a successor does not inherit, besides its id and its secret. */
+const UNUSED = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replacedBy: null }
+
 /**
- * Replaces a key by one with the same name, scopes, app, networks, expiry, external id and metadata. The old key stays valid for the
- * overlap. key-limits.ts decides when both may exist.
+ * Replaces a key by one with the same name, scopes, app, networks, limits, expiry, external id and metadata, and with
+ * what was used up of the limits. The old key stays valid for the overlap. key-limits.ts decides when both may exist.
  */
 export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyof KeyLimits>) {
   const { storage, clock } = deps
@@ -63,10 +67,14 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     if (!replaced) return { refused: 'api_key_inactive' }
 
     // The row that the replacement locked: what others changed since it was read comes along.
-    const { name, scopes, appId, allowedNetworks, externalId, metadataBytes } = replaced
-    const inherited = { name, scopes, appId, allowedNetworks, externalId, metadataBytes }
-    const successor = { ...fresh, createdAt: now, expiresAt: old.expiresAt, ...inherited }
+    const { keyHash, keyPrefix } = fresh
+    const own = { id: fresh.id, keyHash, keyPrefix, createdAt: now, expiresAt: old.expiresAt, ...UNUSED }
+    const successor = { ...replaced, ...own }
     await tx.apiKeys.insert(successor, (await tx.apiKeys.metadataOf([id])).get(id) ?? null)
+    await tx.quotas.handOn(
+      quotasOf(replaced).map(quota => quota.id),
+      successor.id,
+    )
     await tx.securityEvents.insert(
       securityEvent('api_key_rotated', old.userId, now, caller, { keyId: old.id }),
     )

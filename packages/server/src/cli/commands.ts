@@ -16,6 +16,7 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'users clear-limits': () => import('./users.ts'),
   'users set-role': () => import('./users.ts'),
   'keys revoke': () => import('./keys.ts'),
+  'keys limit': () => import('./keys.ts'),
   'keys rotate-signing': () => import('./keys.ts'),
   'keys reseal': () => import('./reseal.ts'),
   usage: () => import('./usage.ts'),

@@ -1,5 +1,8 @@
 import { toRfc3339 } from '../clock.ts'
+import { limitsObject } from '../http/limits-object.ts'
+import { isUnlimited } from '../limits/limit.ts'
 import type { Command } from './command.ts'
+import { limitsOf } from './key-limits.ts'
 import { keyJson } from './user-json.ts'
 
 export const commands: Command[] = [
@@ -13,6 +16,33 @@ is running. KEY_ID is the id, not the key; "users show" lists them.`,
       const { apiKeys, clock } = await context.services()
       const key = await apiKeys.revokeById(context.args[0]!)
       context.print(keyJson(key, clock.now()), `Revoked ${key.keyPrefix}… (${key.id}).`)
+      return 0
+    },
+  },
+  {
+    name: 'keys limit',
+    args: ['KEY_ID'],
+    options: {
+      requests: {
+        value: 'N/WINDOW,…',
+        meaning: 'for example 10/second,1000/day (second, minute, hour, day)',
+      },
+      spend: { value: 'AMOUNT/PERIOD,…', meaning: 'for example 5.00/day,50.00/month (day, month, total)' },
+      quota: { value: 'N', meaning: 'how many calls are left' },
+      refill: { value: 'N/PERIOD', meaning: 'what the quota has again each hour, day or month (UTC)' },
+      clear: { meaning: 'remove what was set' },
+    },
+    summary: "Limit an API key, beyond its owner's own limits.",
+    help: `Replaces what "keys limit" set before. The owner sees it as operator_limits and cannot change it; of it and the
+owner's own limits the stricter counts. A rotation hands it on. KEY_ID is the id, not the key. Example:
+  keyway keys limit 019aa2c4-7a10-7b3e-8c11-5f6e7d8c9b0a --requests 100/minute`,
+    async run(context) {
+      const wanted = limitsOf(context.options)
+      const { apiKeys, clock } = await context.services()
+      const key = await apiKeys.setOperatorLimits(context.args[0]!, wanted)
+      const limits = limitsObject(key.operatorLimits, await apiKeys.quotasLeft([key]))
+      const text = `${key.keyPrefix}… (${key.id}): ${isUnlimited(wanted) ? 'no limits' : JSON.stringify(limits)}`
+      context.print({ ...keyJson(key, clock.now()), operator_limits: limits }, text)
       return 0
     },
   },

@@ -3,6 +3,7 @@ import { hasControlCharacters, MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.
 import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
+import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
 
 /*
  * Schemas of fields, which routes combine to schemas of bodies. Every error message says what is expected, with an
@@ -11,6 +12,9 @@ import { parseEmailAddress } from '../users/email-address.ts'
 
 /** Deepest nesting of JSON in a message to an agent. */
 export const MAX_JSON_DEPTH = 64
+
+/** Unknown names that one message repeats. */
+const MAX_NAMED_FIELDS = 5
 
 /** The message for a value that is missing or of the wrong type. */
 export function expected(what: string, example: string) {
@@ -52,6 +56,23 @@ export function parsed<Value>(
     context.addIssue({ code: 'custom', message: `must be ${what}, for example ${JSON.stringify(example)}` })
     return z.NEVER
   }) as unknown as z.ZodType<Value, string>
+}
+
+/** A nested object that refuses unknown fields: a mistyped restriction must not leave something unrestricted. */
+export function strict<Shape extends z.ZodRawShape>(shape: Shape) {
+  const known = Object.keys(shape)
+  return z.strictObject(shape, {
+    error: issue =>
+      issue.code === 'unrecognized_keys'
+        ? issue.keys
+            .slice(0, MAX_NAMED_FIELDS)
+            .map(
+              name =>
+                `${JSON.stringify(name.slice(0, MAX_FIELD_NAME_LENGTH))} is not a known field; ${suggestion(name, known)}`,
+            )
+            .join(' ')
+        : expected('an object', `{"${known[0]}": …}`)(issue),
+  })
 }
 
 /** Null is treated as omitted. */

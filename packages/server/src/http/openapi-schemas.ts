@@ -1,5 +1,6 @@
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { REFILL_PERIODS, REQUEST_WINDOWS, SPEND_PERIODS } from '../limits/limit.ts'
 
 /*
  * Schemas of responses, with one example each. The OpenAPI document is generated from them, and the tests validate every
@@ -17,6 +18,20 @@ const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
 const LATER = '2026-12-20T19:22:00.000Z'
 export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
 const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
+
+/** An empty object where there are none. */
+export const limits = z
+  .strictObject({
+    requests: z.array(z.strictObject({ limit: count, per: z.enum(REQUEST_WINDOWS) })).optional(),
+    spend: z.array(z.strictObject({ amount: z.string(), per: z.enum(SPEND_PERIODS) })).optional(),
+    quota: z
+      .strictObject({
+        remaining: count,
+        refill: z.strictObject({ amount: count, every: z.enum(REFILL_PERIODS) }).optional(),
+      })
+      .optional(),
+  })
+  .meta({ id: 'Limits' })
 
 export const apiKey = z
   .strictObject({
@@ -37,6 +52,8 @@ export const apiKey = z
     replaced_by: nullable(id),
     external_id: nullable(z.string()),
     metadata: nullable(z.record(z.string(), z.unknown())),
+    limits,
+    operator_limits: limits,
   })
   .meta({ id: 'ApiKey' })
 
@@ -58,6 +75,8 @@ export const apiKeyExample = {
   replaced_by: null,
   external_id: 'customer-42',
   metadata: { plan: 'pro' },
+  limits: { requests: [{ limit: 100, per: 'minute' }] },
+  operator_limits: {},
 }
 
 export const createdApiKey = apiKey

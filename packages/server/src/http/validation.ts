@@ -1,13 +1,9 @@
 import type { FieldError } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { invalidRequest } from '../errors.ts'
-import { nearestName } from '../nearest-name.ts'
+import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
 
 const MAX_FIELD_ERRORS = 20
-/** Characters of an unknown field's name in the response. */
-const MAX_FIELD_NAME_LENGTH = 64
-/** Longer names of unknown fields get no suggestion: the search takes time proportional to their length. */
-const MAX_HINTED_NAME_LENGTH = 24
 
 /**
  * The value as parsed by the schema. Unknown fields are ignored, or refused by a strict schema. Bodies that create or
@@ -42,9 +38,8 @@ function toFieldErrors(issue: z.core.$ZodIssue, known: readonly string[]): Field
 }
 
 function unknownField(name: string, known: readonly string[]): FieldError {
-  const field = name.slice(0, MAX_FIELD_NAME_LENGTH)
-  const isHinted = name.length <= MAX_HINTED_NAME_LENGTH
-  const nearest = isHinted ? nearestName(name, known, Math.max(2, name.length / 3)) : null
-  const hint = nearest ? `did you mean ${JSON.stringify(nearest)}?` : `known fields: ${known.join(', ')}`
-  return { field, message: `is not a known field; ${hint}` }
+  return {
+    field: name.slice(0, MAX_FIELD_NAME_LENGTH),
+    message: `is not a known field; ${suggestion(name, known)}`,
+  }
 }

@@ -1,4 +1,5 @@
-import { type Clock, DAY, HOUR } from '../clock.ts'
+import { MAX_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
+import { type Clock, DAY, HOUR, SECOND } from '../clock.ts'
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import type { Log } from '../log.ts'
 import { CODE_WINDOW } from '../magic-links/code-limits.ts'
@@ -27,6 +28,8 @@ export const KEPT_FOR = {
   usageFlushes: 30 * DAY,
   /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
   endings: HOUR,
+  /** A replaced key may use the quota that it shares with its successor until its overlap ends. */
+  retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,
   retiredSigningKeys: DAY,
 } as const
 
@@ -72,6 +75,7 @@ export function createHousekeeping({
       batch => store.usage.prune({ hour: oldestKept('hour', now), day: oldestKept('day', now) }, batch),
       batch => store.usage.pruneOfDeletedOwners(now - KEPT_FOR.usageOfDeletedAccounts, batch),
       batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
+      batch => store.quotas.prune(now - KEPT_FOR.retiredQuotas, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
       batch => store.suppressions.prune(now, batch),

@@ -1,15 +1,16 @@
-import { type ExpressionBuilder, sql } from 'kysely'
+import { type DeleteQueryBuilder, type DeleteResult, type ExpressionBuilder, sql } from 'kysely'
 import { type ApiKey, type OwnedApiKey, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeyChanges, ApiKeyStore } from '../api-keys/api-key-store.ts'
 import { bytesOf } from '../api-keys/metadata.ts'
 import type { Instant } from '../clock.ts'
+import { isUnlimited, type Limits, NO_LIMITS } from '../limits/limit.ts'
 import { toSlice } from '../paging.ts'
 import type { UserStatus } from '../users/user.ts'
 import type { Db, Engine, LookUp } from './engine.ts'
 import { countActiveKeys, listKeys, listKeysByExternalId } from './key-lists.ts'
 import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { CHUNK, countOf, inChunks, type Statements, toList } from './statements.ts'
+import { CHUNK, inChunks, type Statements, toList } from './statements.ts'
 
 /** Columns that no use of a key reads are left out of its look-ups. */
 type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client'>
@@ -22,7 +23,7 @@ type OwnedRow = UsableRow & { owner_status: UserStatus }
  */
 const select = (lookUpKey: string, { indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
-    k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice,
+    k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.expiry_notice, k.lineage_id, k.limits, k.operator_limits,
     k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status, ${lookUpKey} as look_up_key
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
 /** Hot path: part of every exchange. */
@@ -78,8 +79,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         .where('revoked_at', 'is', null)
         .where('expires_at', '<', expiredBefore)
         .limit(batch)
-      const removed = db.deleteFrom('api_keys').where('id', 'in', old).where('revoked_at', 'is', null)
-      return countOf(await removed.executeTakeFirst())
+      return remove(db, db.deleteFrom('api_keys').where('id', 'in', old).where('revoked_at', 'is', null))
     },
     async pruneOfDeletedOwners(deletedBefore, batch) {
       const owners = await db
@@ -94,7 +94,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
       const theirs = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
-      const removed = countOf(await db.deleteFrom('api_keys').where('id', 'in', theirs).executeTakeFirst())
+      const removed = await remove(db, db.deleteFrom('api_keys').where('id', 'in', theirs))
       // Checked by the statement itself, since another node may be deleting the same keys.
       await db
         .updateTable('users')
@@ -258,6 +258,8 @@ async function changeOf(
   if (change.allowedNetworks) set.allowed_networks = JSON.stringify(change.allowedNetworks)
   if (change.externalId !== undefined) set.external_id = change.externalId
   if (change.metadata !== undefined) set.metadata_bytes = bytesOf(change.metadata)
+  if (change.limits) set.limits = toLimitsText(change.limits)
+  if (change.operatorLimits) set.operator_limits = toLimitsText(change.operatorLimits)
   const isOwned = sql<boolean>`id = ${id} and user_id = ${userId}`
   if (Object.keys(set).length === 0)
     return tx.selectFrom('api_keys').selectAll().where(isOwned).executeTakeFirst()
@@ -269,6 +271,13 @@ function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
     eb('revoked_at', 'is', null),
     eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]),
   ])
+}
+
+/** Returns how many keys, which take along the quotas of which no other key is left. */
+async function remove(db: Db, keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>): Promise<number> {
+  const ids = (await keys.returning('id').execute()).map(({ id }) => id)
+  for (const some of inChunks(ids)) await db.deleteFrom('quotas').where('key_id', 'in', some).execute()
+  return ids.length
 }
 
 function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
@@ -290,7 +299,14 @@ function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
     replaced_by: key.replacedBy,
     external_id: key.externalId,
     metadata_bytes: key.metadataBytes,
+    lineage_id: key.lineageId === key.id ? null : key.lineageId,
+    limits: toLimitsText(key.limits),
+    operator_limits: toLimitsText(key.operatorLimits),
   }
+}
+
+function toLimitsText(limits: Limits): string | null {
+  return isUnlimited(limits) ? null : JSON.stringify(limits)
 }
 
 function toApiKey(row: ApiKeyRow): ApiKey {
@@ -315,7 +331,14 @@ function toUsable(row: UsableRow): Omit<ApiKey, 'lastUsedFrom'> {
     replacedBy: row.replaced_by,
     externalId: row.external_id,
     metadataBytes: row.metadata_bytes,
+    lineageId: row.lineage_id ?? row.id,
+    limits: toLimits(row.limits),
+    operatorLimits: toLimits(row.operator_limits),
   }
+}
+
+function toLimits(text: string | null): Limits {
+  return text === null ? NO_LIMITS : (JSON.parse(text) as Limits)
 }
 
 function toOwned(row: OwnedRow): OwnedApiKey {

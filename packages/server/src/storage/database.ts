@@ -14,6 +14,7 @@ import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
 import { createOutboxStore } from './outbox.ts'
 import { createPresenceStore } from './presence.ts'
+import { createQuotaStore } from './quotas.ts'
 import { createReplayStore } from './replay.ts'
 import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
@@ -112,6 +113,7 @@ function createStore(statements: Statements): Rows {
     magicLinks: createMagicLinkStore(statements),
     outbox: createOutboxStore(statements),
     presence: createPresenceStore(statements),
+    quotas: createQuotaStore(statements),
     replay: createReplayStore(statements),
     securityEvents: createSecurityEventStore(statements),
     sessions: createSessionStore(statements),

@@ -1,6 +1,7 @@
 import type { LedgerEntryKind } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { Ending } from '../endings/ending.ts'
+import type { RefillPeriod } from '../limits/limit.ts'
 import type { MessageKind, MessageState } from '../outbox/message.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
@@ -14,6 +15,8 @@ import type { UserRole, UserStatus } from '../users/user.ts'
 export type Flag = 0 | 1
 /** A JSON list of strings as text. */
 export type ListText = string
+/** `Limits` as JSON; null where there are none. */
+export type LimitsText = string
 
 /** All tables after all migrations, the same in both engines. */
 export interface Schema {
@@ -37,6 +40,7 @@ export interface Schema {
   messages: MessageRow
   nodes: { id: string; started_at: Instant; seen_at: Instant; version: string; seals_events: Flag | null }
   connections: ConnectionRow
+  quotas: QuotaRow
   security_events: SecurityEventRow
   sessions: SessionRow
   signing_keys: SigningKeyRow
@@ -98,6 +102,10 @@ export interface ApiKeyRow {
   metadata_bytes: number | null
   last_used_network: string | null
   last_used_client: string | null
+  /** Null: its own id. */
+  lineage_id: string | null
+  limits: LimitsText | null
+  operator_limits: LimitsText | null
 }
 
 export interface AppRow {
@@ -156,6 +164,19 @@ export interface ConnectionRow {
   address: string
   client: string | null
   connected_at: Instant
+}
+
+export interface QuotaRow {
+  id: string
+  key_id: string
+  remaining: number
+  refill_amount: number | null
+  refill_every: RefillPeriod | null
+  /** When it has `refill_amount` again. */
+  refills_at: Instant | null
+  /** What the last lease took. */
+  leased: number
+  retired_at: Instant | null
 }
 
 export interface SecurityEventRow {

@@ -132,6 +132,40 @@ describe('the command line', () => {
     assert.equal((await keyway('usage', 'nobody@example.com')).status, 1)
   })
 
+  test('keys limit sets and clears what the owner sees as operator_limits', async () => {
+    const { access_token } = await signIn(ada)
+    const { id } = await journey.createKey(access_token, 'limited')
+    const limits = {
+      requests: [
+        { limit: 10, per: 'second' },
+        { limit: 1000, per: 'day' },
+      ],
+      spend: [{ amount: '5.00', per: 'month' }],
+      quota: { remaining: 7, refill: { amount: 100, every: 'day' } },
+    }
+    const options = [
+      '--requests',
+      '1000/day,10/second',
+      '--spend',
+      '5/month',
+      '--quota',
+      '7',
+      '--refill',
+      '100/day',
+    ]
+    assert.deepEqual((await json('keys', 'limit', id, ...options)).operator_limits, limits)
+    const shown = await fetch(`${server.url}/v1/api-keys/${id}`, {
+      headers: { Authorization: `Bearer ${access_token}` },
+    })
+    assert.deepEqual(((await shown.json()) as { operator_limits: unknown }).operator_limits, limits)
+    assert.deepEqual((await json('keys', 'limit', id, '--clear')).operator_limits, {})
+    for (const wrong of [[], ['--clear', '--quota', '1'], ['--requests', '1'], ['--spend', '-1/day']]) {
+      const { status, err } = await keyway('keys', 'limit', id, ...wrong)
+      assert.notEqual(status, 0, wrong.join(' '))
+      assert.match(err, /^[^\n]+\n$/)
+    }
+  })
+
   test('suspending ends the sessions, activating gives the keys back', async () => {
     const { access_token } = await signIn('bob@example.com')
     const { key } = await journey.createKey(access_token, 'lent')

@@ -2,6 +2,7 @@ import type { ApiKey } from '../../src/api-keys/api-key.ts'
 import type { LedgerEntry } from '../../src/billing/ledger.ts'
 import { DAY, type Instant, MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
+import { NO_LIMITS } from '../../src/limits/limit.ts'
 import type { MagicLink } from '../../src/magic-links/magic-link.ts'
 import type { OutboxMessage } from '../../src/outbox/message.ts'
 import type { Session } from '../../src/sessions/session.ts'
@@ -50,6 +51,9 @@ export function aKey(userId: string, change: Partial<ApiKey> = {}): ApiKey {
     replacedBy: null,
     externalId: null,
     metadataBytes: null,
+    lineageId: id,
+    limits: NO_LIMITS,
+    operatorLimits: NO_LIMITS,
     ...change,
   }
 }

@@ -6,6 +6,7 @@ import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rot
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { invalidRequest } from '../../errors.ts'
+import { NO_LIMITS } from '../../limits/limit.ts'
 import { parseCidr } from '../../network.ts'
 import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
@@ -22,6 +23,7 @@ import {
 } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { externalId, MAX_KEY_BODY_BYTES, MAX_KEY_BODY_VALUES, metadata } from '../key-attachments.ts'
+import { limits, limitsObject } from '../limits-object.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
@@ -64,6 +66,7 @@ const newKey = z.strictObject({
   allowed_networks: optional(allowedNetworks),
   external_id: optional(externalId),
   metadata: optional(metadata),
+  limits: optional(limits),
 })
 
 const statusQuery = pageQuery.extend({
@@ -79,6 +82,7 @@ const keyChange = z.strictObject({
   allowed_networks: optional(allowedNetworks),
   external_id: externalId.nullable().optional(),
   metadata: metadata.nullable().optional(),
+  limits: limits.nullish(),
 })
 
 const rotation = z.strictObject({
@@ -122,6 +126,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
           allowedNetworks: body.allowed_networks ?? [],
           externalId: nameOrNone(body.external_id) ?? null,
           metadata: body.metadata ?? null,
+          limits: body.limits,
         }
         const { key, apiKey } = await apiKeys.create(principal.userId, wanted, caller)
         return created({ ...(await objectOf(apiKey)), key })
@@ -150,9 +155,9 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
         const wanted = { limit: query.limit, after: query.cursor ?? null }
         const { status = null, external_id: externalId } = query
         const slice = withinPageBytes(await apiKeys.list(principal.userId, status, wanted, externalId))
-        const metadata = await apiKeys.metadataOf(slice.rows)
+        const apart = await storedApart(slice.rows)
         const now = clock.now()
-        return ok(page(slice, key => apiKeyObject(key, metadata.get(key.id), now)))
+        return ok(page(slice, key => apiKeyObject(key, apart, now)))
       },
     }),
     route({
@@ -176,7 +181,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       tag: TAG,
       summary: 'Change a key',
       description:
-        'Omitted fields stay unchanged. An empty name or external id removes it, as null does for `external_id` and `metadata`; metadata are replaced as a whole; an empty list of networks means any. With an API key, networks can only be narrowed, those of any key.',
+        'Omitted fields stay unchanged. An empty name or external id removes it, as null does for `external_id`, `metadata` and `limits`; metadata and limits are replaced as a whole (a quota without `remaining` keeps what is left); an empty list of networks means any. With an API key, networks can only be narrowed and limits only tightened, those of any key.',
       access: 'keys:write',
       body: keyChange,
       maxBodyBytes: MAX_KEY_BODY_BYTES,
@@ -190,6 +195,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
           allowedNetworks: body.allowed_networks,
           externalId: body.external_id === '' ? null : body.external_id,
           metadata: body.metadata,
+          limits: body.limits === null ? NO_LIMITS : body.limits,
         }
         const by = principal.session ? 'person' : 'key'
         const changed = await apiKeys.update(principal.userId, params.key_id, change, by)
@@ -203,7 +209,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       tag: TAG,
       summary: 'Replace a key',
       description:
-        'A new key with the name, scopes, app, networks, external id, metadata and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. At the key limit one rotation with an overlap works until that ends; without one every rotation works.',
+        'A new key with the name, scopes, app, networks, limits (and what was used up of them), external id, metadata and the lifetime left of the old one, which stops working after the overlap (never later than before); 0 revokes it now. At the key limit one rotation with an overlap works until that ends; without one every rotation works.',
       access: 'session',
       body: rotation,
       example: { overlap_seconds: 3600 },
@@ -233,7 +239,12 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
   ]
 
   async function objectOf(key: ApiKey): Promise<ApiKeyObject> {
-    return apiKeyObject(key, (await apiKeys.metadataOf([key])).get(key.id), clock.now())
+    return apiKeyObject(key, await storedApart([key]), clock.now())
+  }
+
+  async function storedApart(keys: readonly ApiKey[]): Promise<StoredApart> {
+    const [metadata, left] = await Promise.all([apiKeys.metadataOf(keys), apiKeys.quotasLeft(keys)])
+    return { metadata, left }
   }
 }
 
@@ -245,7 +256,16 @@ function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null 
   ])
 }
 
-function apiKeyObject(key: ApiKey, metadata: Metadata | undefined, now: Instant): ApiKeyObject {
+/** What is shown of keys and stored in other rows. */
+interface StoredApart {
+  /** By the keys' ids. */
+  metadata: ReadonlyMap<string, Metadata>
+  /** What is left of quotas, by the quotas' ids. */
+  left: ReadonlyMap<string, number>
+}
+
+/** Built name by name, as every answer is: what is not listed never leaves. */
+function apiKeyObject(key: ApiKey, { metadata, left }: StoredApart, now: Instant): ApiKeyObject {
   return {
     id: key.id,
     user_id: key.userId,
@@ -266,6 +286,8 @@ function apiKeyObject(key: ApiKey, metadata: Metadata | undefined, now: Instant)
     revoked_at: toRfc3339OrNull(key.revokedAt),
     replaced_by: key.replacedBy,
     external_id: key.externalId,
-    metadata: metadata ?? null,
+    metadata: metadata.get(key.id) ?? null,
+    limits: limitsObject(key.limits, left),
+    operator_limits: limitsObject(key.operatorLimits, left),
   }
 }

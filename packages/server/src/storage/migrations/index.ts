@@ -9,6 +9,7 @@ import { nodesThatSeal } from './0008-nodes-that-seal.ts'
 import { appsCoverFrom } from './0009-apps-cover-from.ts'
 import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
 import { usage } from './0011-usage.ts'
+import { limits } from './0012-limits.ts'
 import { keyMetadata } from './0013-key-metadata.ts'
 import type { Migration } from './migration.ts'
 
@@ -25,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   appsCoverFrom,
   keysOfDeletedAccounts,
   usage,
+  limits,
   keyMetadata,
 ]
 

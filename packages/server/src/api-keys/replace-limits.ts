@@ -1,0 +1,45 @@
+import type { Instant } from '../clock.ts'
+import { type Limits, newQuota, type Quota, type WantedLimits, type WantedQuota } from '../limits/limit.ts'
+import type { Transaction } from '../store.ts'
+
+export interface LimitsReplacement {
+  keyId: string
+  current: Limits
+  wanted: WantedLimits
+  /** For the row of a new quota. */
+  quotaId: string
+  /** A key cannot set more than is left, also if less is left by now than when it was checked. */
+  by: 'person' | 'key' | 'operator'
+  now: Instant
+}
+
+/**
+ * Replaces the rows of the quota and returns the limits to store. Calls that nodes have leased of the quota before
+ * are not calls of the new one. Holds the lock of the owner's row.
+ */
+export async function replaceLimits(tx: Transaction, replacement: LimitsReplacement): Promise<Limits> {
+  const { keyId, current, wanted, quotaId, now } = replacement
+  const before = current.quota
+  if (wanted.quota && before && keepsQuota(wanted.quota, before)) return { ...wanted, quota: before }
+  const left = before && (await endQuota(tx, before, replacement))
+  if (!wanted.quota) return { ...wanted, quota: null }
+  const quota = newQuota(wanted.quota, quotaId, left)
+  await tx.quotas.insert(quota, keyId, now)
+  return { ...wanted, quota }
+}
+
+function keepsQuota(wanted: WantedQuota, { refill }: Quota): boolean {
+  if (wanted.remaining !== null) return false
+  return wanted.refill?.amount === refill?.amount && wanted.refill?.every === refill?.every
+}
+
+/** Returns at most how much the quota that follows may have; null where that does not depend on this one. */
+async function endQuota(
+  tx: Transaction,
+  { id }: Quota,
+  { wanted, by, now }: LimitsReplacement,
+): Promise<number | null> {
+  if (wanted.quota && (wanted.quota.remaining === null || by === 'key')) return tx.quotas.close(id, now)
+  await tx.quotas.retire(id, now)
+  return null
+}

@@ -1,0 +1,45 @@
+import { limits as limitsBody } from '../http/limits-object.ts'
+import { NO_LIMITS, type WantedLimits } from '../limits/limit.ts'
+import { OperatorError, UsageError } from '../operator-error.ts'
+
+type Options = Record<string, string | boolean | undefined>
+
+/** The limits that the options of `keys limit` name, by the rules of the HTTP API. @throws UsageError, OperatorError */
+export function limitsOf({ clear, requests, spend, quota, refill }: Options): WantedLimits {
+  const isSet = [requests, spend, quota, refill].some(option => option !== undefined)
+  if (isSet === (clear === true))
+    throw new UsageError('Say which limits, or --clear. See: keyway keys limit --help')
+  if (clear) return NO_LIMITS
+  const quotaBody = {
+    ...(quota !== undefined && { remaining: number(quota) }),
+    ...(refill !== undefined && { refill: pairsOf(refill, 'amount', 'every', number)[0] }),
+  }
+  const parsed = limitsBody.safeParse({
+    ...(requests !== undefined && { requests: pairsOf(requests, 'limit', 'per', number) }),
+    ...(spend !== undefined && { spend: pairsOf(spend, 'amount', 'per', String) }),
+    ...((quota ?? refill) !== undefined && { quota: quotaBody }),
+  })
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new OperatorError(`--${issue!.path.map(String).join('.')} ${issue!.message}.`)
+}
+
+/** `100/minute,1000/day` */
+function pairsOf(
+  text: string | boolean,
+  amount: string,
+  period: string,
+  parse: (text: string) => unknown,
+): Record<string, unknown>[] {
+  return String(text)
+    .split(',')
+    .map(pair => {
+      const [first = '', second] = pair.trim().split('/')
+      return { [amount]: parse(first), [period]: second }
+    })
+}
+
+/** Other than `Number`, of what is no number the text, which the rule then names. */
+function number(text: string | boolean): unknown {
+  return /^\d+$/.test(String(text)) ? Number(text) : text
+}
