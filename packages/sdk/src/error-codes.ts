@@ -11,6 +11,7 @@ export const ERROR_CODES = [
   'invalid_refresh_token',
   'refresh_token_reused',
   'insufficient_balance',
+  'quota_exhausted',
   'insufficient_scope',
   'session_required',
   'account_suspended',
@@ -52,7 +53,7 @@ export interface Problem {
   errors?: FieldError[]
   /** Seconds. */
   retry_after?: number
-  window?: 'minute' | 'hour' | 'day'
+  window?: 'second' | 'minute' | 'hour' | 'day'
   /** With a local inbox: the setting that holds the limit. */
   setting?: string
 }

@@ -1,10 +1,24 @@
 import type { ErrorCode, FieldError } from '@keyway/sdk/protocol'
 
+/** One limit of requests in a sliding window, as it is told to clients. */
+export interface RateLimitState {
+  /** `minute`; `person-minute` where it is over all keys of a person. */
+  name: string
+  limit: number
+  windowSeconds: number
+  /** How many requests fit in now, as far as this node knows. */
+  remaining: number
+  /** Whole seconds until the first of the counted requests leaves the window; all of it where none is counted. */
+  resetSeconds: number
+}
+
 export interface ErrorExtras {
   errors?: FieldError[]
   /** Seconds. */
   retryAfter?: number
-  window?: 'minute' | 'hour' | 'day'
+  window?: 'second' | 'minute' | 'hour' | 'day'
+  /** Of `rate_limited` by the limits of a key: their state, for the fields of the answer. */
+  limits?: readonly RateLimitState[]
   setting?: string
   /** The missing scope of `insufficient_scope`, for the challenge (RFC 6750 section 3.1). */
   scope?: string

@@ -1,10 +1,9 @@
 import type { Clock, Instant } from './clock.ts'
 import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from './rate-windows.ts'
+import { SlidingCount } from './sliding-count.ts'
 
 /** Slots per window, so that memory per name does not depend on the limit. */
 const SLOTS = 12
-/** Array elements per slot. */
-const WIDTH = 3
 
 export interface KeyedWindows {
   /** Counts one event of this name; or, if a window is full, counts nothing and returns the wait. */
@@ -42,15 +41,17 @@ export function createKeyedWindows({
       const now = clock.now()
       const counts = countsOf(name, now)
       let isFull = false
-      for (const count of counts) isFull = count.isFull(now) || isFull
-      if (isFull) return longestOf(counts.map(count => count.wait(now)))
+      windows.forEach(({ limit }, index) => {
+        isFull = counts[index]!.total(now) >= limit || isFull
+      })
+      if (isFull) return waitOf(counts, now)
       for (const count of counts) count.add(now)
       return null
     },
     wait(name) {
       const now = clock.now()
-      const counts = current.get(name) ?? previous.get(name) ?? []
-      return longestOf(counts.map(count => count.wait(now)))
+      const counts = current.get(name) ?? previous.get(name)
+      return counts ? waitOf(counts, now) : null
     },
     get size() {
       return current.size + previous.size
@@ -65,58 +66,18 @@ export function createKeyedWindows({
       current = new Map()
       currentSince = now
     }
-    const counts = previous.get(name) ?? windows.map(window => new SlidingCount(window))
+    const counts =
+      previous.get(name) ?? windows.map(({ window }) => new SlidingCount(WINDOW_LENGTHS[window], SLOTS))
     previous.delete(name)
     current.set(name, counts)
     return counts
   }
-}
 
-/**
- * A sliding-window counter with slots of 1/12 of the window. A slot counts until its latest entry leaves the window:
- * never more than the limit passes in any window, and a caller waits at most one slot longer than necessary.
- */
-class SlidingCount {
-  readonly #window: RateWindow
-  readonly #length: number
-  #total = 0
-  /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
-  readonly #slots: number[] = []
-  /** Index of the oldest slot that still counts. */
-  #head = 0
-
-  constructor(window: RateWindow) {
-    this.#window = window
-    this.#length = WINDOW_LENGTHS[window.window]
-  }
-
-  isFull(now: Instant): boolean {
-    const slots = this.#slots
-    while (this.#head < slots.length && slots[this.#head + 1]! <= now - this.#length) {
-      this.#total -= slots[this.#head + 2]!
-      this.#head += WIDTH
-    }
-    return this.#total >= this.#window.limit
-  }
-
-  wait(now: Instant): Wait | null {
-    return this.isFull(now) ? waitFor(this.#window, this.#slots[this.#head + 1]!, now) : null
-  }
-
-  add(now: Instant): void {
-    const slots = this.#slots
-    const last = slots.length - WIDTH
-    this.#total++
-    if (last >= this.#head && now - slots[last]! < this.#length / SLOTS) {
-      slots[last + 1] = Math.max(slots[last + 1]!, now)
-      slots[last + 2]!++
-      return
-    }
-    // Drop expired slots in bulk, once they are as many as the slots of a window.
-    if (this.#head >= SLOTS * WIDTH) {
-      slots.splice(0, this.#head)
-      this.#head = 0
-    }
-    slots.push(now, now, 1)
+  function waitOf(counts: readonly SlidingCount[], now: Instant): Wait | null {
+    const waits = windows.map((window, index) => {
+      const count = counts[index]!
+      return count.total(now) >= window.limit ? waitFor(window, count.oldest(now), now) : null
+    })
+    return longestOf(waits)
   }
 }

@@ -83,6 +83,12 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
     title: 'The balance is too low',
     help: 'The account has less than the amount of this charge. Nothing was charged.',
   },
+  quota_exhausted: {
+    status: 402,
+    title: 'The quota of the key is used up',
+    help: 'Nothing was consumed. Wait for the seconds in Retry-After, where there are any, or ask the owner of the key for more.',
+    isLogged: true,
+  },
   insufficient_scope: {
     status: 403,
     title: 'The key lacks a scope',

@@ -126,6 +126,9 @@ export async function startServer(settings: Config, options: ServerOptions = {})
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
     await services.meter.flush().catch(error => log.warn({ error: String(error) }, 'usage was not stored'))
+    await services.limiter
+      .release()
+      .catch(error => log.warn({ error: String(error) }, 'what this node holds of limits was not given back'))
     await resources.disposeAsync()
   }
 }

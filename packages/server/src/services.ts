@@ -10,6 +10,8 @@ import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
+import { createKeyLimiter } from './limits/limits.ts'
+import type { LimitPolicy } from './limits/policy.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
 import { printedLink } from './mail/inbox.ts'
@@ -106,13 +108,30 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const users = createUsers(common)
   const accounts = createAccounts(common)
   const apps = createApps({ ...common, ownAudiences: [publicUrl, hubAudience(publicUrl)] })
+  // Replaced where policies come from somewhere else than the settings.
+  const limitPolicy: LimitPolicy = config
+  const policy = () => limitPolicy
+  const limiter = createKeyLimiter({
+    clock: resources.clock,
+    store: resources.storage.store,
+    policy,
+    whenCutOff: config.limitsWhenCutOff,
+  })
   const apiKeys = createApiKeys({
     ...common,
     outbox,
+    limiter,
+    policy,
     maxActiveKeys: config.maxActiveKeys,
     creationLimits: config.keyCreationLimits,
   })
-  const agentTokens = createAgentTokens({ ...common, apiKeys, jwt, exchangeLimits: config.exchangeLimits })
+  const agentTokens = createAgentTokens({
+    ...common,
+    apiKeys,
+    limiter,
+    jwt,
+    exchangeLimits: config.exchangeLimits,
+  })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   const magicLinks = createMagicLinks({
     ...common,
@@ -136,6 +155,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     accounts,
     apps,
     apiKeys,
+    limiter,
+    policy,
     agentTokens,
     sessions,
     magicLinks,

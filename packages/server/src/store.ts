@@ -7,6 +7,7 @@ import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
 import type { Event, Events, SubjectEvent } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
+import type { LeaseStore } from './limits/lease-store.ts'
 import type { QuotaStore } from './limits/quota-store.ts'
 import type { MagicLinkChanges, MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
@@ -28,6 +29,7 @@ export interface Store {
   endings: EndingStore
   inbox: InboxStore
   instance: InstanceStore
+  limitLeases: LeaseStore
   magicLinks: MagicLinkStore
   outbox: OutboxStore
   presence: PresenceStore

@@ -41,8 +41,9 @@ export class AppCalls {
   }
 
   /** Introspects a key, access token or agent token (RFC 7662). */
-  introspect(token: string): Promise<IntrospectionAnswer> {
-    return this.#transport.call('POST', '/auth/introspect', { body: { token }, as: 'app', repeatable: true })
+  introspect(token: string, { consume }: { consume?: number } = {}): Promise<IntrospectionAnswer> {
+    const body = consume === undefined ? { token } : { token, consume }
+    return this.#transport.call('POST', '/auth/introspect', { body, as: 'app', repeatable: !consume })
   }
 
   /** What ended in the last 20 minutes, or since `cursor`. */

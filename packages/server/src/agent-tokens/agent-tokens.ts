@@ -1,8 +1,9 @@
 import { type Scopes, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
-import { invalidRequest, type KeywayError } from '../errors.ts'
+import { invalidRequest, type KeywayError, type RateLimitState } from '../errors.ts'
 import { newId } from '../ids.ts'
+import type { KeyLimiter } from '../limits/limits.ts'
 import type { Caller } from '../network.ts'
 import type { RateWindow } from '../rate-windows.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
@@ -37,7 +38,7 @@ export interface AgentTokens {
     key: string,
     audience: string | undefined,
     caller: Caller,
-  ): Promise<{ token: string; agentId: string; expiresIn: number }>
+  ): Promise<{ token: string; agentId: string; expiresIn: number; limits: RateLimitState[] | null }>
   /**
    * Verifies signature, type, issuer, audience and times; null when any is wrong. Does not check whether the key is
    * still active; see `ApiKeys.findMany`.
@@ -50,6 +51,7 @@ export interface AgentTokens {
 export function createAgentTokens(deps: {
   storage: Storage
   apiKeys: Pick<ApiKeys, 'authenticate'>
+  limiter: Pick<KeyLimiter, 'take'>
   jwt: Jwt
   clock: Clock
   meter: Meter
@@ -57,18 +59,21 @@ export function createAgentTokens(deps: {
   /** Successful exchanges of one key on this node. */
   exchangeLimits: readonly RateWindow[]
 }): AgentTokens {
-  const { storage, apiKeys, jwt, clock, meter, publicUrl } = deps
+  const { storage, apiKeys, limiter, jwt, clock, meter, publicUrl } = deps
   const limits = createExchangeLimits({ clock, windows: deps.exchangeLimits })
   const hub = hubAudience(publicUrl)
 
   return {
     async exchange(key, audience, caller) {
       const isKnown = await isAudience(audience)
+      let left: ReturnType<KeyLimiter['take']> = null
       const apiKey = await apiKeys.authenticate(key, caller, {
         scope: 'agent:connect',
-        accept({ id }) {
+        accept(presented) {
           if (!isKnown) throw unknownAudience()
-          limits.take(id)
+          limits.take(presented.id)
+          left = limiter.take(presented)
+          return left instanceof Promise ? left.then(() => {}) : undefined
         },
       })
       const now = clock.now()
@@ -88,7 +93,7 @@ export function createAgentTokens(deps: {
         jti: newId(now),
       })
       meter.count(apiKey.userId, apiKey.id, 'exchanges')
-      return { token, agentId: apiKey.userId, expiresIn }
+      return { token, agentId: apiKey.userId, expiresIn, limits: left && (await left) }
     },
 
     async verify(token, audience = hub) {

@@ -2,6 +2,8 @@ import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { quotasOf, type WantedLimits } from '../limits/limit.ts'
+import type { KeyLimiter } from '../limits/limits.ts'
+import { assertWithinPolicy, type PolicySource, withDefaults } from '../limits/policy.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -74,7 +76,7 @@ export interface ApiKeys {
   authenticate(
     key: string,
     caller: Caller,
-    wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void },
+    wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void | Promise<void> },
   ): Promise<OwnedApiKey>
   /** By id, with the owners' status; revoked and expired keys included. Unknown ones are absent. */
   findMany(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
@@ -91,13 +93,15 @@ export interface ApiKeyDeps extends KeyLimits {
   outbox: Outbox
   changeLimits: ChangeLimits
   meter: Meter
+  limiter: Pick<KeyLimiter, 'quotasLeft'>
+  policy: PolicySource
 }
 
 type Refused = 'no_owner' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
-  const { storage, clock, log, meter } = deps
+  const { storage, clock, log, meter, limiter, policy } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
   const lastUsed = createLastUsed({ ...deps, notices })
@@ -106,8 +110,10 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const rotate = createRotation(deps)
 
   return {
-    async create(userId, wanted, caller) {
+    async create(userId, asked, caller) {
       const now = clock.now()
+      const wanted = { ...asked, limits: withDefaults(asked.limits, policy()) }
+      assertWithinPolicy(wanted.limits, policy())
       if (wanted.expiresAt !== null && wanted.expiresAt <= now) {
         throw invalidRequest([
           { field: 'expires_at', message: 'must lie in the future, for example "2030-01-01T00:00:00Z"' },
@@ -152,11 +158,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     setOperatorLimits,
 
-    quotasLeft: keys =>
-      store.quotas.remaining(
-        keys.flatMap(quotasOf).map(({ id }) => id),
-        clock.now(),
-      ),
+    quotasLeft: keys => limiter.quotasLeft(keys.flatMap(quotasOf)),
 
     rotate,
 
@@ -174,7 +176,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const apiKey = await findPresented(store, key)
       try {
         assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
-        accept?.(apiKey)
+        const accepted = accept?.(apiKey)
+        if (accepted) await accepted
       } catch (error) {
         if (error instanceof KeywayError) meter.countRefusal(apiKey.userId, apiKey.id, error.code)
         throw error

@@ -1,6 +1,7 @@
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { isNoLooser, type WantedLimits } from '../limits/limit.ts'
+import { assertWithinPolicy } from '../limits/policy.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
@@ -29,7 +30,8 @@ export function createChange({
   storage,
   clock,
   changeLimits,
-}: Pick<ApiKeyDeps, 'storage' | 'clock' | 'changeLimits'>) {
+  policy,
+}: Pick<ApiKeyDeps, 'storage' | 'clock' | 'changeLimits' | 'policy'>) {
   return { update, setOperatorLimits }
 
   async function update(
@@ -38,6 +40,7 @@ export function createChange({
     change: KeyChange,
     by: 'person' | 'key',
   ): Promise<ApiKey> {
+    if (change.limits) assertWithinPolicy(change.limits, policy())
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
     // A leaked key has a limit of its own, so that it cannot use up its owner's.

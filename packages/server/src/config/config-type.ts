@@ -1,3 +1,4 @@
+import type { RequestLimit, WhenCutOff } from '../limits/limit.ts'
 import type { LogLevel } from '../log.ts'
 import type { RateWindow } from '../rate-windows.ts'
 
@@ -44,6 +45,11 @@ export interface Config {
   maxActiveKeys: number
   /** Successful exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
+  /** See `LimitPolicy`. */
+  keyLimits: RequestLimit[]
+  keyDefaults: RequestLimit[]
+  personLimits: RequestLimit[]
+  limitsWhenCutOff: WhenCutOff
   /** Keys that one person creates, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number

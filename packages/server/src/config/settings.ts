@@ -2,6 +2,7 @@ import * as database from './database.ts'
 import * as secret from './keyway-secret.ts'
 import * as mail from './mail.ts'
 import { rateWindows, rateWindowsOrOff } from './rate-windows.ts'
+import { requestLimits } from './request-limits.ts'
 import * as urls from './urls.ts'
 import * as values from './values.ts'
 
@@ -202,6 +203,34 @@ export const settings = {
     meaning: 'How many keys one user may make, rotations included, in sliding windows.',
     example: '100/hour,500/day',
     parse: rateWindows,
+  }),
+  KEYWAY_KEY_LIMITS: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'How many requests (exchanges, API calls, calls that apps `consume`) every key may make at most over all nodes, in sliding windows of a second, minute, hour or day. A key may have lower `limits`; higher ones are refused.',
+    example: '50/second,10000/day',
+    parse: requestLimits,
+  }),
+  KEYWAY_KEY_DEFAULT_LIMITS: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'The `limits` of requests that a new key gets which is made without any. Its owner may change them.',
+    example: '100/minute',
+    parse: requestLimits,
+  }),
+  KEYWAY_PERSON_LIMITS: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'How many requests all keys of one person together may make, as `KEYWAY_KEY_LIMITS` counts them.',
+    example: '100/second,50000/day',
+    parse: requestLimits,
+  }),
+  KEYWAY_LIMITS_WHEN_CUT_OFF: required({
+    default: 'closed',
+    meaning:
+      'What a node does about limits of keys while it cannot reach the database and what it holds of them is used up or 15 s old: `closed` refuses with 503, `open` lets each node go up to the whole limit by its own count.',
+    example: 'open',
+    parse: values.oneOf('closed', 'open'),
   }),
   KEYWAY_HUB_MAX_CONNECTIONS: required({
     default: '1000',

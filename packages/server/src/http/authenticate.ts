@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
 import { API_KEY_PREFIX, type OwnedApiKey } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
-import { invalidRequest, KeywayError } from '../errors.ts'
+import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Session } from '../sessions/session.ts'
 import type { HttpPorts } from './http-ports.ts'
@@ -19,6 +19,8 @@ export interface Owner {
   keyId: string | null
   /** Null when authenticated by an API key. */
   session: Session | null
+  /** What the key's limits leave; absent where there is no key, or nothing limits it. */
+  limits?: readonly RateLimitState[]
 }
 
 export type PrincipalOf<A extends Access> = A extends 'public'
@@ -33,10 +35,10 @@ export type Principal = PrincipalOf<Access>
 
 export type Authenticate = (access: Access, incoming: IncomingMessage, caller: Caller) => Promise<Principal>
 
-type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps'>
+type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps' | 'limiter'>
 
 /** Authenticates by the Authorization header only; never by a cookie, the query or the body. */
-export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Needs): Authenticate {
+export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limiter }: Needs): Authenticate {
   return async (access, incoming, caller) => {
     if (access === 'public') return null
     const credential = parseAuthorization(incoming)
@@ -73,9 +75,15 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps }: Nee
     caller: Caller,
   ): Promise<Owner> {
     const scope = access === 'session' || access === 'owner' ? undefined : access
-    const accept = (presented: OwnedApiKey) => assertMay(presented, access)
-    const { userId, id } = await apiKeys.authenticate(key, caller, { scope, accept })
-    return { userId, keyId: id, session: null }
+    let limits: readonly RateLimitState[] | undefined
+    const { userId, id } = await apiKeys.authenticate(key, caller, {
+      scope,
+      async accept(presented: OwnedApiKey) {
+        assertMay(presented, access)
+        limits = (await limiter.take(presented)) ?? undefined
+      },
+    })
+    return { userId, keyId: id, session: null, limits }
   }
 
   async function authenticateApp(credential: Credential | null): Promise<App> {

@@ -6,6 +6,7 @@ import { JSON_BODY, parseJson } from './body.ts'
 import type { BodyIntake } from './body-intake.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { readQuery } from './query.ts'
+import { withRateLimits } from './rate-limit-fields.ts'
 import type { Route, RouteInput } from './route.ts'
 import { validate } from './validation.ts'
 import type { WorkLimit } from './work-limit.ts'
@@ -58,7 +59,8 @@ export function createCallHandler({
       incoming,
       reauthenticate,
     }
-    return limited(declared, caller, () => declared.handle(input))
+    const answer = await limited(declared, caller, () => declared.handle(input))
+    return principal && 'limits' in principal ? withRateLimits(answer, principal.limits) : answer
   }
 
   /** Probes are exempt: an overloaded node that were killed would move its load to the others. */

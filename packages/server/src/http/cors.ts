@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
 
 const ALLOWED_HEADERS = 'authorization, content-type, idempotency-key'
-const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, www-authenticate`
+const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, ratelimit, ratelimit-policy, www-authenticate`
 /** How long a browser may cache a preflight, in seconds. */
 const MAX_AGE = '600'
 

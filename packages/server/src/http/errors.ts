@@ -3,6 +3,7 @@ import type { Log } from '../log.ts'
 import { type ProblemContext, problemOf } from '../problems.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
+import { rateLimitFields } from './rate-limit-fields.ts'
 import { type Challenge, challengeFor } from './www-authenticate.ts'
 
 export interface ErrorContext extends ProblemContext {
@@ -19,6 +20,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   const challenge = challengeFor(error, status, context.challenge)
   if (challenge) headers['WWW-Authenticate'] = challenge
   if (error.extras.allow) headers.Allow = error.extras.allow
+  if (error.extras.limits?.length) Object.assign(headers, rateLimitFields(error.extras.limits))
   if (status === 413) headers.Connection = 'close'
   if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
   return { status, type: 'application/problem+json', body, headers }

@@ -9,6 +9,7 @@ import type { Revocations } from '../endings/revocation-feed.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Introspection } from '../introspection/introspection.ts'
+import type { KeyLimiter } from '../limits/limits.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { MailHooks } from '../outbox/mail-hook.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
@@ -21,6 +22,7 @@ import type { Users } from '../users/users.ts'
 /** The ports of the HTTP layer; tests may implement a part of them. */
 export interface HttpPorts {
   agentTokens: AgentTokens
+  limiter: Pick<KeyLimiter, 'take'>
   apiKeys: ApiKeys
   sessions: Sessions
   magicLinks: MagicLinks

@@ -6,6 +6,7 @@ import { type App, covers } from '../apps/app.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
+import type { KeyLimiter, LeftOfLimits } from '../limits/limits.ts'
 import { sha256 } from '../secrets.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
@@ -20,9 +21,12 @@ export interface Introspection {
    * Introspects a key, access token or agent token. Inactive ones (themselves, or by their key, session or owner) and
    * unknown ones answer alike. No use is recorded: it moves nothing but the count of introspections.
    *
-   * @param app who asks: of a key that it covers it also reads `external_id` and `metadata`
+   * @param app who asks: of a key that it covers it also reads `external_id`, `metadata` and `limits`
+   * @param consume calls that it makes with the key, counted against the key's rates and quota; 0 counts nothing
+   * @throws KeywayError where calls are to be consumed: `forbidden` (a key that the app does not cover, or no key),
+   *   `rate_limited`, `quota_exhausted`, `unavailable`
    */
-  introspect(token: string, app?: AskingApp): Promise<IntrospectionAnswer>
+  introspect(token: string, app?: AskingApp, consume?: number): Promise<IntrospectionAnswer>
 }
 
 export type AskingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
@@ -33,22 +37,27 @@ export function createIntrospection(deps: {
   storage: Storage
   clock: Clock
   agentTokens: Pick<AgentTokens, 'verify'>
+  limiter: Pick<KeyLimiter, 'consume' | 'left'>
   sessions: Pick<Sessions, 'authenticate'>
   jwt: Jwt
   meter: Meter
   publicUrl: string
 }): Introspection {
-  const { storage, clock, agentTokens, sessions, jwt, meter, publicUrl } = deps
+  const { storage, clock, agentTokens, limiter, sessions, jwt, meter, publicUrl } = deps
   const { store } = storage
 
   return {
-    async introspect(token, app) {
-      if (isWellFormed(token)) return (await ofKey(token, app)) ?? INACTIVE
-      return (await ofAgentToken(token, app)) ?? (await ofAccessToken(token)) ?? INACTIVE
+    async introspect(token, app, consume = 0) {
+      if (isWellFormed(token)) return (await ofKey(token, app, consume)) ?? INACTIVE
+      return (await ofAgentToken(token, app, consume)) ?? (await ofAccessToken(token, consume)) ?? INACTIVE
     },
   }
 
-  async function ofKey(key: string, app: AskingApp | undefined): Promise<IntrospectionAnswer | null> {
+  async function ofKey(
+    key: string,
+    app: AskingApp | undefined,
+    consume: number,
+  ): Promise<IntrospectionAnswer | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
     if (!apiKey) return null
     meter.count(apiKey.userId, apiKey.id, 'introspections')
@@ -63,13 +72,14 @@ export function createIntrospection(deps: {
       ...scopeOf(apiKey.scopes),
       iat: seconds(apiKey.createdAt),
       ...(apiKey.expiresAt !== null && { exp: seconds(apiKey.expiresAt) }),
-      ...(await attachedTo(apiKey, app)),
+      ...(await forCovering(apiKey, app, consume)),
     }
   }
 
   async function ofAgentToken(
     token: string,
     app: AskingApp | undefined,
+    consume: number,
   ): Promise<IntrospectionAnswer | null> {
     const audience = await audienceOf(token)
     const claims = audience === null ? null : await agentTokens.verify(token, audience)
@@ -88,14 +98,15 @@ export function createIntrospection(deps: {
       iat: seconds(claims.issuedAt),
       exp: seconds(claims.expiresAt),
       jti: claims.tokenId,
-      ...(await attachedTo(apiKey, app)),
+      ...(await forCovering(apiKey, app, consume)),
     }
   }
 
-  async function ofAccessToken(token: string): Promise<IntrospectionAnswer | null> {
+  async function ofAccessToken(token: string, consume: number): Promise<IntrospectionAnswer | null> {
     const claims = await jwt.verify(token, { typ: 'at+jwt', audience: publicUrl })
     const signedIn = claims && (await unlessRefused(sessions.authenticate(token)))
     if (!signedIn) return null
+    if (consume > 0) throw mayNotConsume()
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
     const { user, session } = signedIn
     meter.count(user.id, null, 'introspections')
@@ -129,20 +140,62 @@ export function createIntrospection(deps: {
     return isUsable(apiKey) ? apiKey : null
   }
 
-  /** What the owner attached to the key, for the apps that it is meant for. One more read where there are metadata. */
-  async function attachedTo(apiKey: OwnedApiKey, app: AskingApp | undefined): Promise<Record<string, Json>> {
-    if (!app || !covers(app, apiKey)) return {}
+  /**
+   * What the owner attached to the key and what its limits leave, for the apps that it is meant for. One more read where
+   * there are metadata.
+   */
+  async function forCovering(
+    apiKey: OwnedApiKey,
+    app: AskingApp | undefined,
+    consume: number,
+  ): Promise<Record<string, Json>> {
+    if (!app || !covers(app, apiKey)) {
+      if (consume > 0) throw mayNotConsume()
+      return {}
+    }
+    const left = await (consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey))
     const texts = apiKey.metadataBytes === null ? null : await store.apiKeys.metadataOf([apiKey.id])
     const text = texts?.get(apiKey.id)
     return {
       external_id: apiKey.externalId,
       metadata: text === undefined ? null : (JSON.parse(text) as Json),
+      limits: leftObject(left),
+    }
+  }
+
+  async function consumed(apiKey: OwnedApiKey, count: number): Promise<LeftOfLimits> {
+    try {
+      return await limiter.consume(apiKey, count)
+    } catch (error) {
+      if (error instanceof KeywayError) meter.countRefusal(apiKey.userId, apiKey.id, error.code)
+      throw error
     }
   }
 
   function isUsable(apiKey: OwnedApiKey): boolean {
     return refusalOf(apiKey, { now: clock.now() }) === null
   }
+}
+
+/** Each part only where the key has such a limit. */
+function leftObject({ requests, quota }: LeftOfLimits): Json {
+  return {
+    ...(requests.length > 0 && {
+      requests: requests.map(({ limit, remaining, resetSeconds }) => ({
+        limit,
+        remaining,
+        reset_seconds: resetSeconds,
+      })),
+    }),
+    ...(quota !== null && { quota: { remaining: quota } }),
+  }
+}
+
+function mayNotConsume(): KeywayError {
+  return new KeywayError(
+    'forbidden',
+    'Calls are consumed of keys, by the app that a key is for or by a first-party app.',
+  )
 }
 
 /** `scope` is absent where unrestricted, as in tokens. */

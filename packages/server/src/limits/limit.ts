@@ -1,12 +1,22 @@
 import type { MicroDollars } from '../billing/money.ts'
-import { DAY, HOUR, type Instant } from '../clock.ts'
+import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 
 export const REQUEST_WINDOWS = ['second', 'minute', 'hour', 'day'] as const
 export type RequestWindow = (typeof REQUEST_WINDOWS)[number]
+/** Milliseconds. */
+export const WINDOW_MS: Record<RequestWindow, number> = {
+  second: SECOND,
+  minute: MINUTE,
+  hour: HOUR,
+  day: DAY,
+}
 export const SPEND_PERIODS = ['day', 'month', 'total'] as const
 export type SpendPeriod = (typeof SPEND_PERIODS)[number]
 export const REFILL_PERIODS = ['hour', 'day', 'month'] as const
 export type RefillPeriod = (typeof REFILL_PERIODS)[number]
+
+/** What a node does that cannot reach the database: refuse, or go on by its own count. */
+export type WhenCutOff = 'closed' | 'open'
 
 /** Requests in one window. */
 export const MAX_REQUEST_LIMIT = 1_000_000_000

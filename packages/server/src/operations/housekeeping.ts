@@ -28,6 +28,8 @@ export const KEPT_FOR = {
   usageFlushes: 30 * DAY,
   /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
   endings: HOUR,
+  /** Longer than the longest window, so that what a dead one held is known to have ended with its lease. */
+  limitHolders: 2 * DAY,
   /** A replaced key may use the quota that it shares with its successor until its overlap ends. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,
   retiredSigningKeys: DAY,
@@ -76,6 +78,7 @@ export function createHousekeeping({
       batch => store.usage.pruneOfDeletedOwners(now - KEPT_FOR.usageOfDeletedAccounts, batch),
       batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
       batch => store.quotas.prune(now - KEPT_FOR.retiredQuotas, batch),
+      batch => store.limitLeases.prune(now, now - KEPT_FOR.limitHolders, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
       batch => store.suppressions.prune(now, batch),

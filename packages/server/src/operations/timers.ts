@@ -1,6 +1,7 @@
 import { USE_FLUSH_INTERVAL } from '../api-keys/last-used.ts'
 import { type ClockReference, MINUTE, SECOND, type SynchronizedClock } from '../clock.ts'
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
+import { SWEEP_INTERVAL } from '../limits/request-limits.ts'
 import type { Log } from '../log.ts'
 import type { Storage } from '../store.ts'
 import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
@@ -34,6 +35,7 @@ export function createTimers({
   clockReference,
   apiKeys,
   meter,
+  limiter,
   log,
 }: {
   storage: Storage
@@ -41,6 +43,7 @@ export function createTimers({
   clockReference: ClockReference
   apiKeys: { flushUses(): Promise<void>; warnOfExpiry(): Promise<unknown> }
   meter: { flush(): Promise<void> }
+  limiter: { sweep(): Promise<void> }
   log: Log
 }): Timers {
   const { store } = storage
@@ -55,6 +58,11 @@ export function createTimers({
     warnOfExpiry,
     { interval: USE_FLUSH_INTERVAL, failure: 'last uses were not stored', run: apiKeys.flushUses },
     { interval: USAGE_FLUSH_INTERVAL, failure: 'usage was not stored yet', run: meter.flush },
+    {
+      interval: SWEEP_INTERVAL,
+      failure: 'what this node holds of limits was not renewed',
+      run: limiter.sweep,
+    },
     {
       interval: CLOCK_INTERVALS[clockReference],
       failure: 'the clock of the database could not be read',

@@ -14,6 +14,7 @@ const EXCLUDED = new Set([
   'connections',
   'inbox',
   'usage_flushes',
+  'limit_holders',
 ])
 /** Tables written first, since foreign keys refer to them. */
 const WRITTEN_FIRST = ['users', 'apps']

@@ -30,6 +30,33 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
         .execute()
       return new Map(rows.map(row => [row.id, row.left]))
     },
+    async lease({ id, refill }, least, most, now) {
+      const left = leftAt(now)
+      const taken = sql<number>`case when (${left}) < ${most} then (${left}) else cast(${most} as bigint) end`
+      const next = refill && nextRefill(refill.every, now)
+      const row = await db
+        .updateTable('quotas')
+        .set({
+          leased: taken,
+          remaining: sql<number>`(${left}) - (${taken})`,
+          refills_at: sql`case when refills_at <= ${now} then cast(${next} as bigint) else refills_at end`,
+        })
+        .where('id', '=', id)
+        .where(sql<boolean>`(${left}) >= ${least}`)
+        .returning(['leased', 'remaining', 'refills_at'])
+        .executeTakeFirst()
+      return row ? { count: row.leased, remaining: row.remaining, refillsAt: row.refills_at } : null
+    },
+    async giveBack(id, count, refillsAt, now) {
+      await db
+        .updateTable('quotas')
+        .set(eb => ({ remaining: eb('remaining', '+', count) }))
+        .where('id', '=', id)
+        .where('retired_at', 'is', null)
+        .where('refills_at', refillsAt === null ? 'is' : '=', refillsAt)
+        .where(eb => eb.or([eb('refills_at', 'is', null), eb('refills_at', '>', now)]))
+        .execute()
+    },
     async close(id, now) {
       const row = await db
         .updateTable('quotas')

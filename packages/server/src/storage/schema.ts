@@ -33,6 +33,14 @@ export interface Schema {
   endings: EndingRow
   inbox: { id: string; recipient: EmailAddress; sealed_mail: string; created_at: Instant }
   instance: { name: string; value: string }
+  limit_holders: { id: string; until: Instant }
+  limit_leases: {
+    subject: string
+    version: number
+    state: string
+    wanted_at: Instant | null
+    prunable_at: Instant
+  }
   magic_links: MagicLinkRow
   send_buckets: { bucket: string; count: number }
   sends: { bucket: string; number: number; sent_at: Instant }

@@ -65,13 +65,13 @@ forEachEngine(engine => {
 
   test('several nodes and restarts send one mail, also when the mail is long gone from the outbox', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, make, warnings, apiKeys, store } = services
+    const { opened, clock, meter, outbox, log, make, warnings, apiKeys, store, limiter, policy } = services
     await make(30 * DAY)
     clock.advance(16 * DAY)
     const nodes = [apiKeys]
     for (let restart = 0; restart < 3; restart++) {
       const storage = await opened.reopen()
-      nodes.push(createApiKeys({ ...limits, storage, clock, meter, log, outbox }))
+      nodes.push(createApiKeys({ ...limits, limiter, policy, storage, clock, meter, log, outbox }))
     }
     const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
     assert.equal(
@@ -119,13 +119,14 @@ forEachEngine(engine => {
 
   test('the first use of a key dormant for 90 days is mailed with its network, once, also when two nodes see it', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, make, wakings, apiKeys } = services
+    const { opened, clock, meter, outbox, log, make, wakings, apiKeys, limiter, policy } = services
     const { key, apiKey } = await make(null)
     await apiKeys.authenticate(key, caller('203.0.113.7'))
     await apiKeys.flushUses()
     const usedAt = clock.now()
     clock.set(usedAt + DORMANT_AFTER - 1)
-    const other = createApiKeys({ ...limits, storage: await opened.reopen(), clock, meter, log, outbox })
+    const deps = { clock, meter, log, outbox, limiter, policy }
+    const other = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)
     for (const node of [apiKeys, other, apiKeys]) await node.authenticate(key, caller('203.0.113.7'))

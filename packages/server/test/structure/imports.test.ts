@@ -22,6 +22,7 @@ const KERNEL = [
   'problems',
   'rate-windows',
   'request-id',
+  'sliding-count',
   'store',
   'version',
 ].map(f => `${f}.ts`)
@@ -57,8 +58,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   limits: ['billing/money.ts'],
   'api-keys': ['limits', 'users', 'outbox', ...SMALL_NOUNS],
-  'agent-tokens': ['api-keys', 'users', 'signing-keys', ...SMALL_NOUNS],
-  introspection: ['agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
+  'agent-tokens': ['api-keys', 'limits', 'users', 'signing-keys', ...SMALL_NOUNS],
+  introspection: ['limits', 'agent-tokens', 'api-keys', 'sessions', 'signing-keys', 'users', ...SMALL_NOUNS],
   usage: [],
   backup: [],
   hub: ['usage/usage.ts', 'api-keys/api-key.ts'],
@@ -67,7 +68,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   http: [...NOUNS, 'config.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
-  config: ['magic-links/send-limits.ts'],
+  config: ['magic-links/send-limits.ts', 'limits/limit.ts'],
   'config.ts': ['config'],
   operations: [
     ...NOUNS,

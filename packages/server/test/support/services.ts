@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test'
 import { openJournal } from '../../src/backup/journal.ts'
 import { instanceOf } from '../../src/backup/journal-entry.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
+import type { RequestLimit } from '../../src/limits/limit.ts'
 import type { Log } from '../../src/log.ts'
 import type { SendWindow } from '../../src/magic-links/send-limits.ts'
 import { type Caller, networkOf } from '../../src/network.ts'
@@ -36,6 +37,9 @@ export interface ServiceOverrides {
   maxActiveKeys?: number
   keyCreationLimits?: RateWindow[]
   exchangeLimits?: RateWindow[]
+  keyLimits?: RequestLimit[]
+  keyDefaults?: RequestLimit[]
+  personLimits?: RequestLimit[]
   log?: Log
   mailHookSecret?: string
   /** Maximum number of connections to PostgreSQL. */
@@ -131,6 +135,9 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     maxActiveKeys: overrides.maxActiveKeys ?? settings.maxActiveKeys,
     keyCreationLimits: overrides.keyCreationLimits ?? [],
     exchangeLimits: overrides.exchangeLimits ?? [{ window: 'minute', limit: 1_000_000 }],
+    keyLimits: overrides.keyLimits ?? [],
+    keyDefaults: overrides.keyDefaults ?? [],
+    personLimits: overrides.personLimits ?? [],
     verifyUrl: overrides.verifyUrl ?? settings.verifyUrl,
     mailHookSecret: overrides.mailHookSecret ?? null,
   }

@@ -4,6 +4,7 @@ import { ok } from '../answer.ts'
 import { credential, optional, text } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
+import { withRateLimits } from '../rate-limit-fields.ts'
 import { type Route, route } from '../route.ts'
 
 const exchangeBody = z.object({
@@ -34,8 +35,12 @@ export function agentTokenRoute({ agentTokens }: Pick<HttpPorts, 'agentTokens'>)
     ],
     errors: ['invalid_api_key', ...KEY_REFUSAL_CODES, 'rate_limited'],
     async handle({ body, caller }) {
-      const { token, agentId, expiresIn } = await agentTokens.exchange(body.api_key, body.audience, caller)
-      return ok({ token, agent_id: agentId, expires_in: expiresIn })
+      const { token, agentId, expiresIn, limits } = await agentTokens.exchange(
+        body.api_key,
+        body.audience,
+        caller,
+      )
+      return withRateLimits(ok({ token, agent_id: agentId, expires_in: expiresIn }), limits)
     },
   })
 }

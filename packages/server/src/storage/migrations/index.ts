@@ -11,6 +11,7 @@ import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
 import { usage } from './0011-usage.ts'
 import { limits } from './0012-limits.ts'
 import { keyMetadata } from './0013-key-metadata.ts'
+import { limitLeases } from './0014-limit-leases.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -28,6 +29,7 @@ export const MIGRATIONS: readonly Migration[] = [
   usage,
   limits,
   keyMetadata,
+  limitLeases,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

@@ -1,0 +1,167 @@
+import { type Instant, SECOND } from '../clock.ts'
+import type { CountedAt } from '../sliding-count.ts'
+import { type RequestWindow, WINDOW_MS } from './limit.ts'
+
+/*
+ * What nodes share of one subject, a lineage of keys or a person: for each window how many requests each node may have
+ * let through within it. A node lets through what it holds without asking anybody; together they hold at most the limit.
+ */
+
+/** How long after its lease a holder counts as dead: more than the clocks of two nodes may differ. */
+export const HOLDER_MARGIN = 2 * SECOND
+/** Slots of a window as it is stored, which only matter where a node takes over what another counted. */
+const STORED_SLOTS = 12
+
+export interface SharedState {
+  /** What nodes hold, by the ids of holders. */
+  holders: Record<string, Holding>
+  /** What was let through by nodes that hold nothing any more. */
+  past: PartialWindows<CountedAt[]>
+}
+
+type PartialWindows<Value> = { [Window in RequestWindow]?: Value }
+type Holding = PartialWindows<Held>
+
+interface Held {
+  /** The most that the node may have let through within any window of this length. */
+  held: number
+  /** What it had let through when this was written. */
+  counted: CountedAt[]
+}
+
+export const NOTHING_SHARED: SharedState = { holders: {}, past: {} }
+
+/** One window of a node, and what it asks for. */
+export interface WindowClaim {
+  per: RequestWindow
+  limit: number
+  /** What this node has let through within the window. */
+  counted: readonly CountedAt[]
+  /** How much it would like to hold. */
+  wanted: number
+}
+
+/** One window as it is shared after a claim. */
+export interface WindowGrant {
+  per: RequestWindow
+  /** The limit that it was claimed for. */
+  limit: number
+  /** What the node may have let through within the window from now on. */
+  held: number
+  /** What others hold or have let through. */
+  others: number
+  /** When the earliest that others are known to have let through was counted; null: nothing is. */
+  oldestOfOthers: Instant | null
+}
+
+/** Whether the state has the holder, so that what it counted is in nobody else's count. */
+export function isHolder(state: SharedState, holder: string): boolean {
+  return Object.hasOwn(state.holders, holder)
+}
+
+/**
+ * The state in which `holder` holds as much of what it asks for as there is room for. What it has let through counts in
+ * any case, also beyond a limit that was lowered since.
+ */
+export function claim(
+  state: SharedState,
+  holder: string,
+  claims: readonly WindowClaim[],
+  now: Instant,
+): { state: SharedState; grants: WindowGrant[] } {
+  const { [holder]: _, ...others } = state.holders
+  const mine: Holding = {}
+  const grants = claims.map(({ per, limit, counted, wanted }) => {
+    const past = within(state.past[per] ?? [], per, now)
+    const known = Object.values(others).flatMap(holding => within(holding[per]?.counted ?? [], per, now))
+    const used = sum(counted)
+    const taken =
+      sum(past) + Object.values(others).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
+    const held = Math.max(0, Math.min(wanted, limit - taken))
+    mine[per] = { held: Math.max(held, used), counted: compact(counted, per) }
+    const oldest = [...past, ...known].reduce((least, [at]) => Math.min(least, at), Number.POSITIVE_INFINITY)
+    return { per, limit, held, others: taken, oldestOfOthers: Number.isFinite(oldest) ? oldest : null }
+  })
+  return { state: { holders: { ...others, [holder]: mine }, past: pastWithin(state.past, now) }, grants }
+}
+
+/** The state in which `holder` holds nothing, and what it has let through is past. */
+export function release(
+  state: SharedState,
+  holder: string,
+  counted: PartialWindows<readonly CountedAt[]>,
+  now: Instant,
+): SharedState {
+  const { [holder]: _, ...holders } = state.holders
+  return { holders, past: pastWithin(joined(state.past, counted), now) }
+}
+
+/**
+ * The state without the holders whose lease ended at the given instants, unable to use what they held: what they had
+ * not let through when they last wrote counts as let through at the end of their lease, which is the latest possible.
+ */
+export function withoutDead(
+  state: SharedState,
+  ends: ReadonlyMap<string, Instant>,
+  now: Instant,
+): SharedState {
+  let { past } = state
+  const holders = { ...state.holders }
+  for (const [holder, end] of ends) {
+    if (!Object.hasOwn(holders, holder)) continue
+    for (const [per, { held, counted }] of entriesOf(holders[holder]!)) {
+      const unknown = held - sum(within(counted, per, end))
+      past = joined(past, { [per]: unknown > 0 ? [...counted, [end, unknown] as const] : counted })
+    }
+    delete holders[holder]
+  }
+  return { holders, past: pastWithin(past, now) }
+}
+
+/** When nothing of the state counts any more, if no holder writes again. @param lapse when the leases of holders end */
+export function meaninglessFrom({ holders, past }: SharedState, lapse: Instant): Instant {
+  const ends = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
+  const holdings = Object.values(holders).flatMap(holding =>
+    entriesOf(holding).map(([per]) => lapse + HOLDER_MARGIN + WINDOW_MS[per]),
+  )
+  return Math.max(0, ...ends, ...holdings)
+}
+
+function pastWithin(past: SharedState['past'], now: Instant): SharedState['past'] {
+  const kept: SharedState['past'] = {}
+  for (const [per, counted] of entriesOf(past)) {
+    const counting = within(counted, per, now)
+    if (counting.length > 0) kept[per] = compact(counting, per)
+  }
+  return kept
+}
+
+function joined(past: SharedState['past'], more: PartialWindows<readonly CountedAt[]>): SharedState['past'] {
+  const all = { ...past }
+  for (const [per, counted] of entriesOf(more)) all[per] = [...(all[per] ?? []), ...counted]
+  return all
+}
+
+/** Slot by slot with the latest instant of each, so that nothing counts for too short. */
+function compact(counted: readonly CountedAt[], per: RequestWindow): CountedAt[] {
+  const width = WINDOW_MS[per] / STORED_SLOTS
+  const slots = new Map<number, CountedAt>()
+  for (const [at, count] of counted) {
+    const slot = Math.floor(at / width)
+    const [latest, total] = slots.get(slot) ?? [at, 0]
+    slots.set(slot, [Math.max(latest, at), total + count])
+  }
+  return [...slots.values()].sort(([left], [right]) => left - right)
+}
+
+function within(counted: readonly CountedAt[], per: RequestWindow, now: Instant): CountedAt[] {
+  return counted.filter(([at]) => at > now - WINDOW_MS[per])
+}
+
+function sum(counted: readonly CountedAt[]): number {
+  return counted.reduce((total, [, count]) => total + count, 0)
+}
+
+function entriesOf<Value>(windows: PartialWindows<Value>): [RequestWindow, Value][] {
+  return Object.entries(windows) as [RequestWindow, Value][]
+}

@@ -1,0 +1,363 @@
+import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import { KeywayError, type RateLimitState, unavailable } from '../errors.ts'
+import { newId } from '../ids.ts'
+import {
+  claim,
+  HOLDER_MARGIN,
+  isHolder,
+  meaninglessFrom,
+  NOTHING_SHARED,
+  release,
+  type SharedState,
+  withoutDead,
+} from './lease-state.ts'
+import type { LeaseRow, LeaseStore } from './lease-store.ts'
+import type { WhenCutOff } from './limit.ts'
+import { type Demand, Subject } from './subject.ts'
+
+/** How long a node may use what it holds without reaching the database. A node that died is noticed after it. */
+const HOLDER_LEASE = 15 * SECOND
+/** Left of the lease when it is renewed. */
+const RENEWED_BELOW = 10 * SECOND
+/** Interval of `sweep`. */
+export const SWEEP_INTERVAL = 5 * SECOND
+/** Without a request for this long a subject is released. Far more than the minutes between two exchanges of an agent. */
+const IDLE_AFTER = 20 * MINUTE
+/** Subjects in memory, of at most 8 windows with 1 KB each. Beyond it the oldest are released. */
+export const MAX_SUBJECTS = 50_000
+/** How long after a claim that got too little the next one may be made, and its wish be repeated. */
+const RETRY_AFTER_REFUSAL = 250
+const WISH_INTERVAL = 2 * SECOND
+const MAX_WISHES = 1000
+/** How long after the database failed no claim is tried. */
+const CUT_OFF_FOR = SECOND
+/** Claims of one subject by several nodes at once. */
+const MAX_ATTEMPTS = 10
+const SWEPT_AT_ONCE = 10
+
+export interface RequestLimits {
+  /**
+   * Counts requests that all demands have room for; none of them where one has not. Synchronous wherever this node
+   * holds enough, which is almost always.
+   *
+   * @returns the windows after it
+   * @throws KeywayError `rate_limited`; `unavailable` if this node is cut off from the database and must not go on
+   */
+  take(demands: readonly Demand[], count: number): RateLimitState[] | Promise<RateLimitState[]>
+  /** The windows as they are; reads what this node does not know. */
+  peek(demands: readonly Demand[]): Promise<RateLimitState[]>
+  /** Periodic: renews the lease, gives up what others want and what nobody used for long. */
+  sweep(): Promise<void>
+  /** At shutdown: gives up everything, so that another node knows at once what was let through. */
+  releaseAll(): Promise<void>
+  /** Subjects in memory. */
+  readonly size: number
+}
+
+/**
+ * Limits over all nodes without a write per request. A node holds a part of each limit, and lets through by itself what
+ * fits into it (subject.ts). The parts are kept in one row per subject (lease-state.ts), replaced by one conditional
+ * update: when the node needs more, when another node wants what it does not use, and at shutdown. The parts never add
+ * up to more than the limit; that of a node that died counts as used at the end of its lease. Decision 18.
+ */
+export function createRequestLimits({
+  clock,
+  store,
+  whenCutOff,
+  maxSubjects = MAX_SUBJECTS,
+}: {
+  clock: Pick<Clock, 'now'>
+  store: LeaseStore
+  whenCutOff: WhenCutOff
+  maxSubjects?: number
+}): RequestLimits {
+  const me = newId(clock.now())
+  const subjects = new Map<string, Subject>()
+  let holdsUntil: Instant = 0
+  /** Changes when the lease lapsed: what is held must be confirmed before it is used again. */
+  let term = 0
+  let renewing: Promise<void> | null = null
+  let cutOff: { until: Instant; cause: unknown } | null = null
+
+  return {
+    take(demands, count) {
+      const now = clock.now()
+      const wanted = demands.map(subjectOf)
+      if (wanted.every(subject => lacks(subject, count, now) === null)) return admit(wanted, count, now)
+      return takeWithClaims(demands, count)
+    },
+    peek,
+    sweep,
+    async releaseAll() {
+      await inTurn([...subjects.values()], giveUp)
+      if (subjects.size === 0 && holdsUntil > 0) await store.removeHolder(me)
+    },
+    get size() {
+      return subjects.size
+    },
+  }
+
+  function subjectOf(demand: Demand): Subject {
+    let subject = subjects.get(demand.subject)
+    if (!subject) {
+      subject = new Subject(demand.subject)
+      subjects.set(demand.subject, subject)
+    }
+    subject.demand(demand.windows)
+    return subject
+  }
+
+  /** Why the subject cannot let so many through now; null: it can. */
+  function lacks(subject: Subject, count: number, now: Instant): 'lease' | 'room' | null {
+    if (now >= holdsUntil || subject.term !== term) return 'lease'
+    return subject.fits(count, now) ? null : 'room'
+  }
+
+  function admit(wanted: readonly Subject[], count: number, now: Instant): RateLimitState[] {
+    for (const subject of wanted) {
+      subject.add(count, now)
+      if (subject.isRunningOut(now) && now >= subject.refusedUntil) void claimFor(subject).catch(() => {})
+    }
+    return wanted.flatMap(subject => subject.states(now))
+  }
+
+  async function takeWithClaims(demands: readonly Demand[], count: number): Promise<RateLimitState[]> {
+    await makeRoom()
+    const waiting = demands.map(subjectOf)
+    for (const subject of waiting) subject.wait(count, clock.now())
+    try {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        const now = clock.now()
+        const wanted = demands.map(subjectOf)
+        const short = wanted.filter(subject => lacks(subject, count, now) !== null)
+        if (short.length === 0) return admit(wanted, count, now)
+        const refusing = short.filter(
+          subject => lacks(subject, count, now) === 'room' && isRefused(subject, count, now),
+        )
+        if (refusing.length > 0) throw rateLimited(refusing, count, now)
+        try {
+          await Promise.all(short.map(claimFor))
+        } catch (error) {
+          return withoutDatabase(wanted, count, error)
+        }
+      }
+      throw unavailable(new Error('claims of a limit were overtaken too often'))
+    } finally {
+      for (const subject of waiting) subject.wait(-count, clock.now())
+    }
+  }
+
+  /** Whether asking the database cannot help now. */
+  function isRefused(subject: Subject, count: number, now: Instant): boolean {
+    return now < subject.refusedUntil || subject.holdsAll(count, now)
+  }
+
+  function withoutDatabase(wanted: readonly Subject[], count: number, error: unknown): RateLimitState[] {
+    if (whenCutOff === 'closed') throw error instanceof KeywayError ? error : unavailable(error)
+    const now = clock.now()
+    const full = wanted.filter(subject => !subject.fitsAlone(count, now))
+    if (full.length > 0) throw rateLimited(full, count, now)
+    for (const subject of wanted) subject.add(count, now)
+    return wanted.flatMap(subject => subject.states(now))
+  }
+
+  /** One claim at a time, for all that wait. */
+  function claimFor(subject: Subject): Promise<void> {
+    const now = clock.now()
+    if (cutOff && now < cutOff.until) return Promise.reject(cutOff.cause)
+    subject.changing ??= changeShared(subject, 'claim')
+      .catch(cause => {
+        cutOff = { until: clock.now() + CUT_OFF_FOR, cause }
+        throw cause
+      })
+      .finally(() => {
+        subject.changing = null
+      })
+    return subject.changing
+  }
+
+  /** Lowers what the subject holds to what it uses. */
+  async function lower(subject: Subject): Promise<void> {
+    await change(subject, 'lower')
+  }
+
+  async function giveUp(subject: Subject): Promise<void> {
+    await change(subject, 'release')
+  }
+
+  async function change(subject: Subject, how: 'lower' | 'release'): Promise<void> {
+    await subject.changing?.catch(() => {})
+    if (subject.changing || subject.waiting > 0) return
+    subject.changing = changeShared(subject, how).finally(() => {
+      subject.changing = null
+    })
+    await subject.changing
+  }
+
+  async function changeShared(subject: Subject, how: 'claim' | 'lower' | 'release'): Promise<void> {
+    await holdLease()
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const row = await store.read(subject.name)
+      const read = await readState(row)
+      const now = clock.now()
+      // Another node took over what this one had let through: it counts there.
+      if (!isHolder(read, me)) subject.forget()
+      if (how === 'release') subject.holdNothing()
+      const done =
+        how === 'release'
+          ? await released(subject, row, read, now)
+          : await claimed(subject, row, read, how, now)
+      if (done) return
+    }
+    throw unavailable(new Error('claims of a limit were overtaken too often'))
+  }
+
+  async function claimed(
+    subject: Subject,
+    row: LeaseRow | null,
+    read: SharedState,
+    how: 'claim' | 'lower',
+    now: Instant,
+  ): Promise<boolean> {
+    const claims = subject.claims(how, now)
+    const { state, grants } = claim(read, me, claims, now)
+    const isShort = claims.some(({ wanted }, index) => grants[index]!.held < wanted)
+    const isNews = subject.term !== term || !isHolder(read, me) || subject.isChangedBy(grants)
+    const isWish = how === 'claim' && isShort && Object.keys(state.holders).length > 1
+    if (!isNews && !(isWish && (row?.wantedAt ?? 0) <= now - WISH_INTERVAL)) {
+      subject.refusedUntil = isShort ? now + RETRY_AFTER_REFUSAL : 0
+      return true
+    }
+    // Lowered before others may use it, raised after.
+    subject.hold(grants, 'lower')
+    const startedIn = term
+    const wantedAt = isWish ? now : (row?.wantedAt ?? null)
+    if (!(await write(subject.name, row, state, wantedAt, now))) return false
+    if (startedIn !== term) return false
+    subject.hold(grants, 'raise', term)
+    subject.refusedUntil = how === 'claim' && isShort ? now + RETRY_AFTER_REFUSAL : 0
+    return true
+  }
+
+  async function released(
+    subject: Subject,
+    row: LeaseRow | null,
+    read: SharedState,
+    now: Instant,
+  ): Promise<boolean> {
+    const state = release(read, me, subject.counted(now), now)
+    if (!(await write(subject.name, row, state, row?.wantedAt ?? null, now))) return false
+    // At once: whoever waited for this begins anew.
+    subjects.delete(subject.name)
+    return true
+  }
+
+  function write(
+    name: string,
+    row: LeaseRow | null,
+    state: SharedState,
+    wantedAt: Instant | null,
+    now: Instant,
+  ): Promise<boolean> {
+    const prunableAt = meaninglessFrom(state, now + HOLDER_LEASE)
+    return store.write(name, row, { state: JSON.stringify(state), wantedAt, prunableAt }, now)
+  }
+
+  /** Without the holders that are dead by now. */
+  async function readState(row: LeaseRow | null): Promise<SharedState> {
+    if (!row) return NOTHING_SHARED
+    const state = JSON.parse(row.state) as SharedState
+    const others = Object.keys(state.holders).filter(holder => holder !== me)
+    if (others.length === 0) return state
+    const until = await store.holders(others)
+    const now = clock.now()
+    const ends = others
+      .map(holder => [holder, (until.get(holder) ?? now - HOLDER_MARGIN) + HOLDER_MARGIN] as const)
+      .filter(([, end]) => end <= now)
+    return withoutDead(state, new Map(ends), now)
+  }
+
+  /** Renews the lease of this node where little of it is left. */
+  async function holdLease(): Promise<void> {
+    if (holdsUntil - clock.now() > RENEWED_BELOW) return
+    renewing ??= renew().finally(() => {
+      renewing = null
+    })
+    await renewing
+  }
+
+  async function renew(): Promise<void> {
+    const now = clock.now()
+    await store.renewHolder(me, now + HOLDER_LEASE)
+    if (clock.now() >= holdsUntil) term++
+    holdsUntil = Math.max(holdsUntil, now + HOLDER_LEASE)
+  }
+
+  async function peek(demands: readonly Demand[]): Promise<RateLimitState[]> {
+    const now = clock.now()
+    const known = await Promise.all(
+      demands.map(async ({ subject: name, windows }) => {
+        const subject = subjects.get(name)
+        if (subject && subject.term === term && now < holdsUntil) {
+          subject.demand(windows)
+          return subject.states(now)
+        }
+        return statesOf({ subject: name, windows }, await readState(await store.read(name)), now)
+      }),
+    )
+    return known.flat()
+  }
+
+  async function sweep(): Promise<void> {
+    if (subjects.size === 0) return
+    await holdLease()
+    const now = clock.now()
+    const wishes = new Set(await store.wantedSince(now - 2 * SWEEP_INTERVAL, MAX_WISHES))
+    const all = [...subjects.values()]
+    await inTurn(
+      all.filter(subject => now - subject.usedAt >= IDLE_AFTER),
+      giveUp,
+    )
+    await inTurn(
+      all.filter(
+        subject =>
+          wishes.has(subject.name) && subjects.get(subject.name) === subject && subject.hasSlack(now),
+      ),
+      lower,
+    )
+  }
+
+  /** Releases the oldest subjects where there are too many. A new one costs a write anyway. */
+  async function makeRoom(): Promise<void> {
+    if (subjects.size <= maxSubjects) return
+    for (const subject of subjects.values()) {
+      if (subject.changing || subject.waiting > 0) continue
+      await giveUp(subject).catch(() => {})
+      return
+    }
+  }
+}
+
+function statesOf({ subject: name, windows }: Demand, state: SharedState, now: Instant): RateLimitState[] {
+  const subject = new Subject(name)
+  subject.demand(windows)
+  subject.hold(claim(state, '', subject.claims('lower', now), now).grants, 'lower')
+  return subject.states(now)
+}
+
+async function inTurn(
+  subjects: readonly Subject[],
+  work: (subject: Subject) => Promise<void>,
+): Promise<void> {
+  for (let start = 0; start < subjects.length; start += SWEPT_AT_ONCE)
+    await Promise.all(subjects.slice(start, start + SWEPT_AT_ONCE).map(work))
+}
+
+function rateLimited(full: readonly Subject[], count: number, now: Instant): KeywayError {
+  const states = full.flatMap(subject => subject.states(now))
+  const waits = full.flatMap(subject => subject.waits(count, now))
+  const longest = waits.reduce((most, wait) => (wait.retryAfter > most.retryAfter ? wait : most))
+  const { retryAfter, per, limit } = longest
+  const detail = `More than ${limit} requests within this ${per}. Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`
+  return new KeywayError('rate_limited', detail, { retryAfter, window: per, limits: states })
+}

@@ -1,0 +1,69 @@
+import type { Instant } from './clock.ts'
+
+/** Numbers per slot. */
+const WIDTH = 3
+
+/** Entries of a window: how many there were, and when the latest of them was made. */
+export type CountedAt = readonly [at: Instant, count: number]
+
+/**
+ * Counts entries in a sliding window, in slots of 1/`slots` of its length, so that memory does not depend on how many
+ * there are. A slot counts until its latest entry leaves the window: never fewer are counted than a window holds, and
+ * an entry counts at most one slot longer than it should.
+ */
+export class SlidingCount {
+  readonly #length: number
+  readonly #slots: number
+  #total = 0
+  /** Flat triples, oldest first: start of the slot, its latest entry, its count. */
+  readonly #triples: number[] = []
+  /** Index of the oldest slot that still counts. */
+  #head = 0
+
+  /** @param length of the window, in milliseconds */
+  constructor(length: number, slots: number) {
+    this.#length = length
+    this.#slots = slots
+  }
+
+  /** How many entries the window holds. */
+  total(now: Instant): number {
+    const triples = this.#triples
+    while (this.#head < triples.length && triples[this.#head + 1]! <= now - this.#length) {
+      this.#total -= triples[this.#head + 2]!
+      this.#head += WIDTH
+    }
+    return this.#total
+  }
+
+  /** When the oldest counted slot was last added to; null where nothing counts. */
+  oldest(now: Instant): Instant | null {
+    return this.total(now) > 0 ? this.#triples[this.#head + 1]! : null
+  }
+
+  add(now: Instant, count = 1): void {
+    const triples = this.#triples
+    const last = triples.length - WIDTH
+    this.#total += count
+    if (last >= this.#head && now - triples[last]! < this.#length / this.#slots) {
+      triples[last + 1] = Math.max(triples[last + 1]!, now)
+      triples[last + 2]! += count
+      return
+    }
+    // Drop expired slots in bulk, once they are as many as the slots of a window.
+    if (this.#head >= this.#slots * WIDTH) {
+      triples.splice(0, this.#head)
+      this.#head = 0
+    }
+    triples.push(now, now, count)
+  }
+
+  /** What is counted, oldest first. */
+  history(now: Instant): CountedAt[] {
+    this.total(now)
+    const counted: CountedAt[] = []
+    for (let index = this.#head; index < this.#triples.length; index += WIDTH)
+      counted.push([this.#triples[index + 1]!, this.#triples[index + 2]!])
+    return counted
+  }
+}

@@ -1,0 +1,74 @@
+import type { LeaseStore } from '../limits/lease-store.ts'
+import { countOf, type Statements } from './statements.ts'
+
+export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
+  return {
+    async read(subject) {
+      const row = await db
+        .selectFrom('limit_leases')
+        .select(['version', 'state', 'wanted_at as wantedAt'])
+        .where('subject', '=', subject)
+        .executeTakeFirst()
+      return row ?? null
+    },
+    async write(subject, read, { state, wantedAt, prunableAt }, now) {
+      const columns = { state, wanted_at: wantedAt, prunable_at: prunableAt }
+      if (!read) {
+        // Not 1: a row that was pruned and made again must not look like the one that was read.
+        const inserted = await db
+          .insertInto('limit_leases')
+          .values({ subject, version: now, ...columns })
+          .onConflict(conflict => conflict.doNothing())
+          .returning('subject')
+          .executeTakeFirst()
+        return inserted !== undefined
+      }
+      const updated = await db
+        .updateTable('limit_leases')
+        .set({ version: read.version + 1, ...columns })
+        .where('subject', '=', subject)
+        .where('version', '=', read.version)
+        .returning('subject')
+        .executeTakeFirst()
+      return updated !== undefined
+    },
+    async holders(ids) {
+      if (ids.length === 0) return new Map()
+      const rows = await db
+        .selectFrom('limit_holders')
+        .selectAll()
+        .where('id', 'in', [...ids])
+        .execute()
+      return new Map(rows.map(row => [row.id, row.until]))
+    },
+    async renewHolder(id, until) {
+      await db
+        .insertInto('limit_holders')
+        .values({ id, until })
+        .onConflict(conflict =>
+          conflict.column('id').doUpdateSet({ until }).where('limit_holders.until', '<', until),
+        )
+        .execute()
+    },
+    async removeHolder(id) {
+      await db.deleteFrom('limit_holders').where('id', '=', id).execute()
+    },
+    async wantedSince(at, most) {
+      const rows = await db
+        .selectFrom('limit_leases')
+        .select('subject')
+        .where('wanted_at', '>=', at)
+        .orderBy('wanted_at', 'desc')
+        .limit(most)
+        .execute()
+      return rows.map(row => row.subject)
+    },
+    async prune(now, lapsedBefore, batch) {
+      const old = db.selectFrom('limit_leases').select('subject').where('prunable_at', '<', now).limit(batch)
+      const rows = db.deleteFrom('limit_leases').where('subject', 'in', old).where('prunable_at', '<', now)
+      const removed = countOf(await rows.executeTakeFirst())
+      const holders = db.deleteFrom('limit_holders').where('until', '<', lapsedBefore)
+      return removed + countOf(await holders.executeTakeFirst())
+    },
+  }
+}

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { HOUR, SECOND } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import type { Quota, Refill } from '../../src/limits/limit.ts'
+import { createQuotas, type Quotas } from '../../src/limits/quotas.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+
+async function take(quotas: Quotas, quota: Quota, count = 1): Promise<string> {
+  try {
+    await quotas.take([quota], count)
+    return 'consumed'
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+}
+
+async function takeAll(quotas: Quotas, quota: Quota): Promise<number> {
+  let consumed = 0
+  while ((await take(quotas, quota)) === 'consumed') consumed++
+  return consumed
+}
+
+forEachEngine(engine => {
+  async function open(t: Parameters<typeof openTestStorage>[1]) {
+    const opened = await openTestStorage(engine, t)
+    const { clock, storage } = opened
+    const other = await opened.reopen()
+    const start = (on = storage) => createQuotas({ clock, store: on.store.quotas })
+    async function add(granted: number, refill: Refill | null = null): Promise<Quota> {
+      const quota = { id: newId(clock.now()), granted, refill }
+      await storage.store.quotas.insert(quota, 'a key', clock.now())
+      return quota
+    }
+    return { clock, add, start, nodes: [start(), start(other)] as const, store: storage.store.quotas }
+  }
+
+  test('20 at once on two nodes: exactly as many as the quota has', async t => {
+    const { add, nodes } = await open(t)
+    for (const granted of [0, 1, 7, 19, 20]) {
+      const quota = await add(granted)
+      const outcomes = await Promise.all(
+        Array.from({ length: 40 }, (_, number) => take(nodes[number % 2]!, quota)),
+      )
+      assert.equal(outcomes.filter(outcome => outcome === 'consumed').length, granted)
+      assert.equal(outcomes.filter(outcome => outcome === 'quota_exhausted').length, 40 - granted)
+    }
+  })
+
+  test('a crash loses at most the leased block, 1 % of the quota, and a shutdown nothing', async t => {
+    const { add, nodes, start } = await open(t)
+    const quota = await add(1000)
+    assert.equal(await take(nodes[0], quota), 'consumed')
+    const restarted = start()
+    assert.equal(await take(restarted, quota), 'consumed')
+    await restarted.giveBackAll()
+    assert.equal(await takeAll(nodes[1], quota), 1000 - 10 - 1)
+  })
+
+  test('a quota has its refill again from the beginning of the next hour, and never more', async t => {
+    const { clock, add, nodes } = await open(t)
+    const quota = await add(300, { amount: 500, every: 'hour' })
+    assert.equal(await take(nodes[0], quota, 2), 'consumed')
+    clock.advance(HOUR - (clock.now() % HOUR) - 1)
+    assert.equal(await takeAll(nodes[1], quota), 295)
+    clock.advance(1)
+    assert.equal(await take(nodes[0], quota), 'consumed')
+    const all = (await takeAll(nodes[1], quota)) + (await takeAll(nodes[0], quota)) + 1
+    assert.equal(all, 500)
+    clock.advance(5 * HOUR)
+    assert.equal(await takeAll(nodes[0], quota), 500)
+  })
+
+  test('a refused call says when the quota is refilled, and nothing where it is not', async t => {
+    const { clock, add, nodes } = await open(t)
+    const retryAfter = async (quota: Quota) =>
+      Promise.resolve(nodes[0].take([quota], 1)).then(
+        () => assert.fail(),
+        error => error.extras.retryAfter,
+      )
+    const left = HOUR - (clock.now() % HOUR)
+    const refilled = await add(0, { amount: 1, every: 'hour' })
+    assert.equal(await retryAfter(refilled), Math.ceil(left / SECOND))
+    assert.equal(await retryAfter(await add(0)), undefined)
+  })
+
+  test('what a node leased and nobody consumes it gives back, once', async t => {
+    const { clock, add, nodes, store } = await open(t)
+    const quota = await add(1000)
+    await take(nodes[0], quota)
+    assert.equal((await nodes[0].left([quota])).get(quota.id), 999)
+    clock.advance(30 * SECOND)
+    await nodes[0].sweep()
+    await nodes[0].sweep()
+    assert.equal((await store.remaining([quota.id], clock.now())).get(quota.id), 999)
+  })
+
+  test('calls of several quotas are consumed of all or of none', async t => {
+    const { add, nodes, clock, store } = await open(t)
+    const [large, small] = [await add(1000), await add(1)]
+    await nodes[0].take([large, small], 1)
+    await assert.rejects(async () => nodes[0].take([large, small], 1), { code: 'quota_exhausted' })
+    await nodes[0].giveBackAll()
+    assert.equal((await store.remaining([large.id], clock.now())).get(large.id), 999)
+  })
+})
+
+test('whatever nodes do, they never consume more than was granted and refilled', async t => {
+  const opened = await openTestStorage('sqlite', t)
+  const { clock, storage } = opened
+  const step = fc.record({
+    do: fc.constantFrom('take', 'take', 'take', 'take', 'crash', 'stop', 'sweep', 'wait', 'undo'),
+    node: fc.integer({ min: 0, max: 1 }),
+    count: fc.integer({ min: 1, max: 30 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 5, maxLength: 40 }),
+      fc.integer({ min: 0, max: 400 }),
+      fc.option(fc.integer({ min: 1, max: 400 })),
+      async (steps, granted, amount) => {
+        const start = () => createQuotas({ clock, store: storage.store.quotas })
+        const nodes = [start(), start()]
+        const refill: Refill | null = amount === null ? null : { amount, every: 'hour' }
+        const quota = { id: newId(clock.now()), granted, refill }
+        await storage.store.quotas.insert(quota, 'a key', clock.now())
+        /** Consumed since the last refill, and the most that it may be. */
+        let consumed = 0
+        let most = granted
+        let hour = Math.floor(clock.now() / HOUR)
+        for (const { do: what, node, count } of steps) {
+          if (what === 'wait') clock.advance(count % 5 === 0 ? HOUR : count * SECOND)
+          if (amount !== null && Math.floor(clock.now() / HOUR) > hour) {
+            hour = Math.floor(clock.now() / HOUR)
+            consumed = 0
+            most = amount
+          }
+          if (what === 'take') consumed += (await take(nodes[node]!, quota, count)) === 'consumed' ? count : 0
+          else if (what === 'undo' && (await take(nodes[node]!, quota, count)) === 'consumed')
+            nodes[node]!.undo([quota], count)
+          else if (what === 'crash') nodes[node] = start()
+          else if (what === 'stop') await nodes[node]!.giveBackAll()
+          else if (what === 'sweep') await nodes[node]!.sweep()
+          assert.ok(consumed <= most, `${consumed} of ${most}`)
+        }
+      },
+    ),
+    { numRuns: 100 },
+  )
+})

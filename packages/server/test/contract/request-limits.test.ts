@@ -1,0 +1,365 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { HOUR, type Instant, MINUTE, SECOND } from '../../src/clock.ts'
+import type { LeaseStore } from '../../src/limits/lease-store.ts'
+import { type RequestLimit, type WhenCutOff, WINDOW_MS } from '../../src/limits/limit.ts'
+import { createRequestLimits, SWEEP_INTERVAL } from '../../src/limits/request-limits.ts'
+import { createTestClock } from '../support/clock.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+
+const SUBJECT = 'a lineage'
+const PER_MINUTE: RequestLimit[] = [{ limit: 100, per: 'minute' }]
+
+interface Counted {
+  store: LeaseStore
+  writes: number
+  isCut: boolean
+}
+
+/** The real store, whose writes are counted and whose connection can be cut. */
+function counted(store: LeaseStore): Counted {
+  const state: Counted = { store, writes: 0, isCut: false }
+  const guarded = Object.entries(store).map(([name, verb]) => [
+    name,
+    async (...args: unknown[]) => {
+      if (state.isCut) throw new Error('the connection is cut')
+      if (name === 'write' || name === 'renewHolder') state.writes++
+      return (verb as (...args: unknown[]) => unknown)(...args)
+    },
+  ])
+  state.store = Object.fromEntries(guarded) as LeaseStore
+  return state
+}
+
+type Limiter = ReturnType<typeof createRequestLimits>
+
+async function attempt(
+  limiter: Limiter,
+  windows: readonly RequestLimit[],
+  count = 1,
+  subject = SUBJECT,
+): Promise<string> {
+  try {
+    await limiter.take([{ subject, windows }], count)
+    return 'let through'
+  } catch (error) {
+    return (error as { code: string }).code
+  }
+}
+
+async function letThrough(
+  limiter: Limiter,
+  windows: readonly RequestLimit[],
+  attempts: number,
+): Promise<number> {
+  let passed = 0
+  for (let index = 0; index < attempts; index++)
+    if ((await attempt(limiter, windows)) === 'let through') passed++
+  return passed
+}
+
+forEachEngine(engine => {
+  async function openNodes(
+    t: Parameters<typeof openTestStorage>[1],
+    count: number,
+    whenCutOff: WhenCutOff = 'closed',
+  ) {
+    const opened = await openTestStorage(engine, t)
+    const { clock } = opened
+    const stores = [counted(opened.storage.store.limitLeases)]
+    for (let more = 1; more < count; more++) stores.push(counted((await opened.reopen()).store.limitLeases))
+    const start = (node: number) => createRequestLimits({ clock, store: stores[node]!.store, whenCutOff })
+    return { clock, stores, start, nodes: stores.map((_, node) => start(node)) }
+  }
+
+  test('20 at once on each of two nodes: exactly as many pass as the limit says', async t => {
+    const { nodes, clock } = await openNodes(t, 2)
+    for (const limit of [1, 7, 20, 99]) {
+      const windows: RequestLimit[] = [{ limit, per: 'hour' }]
+      const rounds = Math.ceil((2 * limit) / 40) + 1
+      let passed = 0
+      for (let round = 0; round < rounds; round++) {
+        const outcomes = await Promise.all(
+          Array.from({ length: 40 }, (_, number) => attempt(nodes[number % 2]!, windows, 1, `of ${limit}`)),
+        )
+        passed += outcomes.filter(outcome => outcome === 'let through').length
+        clock.advance(SWEEP_INTERVAL)
+        for (const node of nodes) await node.sweep()
+      }
+      assert.equal(passed, limit)
+    }
+  })
+
+  test('three times the limit is let through within 5 % of it over one minute, on one node and on two', async t => {
+    for (const count of [1, 2]) {
+      const { nodes, clock } = await openNodes(t, count)
+      for (const [limit, per] of [
+        [100, 'minute'],
+        [600, 'minute'],
+        [100, 'second'],
+      ] as const) {
+        const windows: RequestLimit[] = [{ limit, per }]
+        const step = 20
+        const length = per === 'second' ? 15 * SECOND : MINUTE
+        const perStep = (3 * limit * step) / WINDOW_MS[per]
+        let due = 0
+        let passed = 0
+        let sent = 0
+        for (let at = 0; at < length; at += step) {
+          for (due += perStep; due >= 1; due--)
+            if ((await attempt(nodes[sent++ % count]!, windows, 1, `${limit} per ${per}`)) === 'let through')
+              passed++
+          clock.advance(step)
+          if (at % SWEEP_INTERVAL === 0) for (const node of nodes) await node.sweep()
+        }
+        const wanted = (limit * length) / WINDOW_MS[per]
+        assert.ok(Math.abs(passed - wanted) <= wanted * 0.05, `${passed} of ${wanted} on ${count} nodes`)
+      }
+    }
+  })
+
+  test('a request costs no write: a node lets through by itself what it holds', async t => {
+    const { nodes, stores, clock } = await openNodes(t, 1)
+    const windows: RequestLimit[] = [
+      { limit: 10_000, per: 'minute' },
+      { limit: 100_000, per: 'day' },
+    ]
+    for (let number = 0; number < 5000; number++) {
+      assert.equal(await attempt(nodes[0]!, windows), 'let through')
+      clock.advance(1)
+    }
+    assert.ok(stores[0]!.writes <= 10, `${stores[0]!.writes} writes`)
+  })
+
+  test('a node that was killed gives nobody a fresh window; one that was shut down hands on the exact count', async t => {
+    const { nodes, start, clock } = await openNodes(t, 2)
+    assert.equal(await letThrough(nodes[0]!, PER_MINUTE, 60), 60)
+    // Killed: it writes nothing more.
+    clock.advance(SECOND)
+    const restarted = start(0)
+    const atOnce = await letThrough(restarted, PER_MINUTE, 100)
+    assert.ok(atOnce <= 40, `${atOnce} beside 60`)
+    clock.advance(30 * SECOND)
+    const later = await letThrough(restarted, PER_MINUTE, 100)
+    assert.ok(atOnce + later <= 40)
+    clock.advance(2 * MINUTE)
+    assert.equal(await letThrough(restarted, PER_MINUTE, 30), 30)
+    await restarted.releaseAll()
+    assert.equal(restarted.size, 0)
+    assert.equal(await letThrough(nodes[1]!, PER_MINUTE, 100), 70)
+  })
+
+  test('what one node holds and does not use goes to another that wants it', async t => {
+    const { nodes, clock } = await openNodes(t, 2)
+    await letThrough(nodes[0]!, PER_MINUTE, 1)
+    for (let at = 0; at < MINUTE; at += SWEEP_INTERVAL) {
+      clock.advance(SWEEP_INTERVAL)
+      for (const node of nodes) await node.sweep()
+    }
+    const first = await letThrough(nodes[1]!, PER_MINUTE, 100)
+    assert.ok(first < 100)
+    for (const node of nodes) await node.sweep()
+    clock.advance(SECOND)
+    assert.equal(first + (await letThrough(nodes[1]!, PER_MINUTE, 100)), 100)
+  })
+
+  test('a limit that is lowered is in force at once on every node, one that is raised too', async t => {
+    const { nodes, clock } = await openNodes(t, 2)
+    await letThrough(nodes[0]!, PER_MINUTE, 30)
+    await letThrough(nodes[1]!, PER_MINUTE, 10)
+    const lowered: RequestLimit[] = [{ limit: 41, per: 'minute' }]
+    const passed = (await letThrough(nodes[0]!, lowered, 5)) + (await letThrough(nodes[1]!, lowered, 5))
+    assert.ok(passed <= 1, `${passed} beside 40 of 41`)
+    clock.advance(SECOND)
+    const raised: RequestLimit[] = [{ limit: 1000, per: 'minute' }]
+    assert.equal(await letThrough(nodes[0]!, raised, 100), 100)
+  })
+
+  test('a node that is cut off uses what it holds for 15 s at most, and then refuses or goes on as configured', async t => {
+    for (const whenCutOff of ['closed', 'open'] as const) {
+      const { nodes, stores, clock } = await openNodes(t, 1, whenCutOff)
+      const limits: RequestLimit[] = [{ limit: 100, per: 'hour' }]
+      assert.equal(await letThrough(nodes[0]!, limits, 5), 5)
+      stores[0]!.isCut = true
+      assert.equal(await attempt(nodes[0]!, limits), 'let through')
+      clock.advance(15 * SECOND)
+      const refused = whenCutOff === 'closed' ? 'unavailable' : 'let through'
+      assert.equal(await attempt(nodes[0]!, limits), refused)
+      const more = await letThrough(nodes[0]!, limits, 200)
+      assert.equal(more, whenCutOff === 'closed' ? 0 : 93)
+      stores[0]!.isCut = false
+      clock.advance(2 * SECOND)
+      assert.equal(await attempt(nodes[0]!, limits), whenCutOff === 'closed' ? 'let through' : 'rate_limited')
+    }
+  })
+
+  test('a node that comes back after its lease takes nothing that another took over', async t => {
+    const { nodes, stores, clock } = await openNodes(t, 2)
+    const limits: RequestLimit[] = [{ limit: 100, per: 'hour' }]
+    assert.equal(await letThrough(nodes[0]!, limits, 50), 50)
+    stores[0]!.isCut = true
+    clock.advance(20 * SECOND)
+    const other = await letThrough(nodes[1]!, limits, 100)
+    assert.ok(other <= 50)
+    stores[0]!.isCut = false
+    clock.advance(2 * SECOND)
+    const back = await letThrough(nodes[0]!, limits, 100)
+    assert.ok(50 + other + back <= 100, `${other} and ${back} beside 50`)
+  })
+
+  test('all of what is asked for at once passes, or none; more than the limit never', async t => {
+    const { nodes } = await openNodes(t, 1)
+    const limits: RequestLimit[] = [{ limit: 10, per: 'hour' }]
+    assert.equal(await attempt(nodes[0]!, limits, 11), 'rate_limited')
+    assert.equal(await attempt(nodes[0]!, limits, 7), 'let through')
+    assert.equal(await attempt(nodes[0]!, limits, 4), 'rate_limited')
+    assert.equal(await attempt(nodes[0]!, limits, 3), 'let through')
+  })
+})
+
+test('of two subjects and several windows all have room, or nothing is counted', async t => {
+  const { storage, clock } = await openTestStorage('sqlite', t)
+  const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
+  const key = (subject: string) => [
+    { subject, windows: [{ limit: 5, per: 'minute' as const }] },
+    { subject: 'person:p', windows: [{ limit: 7, per: 'minute' as const }] },
+  ]
+  const passes = async (subject: string) =>
+    Promise.resolve(limiter.take(key(subject), 1)).then(
+      () => 1,
+      () => 0,
+    )
+  let passed = 0
+  for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passes('one'))
+  assert.equal(passed, 5)
+  for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passes('two'))
+  assert.equal(passed, 7)
+  const [one] = await limiter.peek(key('two'))
+  assert.deepEqual(one, { name: 'minute', limit: 5, windowSeconds: 60, remaining: 3, resetSeconds: 60 })
+})
+
+test('memory is bounded: beyond the maximum the oldest subjects are released, and nothing of theirs is forgotten', async t => {
+  const { storage, clock } = await openTestStorage('sqlite', t)
+  const store = storage.store.limitLeases
+  const limiter = createRequestLimits({ clock, store, whenCutOff: 'closed', maxSubjects: 10 })
+  const once: RequestLimit[] = [{ limit: 1, per: 'hour' }]
+  for (let number = 0; number < 40; number++) {
+    assert.equal(await attempt(limiter, once, 1, `subject ${number}`), 'let through')
+    assert.ok(limiter.size <= 11)
+  }
+  for (let number = 0; number < 40; number++)
+    assert.equal(await attempt(limiter, once, 1, `subject ${number}`), 'rate_limited')
+})
+
+test('what nobody uses for long is released', async t => {
+  const { storage, clock } = await openTestStorage('sqlite', t)
+  const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
+  await attempt(limiter, [{ limit: 5, per: 'day' }])
+  clock.advance(HOUR)
+  await limiter.sweep()
+  assert.equal(limiter.size, 0)
+  assert.equal(await letThrough(limiter, [{ limit: 5, per: 'day' }], 9), 4)
+})
+
+type Step =
+  | { do: 'take'; node: number; count: number }
+  | { do: 'burst'; node: number; count: number }
+  | { do: 'wait'; ms: number }
+  | { do: 'sweep' | 'kill' | 'stop' | 'cut' | 'mend'; node: number }
+
+const node = fc.integer({ min: 0, max: 2 })
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('take' as const), node, count: fc.integer({ min: 1, max: 4 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('burst' as const), node, count: fc.integer({ min: 2, max: 30 }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(1, 40, 400, 999, 1000, 7000, 18_000, 61_000),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constantFrom(
+        'sweep' as const,
+        'kill' as const,
+        'stop' as const,
+        'cut' as const,
+        'mend' as const,
+      ),
+      node,
+    }),
+  },
+)
+
+test('whatever happens on three nodes, no window of any length ever has more than its limit', async t => {
+  const opened = await openTestStorage('sqlite', t)
+  let run = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 10, maxLength: 60 }),
+      fc.integer({ min: 1, max: 40 }),
+      fc.integer({ min: 1, max: 120 }),
+      async (steps, perSecond, perMinute) => {
+        const windows: RequestLimit[] = [
+          { limit: perSecond, per: 'second' },
+          { limit: perMinute, per: 'minute' },
+        ]
+        const subject = `run ${run++}`
+        const clock = createTestClock()
+        const stores = [0, 1, 2].map(() => counted(opened.storage.store.limitLeases))
+        const start = (index: number) =>
+          createRequestLimits({ clock, store: stores[index]!.store, whenCutOff: 'closed' })
+        const nodes = [0, 1, 2].map(start)
+        const passed: { at: Instant; count: number }[] = []
+        const take = async (index: number, count: number) => {
+          if ((await attempt(nodes[index]!, windows, count, subject)) === 'let through')
+            passed.push({ at: clock.now(), count })
+        }
+        for (const each of steps) {
+          if (each.do === 'take') await take(each.node, each.count)
+          else if (each.do === 'burst')
+            await Promise.all(
+              Array.from({ length: each.count }, (_, at) => take((each.node + (at % 2)) % 3, 1)),
+            )
+          else if (each.do === 'wait') clock.advance(each.ms)
+          else if (each.do === 'sweep') await nodes[each.node]!.sweep().catch(() => {})
+          else if (each.do === 'kill') nodes[each.node] = start(each.node)
+          else if (each.do === 'stop') {
+            await nodes[each.node]!.releaseAll().catch(() => {})
+            nodes[each.node] = start(each.node)
+          } else stores[each.node]!.isCut = each.do === 'cut'
+        }
+        for (const { limit, per } of windows) {
+          for (const { at } of passed) {
+            const within = passed.filter(each => each.at <= at && each.at > at - WINDOW_MS[per])
+            const sum = within.reduce((total, { count }) => total + count, 0)
+            assert.ok(sum <= limit, `${sum} within a ${per} of ${limit}`)
+          }
+        }
+      },
+    ),
+    { numRuns: 150 },
+  )
+})
+
+test('a clock that steps forward loses no count of what is still in the window, and one that stands still refuses on', async t => {
+  const { storage, clock } = await openTestStorage('sqlite', t)
+  const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
+  const limits: RequestLimit[] = [{ limit: 50, per: 'hour' }]
+  assert.equal(await letThrough(limiter, limits, 50), 50)
+  clock.advance(30 * MINUTE)
+  assert.equal(await letThrough(limiter, limits, 50), 0)
+  clock.set(clock.now() - 10 * MINUTE)
+  assert.equal(await letThrough(limiter, limits, 50), 0)
+  clock.advance(40 * MINUTE + 1)
+  assert.equal(await letThrough(limiter, limits, 60), 50)
+})

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { covers } from '../../src/apps/app.ts'
+import { MINUTE } from '../../src/clock.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { openServer, type ServerOverrides } from '../support/http.ts'
+
+type Server = Awaited<ReturnType<typeof openServer>>
+
+async function openKey(server: Server, limits: object = {}, email = 'ada@example.com') {
+  const token = (await server.signIn(email)).tokens.accessToken
+  const made = await server.post('/v1/api-keys', { limits, app_id: 'shop' }, { token })
+  assert.equal(made.status, 201, JSON.stringify(made.body))
+  const exchange = () => server.post('/auth/agent-token', { api_key: made.body.key })
+  const patch = (body: object) =>
+    server.call('PATCH', `/v1/api-keys/${made.body.id}`, { token, body: { limits: body } })
+  return { ...made.body, token, exchange, patch }
+}
+
+async function openApp(server: Server, id: string) {
+  const secret = await server.registerApp(id)
+  const headers = { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
+  return (token: string, consume?: number) => server.post('/auth/introspect', { token, consume }, { headers })
+}
+
+const PER_MINUTE = (limit: number) => ({ requests: [{ limit, per: 'minute' }] })
+
+forEachEngine(engine => {
+  const open = (t: Parameters<typeof openServer>[1], overrides: ServerOverrides = {}) =>
+    openServer(engine, t, overrides)
+
+  test('exchanges, API calls and consumed calls count towards one limit; answers carry RateLimit and RateLimit-Policy', async t => {
+    const server = await open(t)
+    const introspect = await openApp(server, 'shop')
+    const key = await openKey(server, PER_MINUTE(10))
+    const exchanged = await key.exchange()
+    assert.equal(exchanged.status, 200)
+    assert.equal(exchanged.headers.get('ratelimit'), '"minute";r=9;t=60')
+    assert.equal(exchanged.headers.get('ratelimit-policy'), '"minute";q=10;w=60')
+    const listed = await server.get('/v1/api-keys', { token: key.key })
+    assert.equal(listed.headers.get('ratelimit'), '"minute";r=8;t=60')
+    const consumed = await introspect(key.key, 7)
+    assert.deepEqual(consumed.body.limits, { requests: [{ limit: 10, remaining: 1, reset_seconds: 60 }] })
+    const asked = await introspect(key.key)
+    assert.deepEqual(asked.body.limits, consumed.body.limits)
+    server.clock.advance(2000)
+    assert.equal((await key.exchange()).status, 200)
+    for (const refused of [
+      await key.exchange(),
+      await server.get('/v1/me', { token: key.key }),
+      await introspect(key.key, 1),
+    ]) {
+      assert.equal(refused.status, 429)
+      assert.equal(refused.body.code, 'rate_limited')
+      assert.equal(refused.body.window, 'minute')
+      assert.equal(refused.headers.get('retry-after'), '58')
+      assert.equal(refused.headers.get('ratelimit'), '"minute";r=0;t=58')
+    }
+    server.clock.advance(58_000)
+    assert.equal((await key.exchange()).status, 200)
+  })
+
+  test('a key without limits has none, and its answers no fields', async t => {
+    const server = await open(t)
+    const key = await openKey(server)
+    const exchanged = await key.exchange()
+    assert.equal(exchanged.headers.get('ratelimit'), null)
+    const introspect = await openApp(server, 'shop')
+    assert.deepEqual((await introspect(key.key, 5)).body.limits, {})
+  })
+
+  test('of the limits of owner, operator, policy and person the stricter counts', async t => {
+    const server = await open(t, {
+      keyLimits: [{ limit: 8, per: 'minute' }],
+      personLimits: [{ limit: 10, per: 'minute' }],
+    })
+    const passes = async (key: { exchange: Awaited<ReturnType<typeof openKey>>['exchange'] }) => {
+      let passed = 0
+      while ((await key.exchange()).status === 200) passed++
+      return passed
+    }
+    const key = await openKey(server, PER_MINUTE(5))
+    await server.apiKeys.setOperatorLimits(key.id, {
+      requests: [{ limit: 3, per: 'minute' }],
+      spend: [],
+      quota: null,
+    })
+    assert.equal(await passes(key), 3)
+    await server.apiKeys.setOperatorLimits(key.id, { requests: [], spend: [], quota: null })
+    assert.equal(await passes(key), 2)
+    await key.patch({})
+    assert.equal(await passes(key), 3)
+    const other = await openKey(server, {}, 'ada@example.com')
+    assert.equal(await passes(other), 2)
+    const beyond = await key.patch(PER_MINUTE(9))
+    assert.equal(beyond.status, 400)
+    assert.match(beyond.body.errors[0].message, /at most 8 per minute by the policy key_limits/)
+    const bob = await openKey(server, {}, 'bob@example.com')
+    assert.match(
+      (await bob.exchange()).headers.get('ratelimit')!,
+      /^"minute";r=7;t=60, "person-minute";r=9;t=60$/,
+    )
+  })
+
+  test('a new key without limits of requests gets those of the policy, which its owner may change', async t => {
+    const server = await open(t, { keyDefaults: [{ limit: 5, per: 'hour' }] })
+    const key = await openKey(server)
+    assert.deepEqual(key.limits, { requests: [{ limit: 5, per: 'hour' }] })
+    assert.deepEqual((await key.patch({})).body.limits, {})
+    assert.deepEqual((await openKey(server, PER_MINUTE(9))).limits, PER_MINUTE(9))
+  })
+
+  test('a rotation hands on what is used up, and a key in its overlap shares it with its successor', async t => {
+    const server = await open(t)
+    const key = await openKey(server, { ...PER_MINUTE(5), quota: { remaining: 100 } })
+    const introspect = await openApp(server, 'shop')
+    await introspect(key.key, 3)
+    const rotated = await server.post(`/v1/api-keys/${key.id}/rotate`, {}, { token: key.token })
+    const left = await introspect(rotated.body.key, 1)
+    assert.deepEqual(left.body.limits.requests[0].remaining, 1)
+    assert.deepEqual(left.body.limits.quota, { remaining: 96 })
+    assert.equal((await introspect(key.key, 1)).status, 200)
+    assert.equal((await introspect(rotated.body.key, 1)).status, 429)
+  })
+
+  test('consume takes rate and quota together, all of it or nothing', async t => {
+    const server = await open(t)
+    const introspect = await openApp(server, 'shop')
+    const key = await openKey(server, {
+      requests: [{ limit: 50, per: 'minute' }],
+      quota: { remaining: 30, refill: { amount: 30, every: 'day' } },
+    })
+    assert.deepEqual((await introspect(key.key, 20)).body.limits, {
+      requests: [{ limit: 50, remaining: 30, reset_seconds: 60 }],
+      quota: { remaining: 10 },
+    })
+    const exhausted = await introspect(key.key, 11)
+    assert.equal(exhausted.status, 402)
+    assert.equal(exhausted.body.code, 'quota_exhausted')
+    assert.ok(Number(exhausted.headers.get('retry-after')) > 0)
+    assert.equal((await introspect(key.key)).body.limits.requests[0].remaining, 30)
+    await key.patch({
+      requests: [{ limit: 21, per: 'minute' }],
+      quota: { refill: { amount: 30, every: 'day' } },
+    })
+    assert.equal((await introspect(key.key, 2)).status, 429)
+    server.clock.advance(2 * MINUTE)
+    assert.deepEqual((await introspect(key.key, 10)).body.limits.quota, { remaining: 0 })
+    const exchanged = await key.exchange()
+    assert.equal(exchanged.status, 200, 'exchanges are no calls of the quota')
+    const shown = await server.get(`/v1/api-keys/${key.id}`, { token: key.token })
+    assert.equal(shown.body.limits.quota.remaining, 0)
+  })
+
+  test('calls are consumed by the app that the key is for and by first-party apps; others read no limits', async t => {
+    const server = await open(t)
+    const shop = await openApp(server, 'shop')
+    const other = await openApp(server, 'other')
+    const key = await openKey(server, PER_MINUTE(5))
+    assert.equal((await other(key.key, 1)).body.code, 'forbidden')
+    assert.equal((await other(key.key)).body.limits, undefined)
+    assert.equal((await other(key.key)).body.active, true)
+    assert.equal((await shop(key.key, 1)).status, 200)
+    assert.ok(covers({ id: 'console', firstParty: true, coversFrom: 0 }, { appId: 'shop', createdAt: 0 }))
+    const { token } = (await key.exchange()).body
+    assert.equal((await shop(token, 1)).body.limits.requests[0].remaining, 2)
+    assert.equal((await other(token, 1)).body.code, 'forbidden')
+    assert.equal((await shop(key.token, 1)).body.code, 'forbidden', 'an access token is no key')
+    assert.deepEqual((await shop('svc_00000000000000000000000000000000', 1)).body, { active: false })
+    await server.call('DELETE', `/v1/api-keys/${key.id}`, { token: key.token })
+    assert.deepEqual((await shop(key.key, 1)).body, { active: false })
+    for (const wrong of [-1, 1.5, '1', 1_000_001])
+      assert.equal((await shop(key.key, wrong as number)).status, 400)
+  })
+
+  test('a refused call counts nothing, whatever refuses it', async t => {
+    const server = await open(t)
+    const introspect = await openApp(server, 'shop')
+    const key = await openKey(server, PER_MINUTE(10))
+    await server.call('PATCH', `/v1/api-keys/${key.id}`, {
+      token: key.token,
+      body: { allowed_networks: ['203.0.113.0/24'] },
+    })
+    assert.equal((await key.exchange()).body.code, 'network_not_allowed')
+    assert.equal((await server.post('/v1/api-keys', {}, { token: key.key })).status, 403)
+    assert.equal((await introspect(key.key, 11)).status, 429)
+    assert.deepEqual((await introspect(key.key)).body.limits.requests[0].remaining, 10)
+  })
+})
