@@ -2,7 +2,18 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
 /** Runs all benchmarks one after the other; each can also be run alone. `--quick` is passed on. */
-const PROGRAMS = ['start', 'breakdown', 'exchange', 'cores', 'sign-in', 'hub', 'growth', 'lists', 'hostile']
+const PROGRAMS = [
+  'start',
+  'breakdown',
+  'exchange',
+  'introspect',
+  'cores',
+  'sign-in',
+  'hub',
+  'growth',
+  'lists',
+  'hostile',
+]
 
 const failed = PROGRAMS.filter(name => {
   console.log(`\n# ${name}`)

@@ -150,6 +150,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
       ? ([
           'invalid_token',
           'invalid_api_key',
+          'rate_limited',
           ...KEY_REFUSAL_CODES.filter(code => code !== 'insufficient_scope'),
           'session_required',
         ] as const)

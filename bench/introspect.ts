@@ -1,0 +1,127 @@
+import { loadConfig } from '../packages/server/src/config.ts'
+import { createLog } from '../packages/server/src/log.ts'
+import { openServices } from '../packages/server/src/services.ts'
+import {
+  type BenchDatabase,
+  benchId,
+  benchKey,
+  postgresDatabase,
+  sqliteDatabase,
+} from './support/databases.ts'
+import { type Measured, startLoad } from './support/load.ts'
+import { pinBench } from './support/machine.ts'
+import { type RunningProcess, startFloor, startKeyway } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/**
+ * Introspection of a key by an app: plain, and with `consume` against a limit of requests and a quota, held against the
+ * floor of an exchange in the same round.
+ */
+
+const KEYS = 1000
+/** The first of them have limits. */
+const LIMITED = 100
+const ROUNDS = QUICK ? 3 : 7
+const RUN_MS = QUICK ? 1000 : 2000
+const APP = 'console'
+/** Never reached: what is measured is the counting. */
+const LIMITS = {
+  requests: [
+    { limit: 1_000_000_000, per: 'minute' as const },
+    { limit: 1_000_000_000, per: 'day' as const },
+  ],
+  spend: [],
+  quota: { remaining: 1_000_000_000_000, refill: null },
+}
+
+pinBench()
+await using sqlite = await sqliteDatabase(KEYS)
+await using postgres = await postgresDatabase(KEYS)
+const secrets = { sqlite: await prepare(sqlite), postgres: await prepare(postgres) }
+await using load = await startLoad()
+await using floor = await startFloor(sqlite.file)
+await using onSqlite = await startKeyway(sqlite.settings)
+await using onPostgres = await startKeyway(postgres.settings)
+
+interface Subject {
+  process: RunningProcess
+  path: string
+  bodies: string[]
+  secret?: string
+}
+const exchanges = bodiesOf(LIMITED, KEYS, key => ({ api_key: key }))
+const plain = bodiesOf(LIMITED, KEYS, token => ({ token }))
+const consuming = bodiesOf(0, LIMITED, token => ({ token, consume: 1 }))
+const at = { path: '/auth/introspect' }
+const subjects: Record<string, Subject> = {
+  floor: { process: floor, path: '/auth/agent-token', bodies: exchanges },
+  'sqlite, plain': { process: onSqlite, ...at, bodies: plain, secret: secrets.sqlite },
+  'sqlite, consume': { process: onSqlite, ...at, bodies: consuming, secret: secrets.sqlite },
+  'postgres, plain': { process: onPostgres, ...at, bodies: plain, secret: secrets.postgres },
+  'postgres, consume': { process: onPostgres, ...at, bodies: consuming, secret: secrets.postgres },
+}
+
+for (const subject of Object.values(subjects)) await run(subject, QUICK ? 1500 : 4000)
+const runs = new Map<string, Measured[]>(Object.keys(subjects).map(name => [name, []]))
+for (let round = 0; round < ROUNDS; round++)
+  for (const [name, subject] of Object.entries(subjects)) runs.get(name)!.push(await run(subject))
+
+const table: Row[] = Object.keys(subjects).map(name => ({ '': name, ...summary(name) }))
+const targets: Target[] = ['sqlite', 'postgres'].map(engine => {
+  const ratios = ratiosOf(`${engine}, consume`, `${engine}, plain`)
+  return {
+    what: `introspection with consume on ${engine}, of plain introspection`,
+    wanted: '≥ 0.85',
+    measured: spread(ratios),
+    reached: median(ratios) >= 0.85,
+  }
+})
+report('introspect', { 'Introspection of keys, 32 connections': table }, targets)
+
+/** Gives the app a secret and the first keys limits. */
+async function prepare(database: BenchDatabase): Promise<string> {
+  const services = await openServices(loadConfig(database.settings), createLog('error'))
+  for (let n = 0; n < LIMITED; n++) await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS)
+  const secret = await services.apps.newSecret(APP)
+  await services.close()
+  return secret
+}
+
+function bodiesOf(from: number, to: number, body: (key: string) => object): string[] {
+  return Array.from({ length: to - from }, (_, n) => JSON.stringify(body(benchKey(from + n))))
+}
+
+function run({ process, path, bodies, secret }: Subject, ms = RUN_MS): Promise<Measured> {
+  const authorization = `Basic ${Buffer.from(`${APP}:${secret}`).toString('base64')}`
+  const headers = secret === undefined ? undefined : { authorization }
+  return load.run(
+    {
+      port: process.port,
+      connections: 32,
+      method: 'POST',
+      path,
+      bodies,
+      headers,
+      warmUpMs: 300,
+      durationMs: ms,
+      rate: null,
+    },
+    process.pid,
+  )
+}
+
+function ratiosOf(name: string, other: string): number[] {
+  return runs.get(name)!.map((each, round) => each.perSecond / runs.get(other)![round]!.perSecond)
+}
+
+function summary(name: string): Row {
+  const of = (pick: (run: Measured) => number) => median(runs.get(name)!.map(pick))
+  return {
+    'requests/s': Math.round(of(each => each.perSecond)),
+    'of the floor': spread(ratiosOf(name, 'floor')),
+    'CPU µs': of(each => each.cpuMicroseconds),
+    'p50 ms': of(each => each.p50),
+    'p99 ms': of(each => each.p99),
+  }
+}

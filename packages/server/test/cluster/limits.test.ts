@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { postgresMissing } from '../support/engines.ts'
+import { startNodeProcess } from '../support/node-processes.ts'
+import { call, createPrintedLinks, exchange, freshPostgres, signIn } from '../support/nodes.ts'
+
+const LIMIT = 40
+
+describe('limits over nodes as processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
+  test('a limit holds over two processes, and none is begun anew when one is killed and started again', async t => {
+    const url = await freshPostgres(t)
+    const links = createPrintedLinks()
+    const startNode = () => startNodeProcess(t, { KEYWAY_DATABASE_URL: url }, links)
+    const [a, b] = await Promise.all([startNode(), startNode()])
+    const person = await signIn(a.origin, links, 'limited@example.com')
+    const body = { limits: { requests: [{ limit: LIMIT, per: 'day' }] } }
+    const made = await call(a.origin, 'POST', '/v1/api-keys', { token: person.access_token, body })
+    const passes = async (origins: string[], attempts: number) => {
+      const answers = await Promise.all(
+        Array.from({ length: attempts }, (_, n) => exchange(origins[n % origins.length]!, made.body.key)),
+      )
+      for (const { status } of answers) assert.ok(status === 200 || status === 429, String(status))
+      return answers.filter(({ status }) => status === 200).length
+    }
+    let passed = await passes([a.origin, b.origin], 10)
+    assert.equal(passed, 10)
+    await a.served.end('SIGKILL')
+    passed += await passes([b.origin], 10)
+    const again = await startNode()
+    passed += await passes([again.origin, b.origin], 100)
+    assert.ok(passed <= LIMIT, `${passed} of ${LIMIT}`)
+    assert.ok(passed >= 20, `${passed} of ${LIMIT}`)
+  })
+})
