@@ -92,7 +92,7 @@ export function createAgentTokens(deps: {
         exp: expiresAt,
         jti: newId(now),
       })
-      meter.count(apiKey.userId, apiKey.id, 'exchanges')
+      meter.count(apiKey.userId, apiKey.id, 'exchanges', 1, now)
       return { token, agentId: apiKey.userId, expiresIn, limits: left && (await left) }
     },
 

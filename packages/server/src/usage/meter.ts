@@ -15,7 +15,7 @@ import {
 /** Interval of `flush`: with the commit a crash loses less than ten seconds. */
 export const USAGE_FLUSH_INTERVAL = 5 * SECOND
 /**
- * Keys and persons with counts that are not stored yet, at most: some 30 MB. More of them are not counted. Whoever wants
+ * Keys and persons with counts that are not stored yet, at most: some 45 MB. More of them are not counted. Whoever wants
  * to fill it uses as many keys within the time of a flush.
  */
 const MAX_SUBJECTS = 100_000

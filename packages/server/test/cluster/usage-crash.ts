@@ -73,8 +73,12 @@ export async function crashWhileCounting(
       const key = keys[number % keys.length]!
       const operation = operationOf(number, key)
       const outcome = await askUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)
-      record.add(index, key.id, operation.counts, outcome === 'cut' ? 'unknown' : 'answered')
-      if (outcome !== 'cut') assert.equal(outcome, operation.status, operation.path)
+      // 503 of a node that is too busy may have been counted before, or not.
+      const isUnknown = outcome === 'cut' || outcome === 503
+      record.add(index, key.id, operation.counts, isUnknown ? 'unknown' : 'answered')
+      if (isUnknown || outcome === operation.status) continue
+      begun = wanted.operations
+      assert.fail(`${operation.path} was answered with ${outcome}`)
     }
     agent.destroy()
   }
