@@ -205,7 +205,7 @@ async function closeAll(server: RunningProcess): Promise<number> {
   })
   const closed = agents.obey({ do: 'await-close' })
   const began = performance.now()
-  await agents.tell({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
+  await agents.request({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
   await closed
   return performance.now() - began
 }
@@ -235,7 +235,7 @@ async function startAgents() {
       const [result] = await once(child, 'message')
       return result as AgentsResult
     },
-    async tell(order: AgentsOrder): Promise<void> {
+    async request(order: AgentsOrder): Promise<void> {
       child.send(order)
     },
     async [Symbol.asyncDispose]() {

@@ -67,7 +67,7 @@ export const MISTAKES: Mistake[] = [
     tests: [HUB],
   },
   {
-    name: 'sends to nobody cost nothing',
+    name: 'sends without a receiver are not counted',
     file: 'server/src/hub/messages.ts',
     edits: [{ find: 'Math.max(1, targets.length)', put: 'targets.length' }],
     tests: [HUB],
@@ -110,7 +110,7 @@ export const MISTAKES: Mistake[] = [
     tests: [`${SERVER_TESTS}/unit/secrets.test.ts`],
   },
   {
-    name: 'a wrong code tells that its account is suspended',
+    name: 'a wrong code reveals that its account is suspended',
     file: 'server/src/magic-links/verify.ts',
     edits: [
       {

@@ -17,7 +17,7 @@ export class HubConnection {
         this.#heardAt = options.clock.now();
         // Sent as a subprotocol, since only some platforms let clients set headers.
         this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token]);
-        this.#socket.onmessage = (event) => this.#heard(event.data);
+        this.#socket.onmessage = (event) => this.#received(event.data);
         this.#socket.onerror = () => { }; // a close event with all details follows
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
     }
@@ -52,7 +52,7 @@ export class HubConnection {
             // some platforms throw while not yet connected
         }
     }
-    #heard(data) {
+    #received(data) {
         if (this.#over)
             return;
         this.#heardAt = this.#options.clock.now();

@@ -53,7 +53,7 @@ export class HubConnection {
     this.#heardAt = options.clock.now()
     // Sent as a subprotocol, since only some platforms let clients set headers.
     this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token])
-    this.#socket.onmessage = (event: { data: unknown }) => this.#heard(event.data)
+    this.#socket.onmessage = (event: { data: unknown }) => this.#received(event.data)
     this.#socket.onerror = () => {} // a close event with all details follows
     this.#socket.onclose = (event: { code: number; reason: string }) =>
       this.#end({ code: event.code, reason: event.reason })
@@ -90,7 +90,7 @@ export class HubConnection {
     }
   }
 
-  #heard(data: unknown): void {
+  #received(data: unknown): void {
     if (this.#over) return
     this.#heardAt = this.#options.clock.now()
     const frame = parseFrame(data)

@@ -110,14 +110,14 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
       agent.close()
       listener.close()
     })
-    const [events, heard] = [record(agent), record(listener)]
-    await Promise.all([events.ready.next(), heard.ready.next()])
+    const [events, received] = [record(agent), record(listener)]
+    await Promise.all([events.ready.next(), received.ready.next()])
     const restarted = restart()
     await events.disconnected.next()
     const sending = agent.send(id, 'queued while the service was away')
     await restarted
     // In real time: the attempts during the outage have increased the back-off.
-    await Promise.all([heard.ready.next(BACKOFF_CAP_MS + 10_000), sending])
+    await Promise.all([received.ready.next(BACKOFF_CAP_MS + 10_000), sending])
     assert.equal(agent.connected, true)
   })
 
@@ -196,8 +196,8 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
       receiver.close()
       sender.close()
     })
-    const heard: Json[] = []
-    receiver.on('message', ({ data }) => heard.push(data))
+    const received: Json[] = []
+    receiver.on('message', ({ data }) => received.push(data))
     const [events, { ready }] = [record(sender), record(receiver)]
     const [, { connectionId }] = await Promise.all([events.ready.next(), ready.next()])
     const sending: Promise<unknown>[] = []
@@ -210,7 +210,7 @@ describe('against the real service', { concurrency: 3, timeout: 120_000 }, () =>
       await events.ready.next()
     }
     await Promise.all(sending)
-    const firstTimes = [...new Set(heard)]
+    const firstTimes = [...new Set(received)]
     assert.deepEqual(
       firstTimes,
       Array.from({ length: 120 }, (_, n) => n),

@@ -19,7 +19,7 @@ export interface SilentLine {
 
 const HANDSHAKE = /^GET \/hub /
 
-/** A proxy in front of the service at `target` that swallows packets when told to. */
+/** Starts a proxy in front of the service at `target` that can drop packets. */
 export async function startSilentLine(
   t: { after(fn: () => Promise<void> | void): void },
   target: string,

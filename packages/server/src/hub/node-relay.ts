@@ -91,7 +91,7 @@ export function createRelay(deps: {
     const id = ++lastId
     const unanswered = new Set(peers.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
-    // After a timeout the caller was told that nothing was delivered, so the command must not be published.
+    // After a timeout the caller got 0 as the count, so the command must not be published.
     const isCurrent = () => !isAwaited || pending.has(id)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
     if (!publish(peers, message, isCurrent) || !isAwaited) return Promise.resolve(0)

@@ -151,7 +151,7 @@ type Client = ReturnType<typeof makeClient>
 interface Connections {
   publisher: Client
   subscriber: Client
-  /** SUBSCRIBE was confirmed once; after a reconnection the client sends it again by itself. */
+  /** SUBSCRIBE was confirmed once; after a reconnection the client sends it again automatically. */
   isSubscribed: boolean
 }
 

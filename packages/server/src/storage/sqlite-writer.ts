@@ -16,7 +16,7 @@ export type WriterRequest =
 
 export type WriterResponse =
   | { kind: 'done'; id: number; rows: unknown[]; changes: number }
-  /** The statement failed; its transaction can go on or be rolled back. */
+  /** The statement failed; its transaction can continue or be rolled back. */
   | { kind: 'failed'; id: number; message: string; code: number }
   /** The whole batch was rolled back. */
   | { kind: 'aborted'; id: number; message: string; code: number }

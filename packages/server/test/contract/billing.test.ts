@@ -65,7 +65,7 @@ forEachEngine(engine => {
     assert.deepEqual(balances.toSorted(), [0, 1_000_000])
   })
 
-  test('the database itself refuses to change or delete a ledger entry', async t => {
+  test('the database refuses to change or delete a ledger entry', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { id } = await insertUser(storage.store)
     await storage.store.billing.post(anEntry(id, 1))
@@ -75,7 +75,7 @@ forEachEngine(engine => {
     assert.equal((await storage.store.billing.ledger(id, { limit: 5, after: null })).rows[0]!.amount, 1)
   })
 
-  test('the database itself refuses to empty the ledger, also from a table that it refers to', async t => {
+  test('the database refuses to truncate the ledger, also by CASCADE', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { id } = await insertUser(storage.store)
     await storage.store.billing.post(anEntry(id, 1))

@@ -27,21 +27,21 @@ describe('postgres', { skip: postgresMissing() }, () => {
         order: { op: 'deliver', userId: newId(2), to: 'all', frame: payload },
       },
     } as const
-    const heard = nextEvents(other, 4)
+    const received = nextEvents(other, 4)
     await opened.storage.transaction(async tx => {
       tx.publish(relay)
       tx.publish({ type: 'mail.queued' })
       tx.publish({ type: 'mail.queued' })
     })
     await opened.storage.events.publish(relay)
-    assert.deepEqual(await heard, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
+    assert.deepEqual(await received, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
   })
 
   test('a listener that lost its connection reconnects and emits events.gap', async t => {
     const { storage, config } = await openTestStorage('postgres', t)
-    const heard = nextEvents(storage, 1)
+    const received = nextEvents(storage, 1)
     await cutListeners(urlOf(config))
-    assert.deepEqual(await heard, [{ type: 'events.gap' }])
+    assert.deepEqual(await received, [{ type: 'events.gap' }])
     assert.equal(storage.eventsHealth().listening, true)
     const again = nextEvents(storage, 1)
     await storage.events.publish({ type: 'mail.queued' })

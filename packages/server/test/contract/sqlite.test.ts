@@ -64,8 +64,8 @@ describe('sqlite', () => {
 
   test('a failed commit publishes no event of any transaction in its group', async t => {
     const { storage } = await openTestStorage('sqlite', t)
-    const heard: string[] = []
-    storage.events.subscribe(event => event.type === 'user.changed' && heard.push(event.userId))
+    const received: string[] = []
+    storage.events.subscribe(event => event.type === 'user.changed' && received.push(event.userId))
     const write = (name: string, breaks: boolean) =>
       storage.engine.transaction(async tx => {
         await tx.execute(`insert into instance values ('${name}', 'x')`, [])
@@ -83,7 +83,7 @@ describe('sqlite', () => {
     )
     assert.equal(await storage.store.instance.find('neighbour'), null)
     await write('next', false)
-    assert.deepEqual(heard, ['next'])
+    assert.deepEqual(received, ['next'])
   })
 
   test('a second process can write while the first one runs', async t => {

@@ -8,7 +8,7 @@ import { aUser } from './fixtures.ts'
 forEachEngine(engine => {
   test('a transaction that throws writes no row and publishes no event', async t => {
     const { storage } = await openTestStorage(engine, t)
-    const heard = hear(storage)
+    const received = recordEvents(storage)
     const user = aUser()
     const failing = storage.transaction(async tx => {
       await tx.users.insert(user)
@@ -18,15 +18,15 @@ forEachEngine(engine => {
     await assert.rejects(failing, /no/)
     assert.equal(await storage.store.users.find(user.id), null)
     await storage.transaction(async tx => tx.publish({ type: 'mail.queued' }))
-    await heard.until(1)
-    assert.deepEqual(heard.events, [{ type: 'mail.queued' }])
+    await received.until(1)
+    assert.deepEqual(received.events, [{ type: 'mail.queued' }])
   })
 
   test('the rows of a transaction are visible to receivers of its events, which come once and in order', async t => {
     const { storage } = await openTestStorage(engine, t)
     const users = [aUser(), aUser()]
     const seen: Promise<unknown>[] = []
-    const heard = hear(storage, event => {
+    const received = recordEvents(storage, event => {
       if (event.type === 'user.changed') seen.push(storage.store.users.find(event.userId))
     })
     await storage.transaction(async tx => {
@@ -36,9 +36,9 @@ forEachEngine(engine => {
       }
     })
     await storage.events.publish({ type: 'mail.queued' })
-    await heard.until(3)
+    await received.until(3)
     assert.deepEqual(
-      heard.events.map(event => event.type),
+      received.events.map(event => event.type),
       ['user.changed', 'user.changed', 'mail.queued'],
     )
     assert.deepEqual(await Promise.all(seen), users)
@@ -81,9 +81,9 @@ forEachEngine(engine => {
     storage.events.subscribe(() => {
       throw new Error('no')
     })
-    const heard = hear(storage)
+    const received = recordEvents(storage)
     await storage.events.publish({ type: 'mail.queued' })
-    await heard.until(1)
+    await received.until(1)
   })
 
   test('a closed storage answers unavailable', async t => {
@@ -103,12 +103,12 @@ forEachEngine(engine => {
   })
 })
 
-interface Heard {
+interface RecordedEvents {
   events: Event[]
   until(count: number): Promise<void>
 }
 
-function hear(storage: Storage, also: (event: Event) => void = () => {}): Heard {
+function recordEvents(storage: Storage, also: (event: Event) => void = () => {}): RecordedEvents {
   const events: Event[] = []
   let check = () => {}
   storage.events.subscribe(event => {

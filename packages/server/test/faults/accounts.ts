@@ -14,7 +14,7 @@ const BREACHES: Record<string, string> = {
     left join ledger_entries l on l.user_id = b.user_id group by b.user_id, b.balance
     having b.balance <> coalesce(sum(l.amount), 0)`,
   'I-8: two entries of one cause': 'select cause from ledger_entries group by cause having count(*) > 1',
-  'a session of nobody': 'select id from sessions where user_id not in (select id from users)',
+  'a session without a user': 'select id from sessions where user_id not in (select id from users)',
   'a used link beside a live one of the same use':
     'select token_hash from magic_links group by token_hash having count(*) > 1',
 }

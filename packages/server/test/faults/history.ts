@@ -1,4 +1,4 @@
-/** What clients did and were told: the one thing that the checkers believe. */
+/** The operations of clients and their outcomes, the only input of the checkers. */
 
 export type OperationName =
   | 'send'

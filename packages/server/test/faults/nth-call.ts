@@ -8,7 +8,7 @@ import { address, caller, openServices, type Services } from '../support/service
 import { checkMoney } from './accounts.ts'
 import type { ScenarioResult } from './world.ts'
 
-interface Verb {
+interface StoreOperation {
   name: string
   /** Prepares what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
@@ -16,7 +16,7 @@ interface Verb {
   lost?: string[]
 }
 
-const verbs: Verb[] = [
+const OPERATIONS: StoreOperation[] = [
   {
     name: 'send',
     prepare:
@@ -75,7 +75,7 @@ const verbs: Verb[] = [
     },
   },
   ...(['exchange', 'revoke', 'rotate', 'revoke by holder'] as const).map(
-    (name): Verb => ({
+    (name): StoreOperation => ({
       name,
       lost: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
       async prepare(services, n) {
@@ -98,7 +98,7 @@ const verbs: Verb[] = [
     }),
   ),
   ...(['suspend', 'activate', 'delete'] as const).map(
-    (name): Verb => ({
+    (name): StoreOperation => ({
       name,
       lost: name === 'delete' ? ['not_found'] : [],
       async prepare(services, n) {
@@ -148,22 +148,22 @@ export async function failNthStoreCall(
     const opened = await openTestStorage(engine, t)
     const faulty = failing(opened.storage)
     const services = await openServices(engine, t, { on: { node: faulty.storage, of: opened } })
-    for (const verb of scale < 1 ? verbs.slice(0, 7) : verbs) {
+    for (const operation of scale < 1 ? OPERATIONS.slice(0, 7) : OPERATIONS) {
       for (let n = 1; n <= MOST_CALLS; n++) {
-        const act = await verb.prepare(services, n)
+        const act = await operation.prepare(services, n)
         faulty.failAt(n)
         const first = await codeOf(act())
         const failed = faulty.disarm()
         operations += 2
         if (!failed) break
         faults++
-        const told = first === 'unavailable' || first === 'ok' || verb.lost?.includes(first)
-        if (!told) violations.push(`${verb.name}, call ${n}: told "${first}"`)
+        const isExpected = first === 'unavailable' || first === 'ok' || operation.lost?.includes(first)
+        if (!isExpected) violations.push(`${operation.name}, call ${n}: answered "${first}"`)
         const second = await codeOf(act())
-        if (second !== 'ok' && !verb.lost?.includes(second))
-          violations.push(`${verb.name}, call ${n}: the second try is told "${second}"`)
+        if (second !== 'ok' && !operation.lost?.includes(second))
+          violations.push(`${operation.name}, call ${n}: the retry was answered "${second}"`)
       }
-      violations.push(...(await checkMoney(opened.storage)).map(breach => `${verb.name}: ${breach}`))
+      violations.push(...(await checkMoney(opened.storage)).map(breach => `${operation.name}: ${breach}`))
     }
   } finally {
     for (const end of ends) await end()
@@ -186,8 +186,8 @@ function failing(storage: DatabaseStorage) {
         // The facts of a transaction are a list, and no store.
         if (typeof port !== 'object' || port === null || Array.isArray(port)) return port
         return new Proxy(port, {
-          get(of, verb) {
-            const method = Reflect.get(of, verb)
+          get(of, operation) {
+            const method = Reflect.get(of, operation)
             if (typeof method !== 'function') return method
             return async (...values: unknown[]) => {
               count()

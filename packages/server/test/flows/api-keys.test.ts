@@ -181,7 +181,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
-    const told = nextEvent(services, 'api_key.changed')
+    const event = nextEvent(services, 'api_key.changed')
     const changed = await services.apiKeys.update(
       userId,
       apiKey.id,
@@ -192,7 +192,7 @@ forEachEngine(engine => {
       'person',
     )
     assert.deepEqual([changed.name, changed.allowedNetworks], ['Laptop', ['10.0.0.0/8']])
-    assert.deepEqual(await told, { type: 'api_key.changed', keyId: apiKey.id, userId })
+    assert.deepEqual(await event, { type: 'api_key.changed', keyId: apiKey.id, userId })
     assert.equal(
       await refusedWith(services.apiKeys.authenticate(key, caller('192.0.2.1'))),
       'network_not_allowed',
@@ -204,9 +204,9 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
-    const told = nextEvent(services, 'api_key.changed')
+    const event = nextEvent(services, 'api_key.changed')
     const revoked = await services.apiKeys.revoke(userId, apiKey.id, caller())
-    assert.deepEqual(await told, { type: 'api_key.changed', keyId: apiKey.id, userId })
+    assert.deepEqual(await event, { type: 'api_key.changed', keyId: apiKey.id, userId })
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     services.clock.advance(MINUTE)
     const again = await services.apiKeys.revoke(userId, apiKey.id, caller())
@@ -423,9 +423,9 @@ forEachEngine(engine => {
     }
     const old = await make(wanted)
     services.clock.advance(DAY)
-    const told = nextEvent(services, 'api_key.changed')
+    const event = nextEvent(services, 'api_key.changed')
     const next = await services.apiKeys.rotate(userId, old.apiKey.id, 3600, caller())
-    assert.equal((await told).type, 'api_key.changed')
+    assert.equal((await event).type, 'api_key.changed')
     const { name, scopes, appId, allowedNetworks, expiresAt } = next.apiKey
     assert.deepEqual({ name, scopes, appId, allowedNetworks, expiresAt }, wanted)
     const replaced = await services.apiKeys.get(userId, old.apiKey.id)

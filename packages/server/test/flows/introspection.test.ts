@@ -142,19 +142,19 @@ forEachEngine(engine => {
     const { user, session, apiKey } = await withAll(services)
     const feed = createRevocations(services)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
-    let heard = 0
-    t.after(feed.subscribe(() => heard++))
+    let received = 0
+    t.after(feed.subscribe(() => received++))
     await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['10.0.0.0/8'] }, 'person')
     assert.deepEqual((await feed.since(null, 100))?.endings, [], 'a key with changed networks stays active')
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
     await services.users.suspend(user.id)
     const all = (await feed.since(null, 100))!
-    const told = new Set(all.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
-    assert.deepEqual(told, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
+    const entries = new Set(all.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
+    assert.deepEqual(entries, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
     services.clock.advance(FEED_WINDOW + 1)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
-    if (engine === 'sqlite') assert.ok(heard > 0)
+    if (engine === 'sqlite') assert.ok(received > 0)
   })
 
   test('the feed contains a rotated key when its overlap ends, since older tokens may be valid longer', async t => {

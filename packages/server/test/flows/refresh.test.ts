@@ -72,7 +72,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { tokens, session, user } = await services.signIn('a@example.com')
     await refresh(services, tokens.refreshToken)
-    const heard = new Promise(resolve => {
+    const received = new Promise(resolve => {
       const stop = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
         stop()
@@ -80,7 +80,7 @@ forEachEngine(engine => {
       })
     })
     await refusedWith(refresh(services, tokens.refreshToken))
-    assert.deepEqual(await heard, { type: 'session.ended', sessionId: session.id, userId: user.id })
+    assert.deepEqual(await received, { type: 'session.ended', sessionId: session.id, userId: user.id })
   })
 
   test('a retry with the same token and Idempotency-Key gets the same successor until that is used', async t => {

@@ -107,7 +107,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { tokens, user, session } = await services.signIn('a@example.com')
     const other = await services.signIn('a@example.com')
-    const heard = new Promise(resolve => {
+    const received = new Promise(resolve => {
       const stop = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
         stop()
@@ -115,7 +115,7 @@ forEachEngine(engine => {
       })
     })
     assert.equal(await services.sessions.endByToken(tokens.refreshToken, 'logout', caller()), true)
-    assert.deepEqual(await heard, { type: 'session.ended', sessionId: session.id, userId: user.id })
+    assert.deepEqual(await received, { type: 'session.ended', sessionId: session.id, userId: user.id })
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     assert.equal(
       await refusedWith(services.sessions.refresh(tokens.refreshToken, null, caller())),

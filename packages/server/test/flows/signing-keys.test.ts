@@ -133,11 +133,11 @@ forEachEngine(engine => {
     const { opened, one } = await twoNodes(engine, t)
     one.start()
     t.after(one.stop)
-    const heard = new Promise<void>(resolve => {
+    const received = new Promise<void>(resolve => {
       t.after(opened.storage.events.subscribe(({ type }) => type === 'signing_keys.changed' && resolve()))
     })
     const { kid } = await nodeOnLoaded(opened)
-    await heard
+    await received
     await one.reload()
     assert.ok(kids(one).includes(kid))
   })

@@ -58,7 +58,7 @@ async function tablesWith({ opened }: Services, text: string): Promise<string[]>
 }
 
 /** The types of the next events, up to the first of `type`. */
-function heardUntil({ storage }: Services, type: string): Promise<string[]> {
+function eventsUntil({ storage }: Services, type: string): Promise<string[]> {
   return new Promise(resolve => {
     const types: string[] = []
     const stop = storage.events.subscribe(event => {
@@ -76,11 +76,11 @@ forEachEngine(engine => {
     const { user, tokens, session } = await services.signIn('a@example.com')
     const { key } = await services.apiKeys.create(user.id, WANTED, caller())
     const sent = await services.sendTo('a@example.com')
-    const heard = heardUntil(services, 'session.ended')
+    const received = eventsUntil(services, 'session.ended')
     services.clock.advance(1000)
 
     assert.equal((await services.users.suspend(user.id)).status, 'suspended')
-    assert.ok((await heard).includes('user.changed'))
+    assert.ok((await received).includes('user.changed'))
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     assert.equal((await services.magicLinks.inspect(sent.token, address('a@example.com'))).state, 'used')
     const exchange = services.agentTokens.exchange(key, undefined, caller())
@@ -151,14 +151,14 @@ forEachEngine(engine => {
     await services.users.rename(user.id, 'Ada')
     const { key, apiKey } = await services.apiKeys.create(user.id, WANTED, caller())
     const sent = await services.sendTo('gone@example.com')
-    const heard = heardUntil(services, 'user.changed')
+    const received = eventsUntil(services, 'user.changed')
 
     const deleted = await services.users.delete(user.id)
     assert.deepEqual(
       { status: deleted.status, name: deleted.name, email: deleted.email },
       { status: 'deleted', name: null, email: null },
     )
-    const types = await heard
+    const types = await received
     assert.ok(types.includes('session.ended') && types.includes('api_key.changed'))
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     assert.equal(

@@ -69,5 +69,5 @@ test('replacing nodes one after the other disconnects no agent and loses no mess
     for (let tries = 0; messages.length < sent && tries < 100; tries++) await wait(20)
     assert.deepEqual(messages, all)
   }
-  t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, nobody disconnected`)
+  t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, no agent disconnected`)
 })

@@ -40,7 +40,7 @@ async function run(): Promise<void> {
     context.setDefaultTimeout(10_000)
     const page = await context.newPage()
     await takePages(page, context, web)
-    await takeMails(await context.newPage())
+    await captureMails(await context.newPage())
   } finally {
     await browser.close()
     await web.close()
@@ -166,7 +166,7 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
 }
 
 /** On a new page, since the one used for web pages applies their Content-Security-Policy to styles. */
-async function takeMails(page: Page): Promise<void> {
+async function captureMails(page: Page): Promise<void> {
   const write = createMailWriter({
     productName: 'Keyway',
     supportEmail: 'support@example.com',

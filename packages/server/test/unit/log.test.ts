@@ -21,8 +21,11 @@ test('at most 30 lines a minute of one kind are written, then one with the numbe
   pass(1)
   log.warn({}, 'unavailable')
   assert.equal(lines.length, MAX_LINES_A_MINUTE + 2)
-  const [told, next] = lines.slice(-2)
-  assert.deepEqual([told!.msg, told!.kind, told!.lines], ['log lines were withheld', 'unavailable', 9971])
+  const [withheld, next] = lines.slice(-2)
+  assert.deepEqual(
+    [withheld!.msg, withheld!.kind, withheld!.lines],
+    ['log lines were withheld', 'unavailable', 9971],
+  )
   assert.equal(next!.msg, 'unavailable')
 })
 
