@@ -12,6 +12,11 @@ export interface ApiKeyObject {
     status: 'active' | 'expired' | 'revoked';
     created_at: string;
     last_used_at: string | null;
+    /** The network as limits count it (an IPv4 address, an IPv6 /64), and the User-Agent. */
+    last_used_from: {
+        network: string;
+        client: string | null;
+    } | null;
     expires_at: string | null;
     revoked_at: string | null;
     replaced_by: string | null;
@@ -108,6 +113,25 @@ export interface SecurityEventObject {
     client: string | null;
     key_id?: string;
     session_id?: string;
+}
+/** What was counted in one hour or day of UTC. */
+export interface UsageBucketObject {
+    start: string;
+    exchanges: number;
+    api_calls: number;
+    introspections: number;
+    /** By error code. */
+    refused: Record<string, number>;
+    connections: number;
+    connected_seconds: number;
+    messages_sent: number;
+    messages_received: number;
+    /** Decimal. */
+    charged: string;
+}
+export interface UsageAnswer {
+    /** Every bucket of the range, oldest first. */
+    data: UsageBucketObject[];
 }
 export interface AgentConnectionObject {
     connection_id: string;

@@ -3,7 +3,8 @@ import { AgentCalls } from './calls/agents.js';
 import { ApiKeyCalls } from './calls/api-keys.js';
 import { AppCalls } from './calls/apps.js';
 import { SessionCalls } from './calls/sessions.js';
-import type { AgentTokenAnswer, SendMagicLinkAnswer, SignInAnswer, UserObject } from './protocol.js';
+import { type UsageRange } from './calls/usage.js';
+import type { AgentTokenAnswer, SendMagicLinkAnswer, SignInAnswer, UsageAnswer, UserObject } from './protocol.js';
 import { type TokenStore } from './token-store.js';
 export interface KeywayOptions {
     /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
@@ -63,6 +64,8 @@ export declare class Keyway {
     verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer>;
     /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
     refresh(): Promise<UserObject | undefined>;
+    /** What the person used, with all keys and without one, by hour or day, to some seconds before now. */
+    usage(range?: UsageRange): Promise<UsageAnswer>;
     /** Ends the session here and on the server. */
     logout(): Promise<void>;
     /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */

@@ -3,6 +3,7 @@ import { AgentCalls } from './calls/agents.js';
 import { ApiKeyCalls } from './calls/api-keys.js';
 import { AppCalls } from './calls/apps.js';
 import { SessionCalls } from './calls/sessions.js';
+import { usageQuery } from './calls/usage.js';
 import { systemClock } from './clock.js';
 import { environment, serviceOrigin } from './environment.js';
 import { SessionTokens } from './session-tokens.js';
@@ -63,6 +64,10 @@ export class Keyway {
     /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
     async refresh() {
         return (await this.#tokens.refresh())?.user;
+    }
+    /** What the person used, with all keys and without one, by hour or day, to some seconds before now. */
+    usage(range = {}) {
+        return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) });
     }
     /** Ends the session here and on the server. */
     async logout() {

@@ -9,6 +9,16 @@ export function environment(name) {
         return undefined; // Deno without --allow-env
     }
 }
+/** As in package.json. */
+const VERSION = '0.1.0';
+/**
+ * How this library names itself, so that owners see what used their key. Browsers name themselves; there a header of
+ * our own would cost each call a CORS preflight.
+ */
+export function userAgent() {
+    const isBrowser = 'document' in globalThis || 'importScripts' in globalThis;
+    return isBrowser ? {} : { 'user-agent': `keyway-sdk/${VERSION}` };
+}
 /** The service's origin. Throws an error with an example if the URL is invalid. */
 export function serviceOrigin(url) {
     const given = url ?? environment('KEYWAY_URL');

@@ -1,11 +1,17 @@
 import { fullJitter } from './backoff.js';
 import { pause, systemClock } from './clock.js';
+import { userAgent } from './environment.js';
 import { errorFromFetch, errorFromResponse, KeywayError } from './errors.js';
 /** One request without retries. A response without a body is `undefined`. */
 export async function requestJson(fetch, url, { method = 'GET', body, headers, signal }) {
     const init = {
         method,
-        headers: { accept: 'application/json', ...(body && { 'content-type': 'application/json' }), ...headers },
+        headers: {
+            accept: 'application/json',
+            ...userAgent(),
+            ...(body && { 'content-type': 'application/json' }),
+            ...headers,
+        },
         body: body && JSON.stringify(body),
         signal,
         // A redirect would send the credential to another address.

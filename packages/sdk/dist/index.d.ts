@@ -4,6 +4,7 @@ export type { ProvidedToken } from './agent-token-source.js';
 export type { ApiKeyList, CreateApiKey } from './calls/api-keys.js';
 export type { Charge, FollowOptions } from './calls/apps.js';
 export type { PageOptions } from './calls/paging.js';
+export type { UsageRange } from './calls/usage.js';
 export type { KeywayOptions, VerifyMagicLink } from './client.js';
 export { Keyway } from './client.js';
 export type { ClientErrorCode } from './errors.js';

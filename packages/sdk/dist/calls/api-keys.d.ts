@@ -1,6 +1,7 @@
-import type { ApiKeyObject, CreatedApiKey, Json, Page } from '../protocol.js';
+import type { ApiKeyObject, CreatedApiKey, Json, Page, UsageAnswer } from '../protocol.js';
 import { type Transport } from '../transport.js';
 import { type PageOptions } from './paging.js';
+import { type UsageRange } from './usage.js';
 export interface CreateApiKey {
     name?: string;
     /** Omitted or empty: everything that the owner may do with a key. */
@@ -42,6 +43,8 @@ export declare class ApiKeyCalls {
     all(options?: Omit<ApiKeyList, 'cursor'>): AsyncGenerator<ApiKeyObject, void>;
     get(keyId: string): Promise<ApiKeyObject>;
     update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject>;
+    /** What the key was used for, by hour or day, to some seconds before now. */
+    usage(keyId: string, range?: UsageRange): Promise<UsageAnswer>;
     /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
     rotate(keyId: string, body?: {
         overlap_seconds?: number;

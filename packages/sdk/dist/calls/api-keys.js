@@ -1,5 +1,6 @@
 import { segment } from '../transport.js';
 import { everyItem } from './paging.js';
+import { usageQuery } from './usage.js';
 /** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
 export class ApiKeyCalls {
     #transport;
@@ -22,6 +23,10 @@ export class ApiKeyCalls {
     }
     update(keyId, body) {
         return this.#transport.call('PATCH', `/v1/api-keys/${segment(keyId)}`, { body });
+    }
+    /** What the key was used for, by hour or day, to some seconds before now. */
+    usage(keyId, range = {}) {
+        return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}/usage`, { query: usageQuery(range) });
     }
     /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
     rotate(keyId, body = {}) {

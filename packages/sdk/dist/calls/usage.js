@@ -1,0 +1,3 @@
+export function usageQuery({ bucket, from, to }) {
+    return { bucket, from, to };
+}
