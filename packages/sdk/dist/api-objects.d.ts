@@ -26,7 +26,37 @@ export interface ApiKeyObject {
     metadata: {
         [name: string]: Json;
     } | null;
+    limits: KeyLimits;
+    /** Set by the operator of the service; the stricter of both counts. */
+    operator_limits: KeyLimits;
 }
+/** What a key may do; empty where there is no limit. At most one limit of each `per`. */
+export interface KeyLimits {
+    /** Exchanges, API calls and what introspection consumes, in sliding windows. */
+    requests?: {
+        limit: number;
+        per: 'second' | 'minute' | 'hour' | 'day';
+    }[];
+    /** Charged to the owner by naming the key, per calendar day or month (UTC) or ever. Decimals as in `Money`. */
+    spend?: {
+        amount: string;
+        per: 'day' | 'month' | 'total';
+    }[];
+    quota?: KeyQuota;
+}
+/** Calls that introspection may consume. */
+export interface KeyQuota {
+    remaining: number;
+    /** What it has again from the beginning of each calendar hour, day or month (UTC). */
+    refill?: {
+        amount: number;
+        every: 'hour' | 'day' | 'month';
+    };
+}
+/** As in a request. A quota without `remaining` keeps what is left, or begins with what a refill brings. */
+export type WantedKeyLimits = Omit<KeyLimits, 'quota'> & {
+    quota?: Partial<Pick<KeyQuota, 'remaining'>> & Pick<KeyQuota, 'refill'>;
+};
 /** The only response that contains the key itself. */
 export interface CreatedApiKey extends ApiKeyObject {
     key: string;
@@ -114,7 +144,7 @@ export interface SecurityEventObject {
     key_id?: string;
     session_id?: string;
 }
-/** What was counted in one hour or day of UTC. */
+/** The counts of one hour or day of UTC. */
 export interface UsageBucketObject {
     start: string;
     exchanges: number;

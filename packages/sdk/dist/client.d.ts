@@ -11,9 +11,9 @@ export interface KeywayOptions {
     url?: string;
     /** Calls with this key instead of a session. Default: `KEYWAY_API_KEY`, unless `tokens` or `app` is given. */
     apiKey?: string;
-    /** Where a session's tokens are kept. Default: in memory. */
+    /** The store of the session's tokens. Default: in memory. */
     tokens?: TokenStore;
-    /** For the calls that apps make (`apps`): id and secret. */
+    /** Id and secret of an app, for its calls (`apps`). */
     app?: {
         id: string;
         secret: string;
@@ -26,7 +26,7 @@ export interface KeywayOptions {
     timeoutMs?: number;
     fetch?: typeof fetch;
 }
-/** How a magic link is redeemed: the link's token, or the code from the mail with the `login_id` of the request. */
+/** Redeems a magic link by its token, or by the code from the mail with the `login_id` of the request. */
 export type VerifyMagicLink = {
     token: string;
     email: string;
@@ -64,7 +64,7 @@ export declare class Keyway {
     verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer>;
     /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
     refresh(): Promise<UserObject | undefined>;
-    /** What the person used, with all keys and without one, by hour or day, to some seconds before now. */
+    /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
     usage(range?: UsageRange): Promise<UsageAnswer>;
     /** Ends the session here and on the server. */
     logout(): Promise<void>;

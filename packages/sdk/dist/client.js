@@ -65,7 +65,7 @@ export class Keyway {
     async refresh() {
         return (await this.#tokens.refresh())?.user;
     }
-    /** What the person used, with all keys and without one, by hour or day, to some seconds before now. */
+    /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
     usage(range = {}) {
         return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) });
     }

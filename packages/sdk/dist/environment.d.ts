@@ -2,8 +2,8 @@ import type { WebSocketConstructor } from './hub-connection.js';
 /** An environment variable, on platforms that have them. */
 export declare function environment(name: string): string | undefined;
 /**
- * How this library names itself, so that owners see what used their key. Browsers name themselves; there a header of
- * our own would cost each call a CORS preflight.
+ * The User-Agent of this library, so that owners see which client used their key. Browsers send their own; another
+ * header would cause a CORS preflight for each call.
  */
 export declare function userAgent(): Record<string, string>;
 /** The service's origin. Throws an error with an example if the URL is invalid. */

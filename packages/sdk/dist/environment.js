@@ -9,11 +9,11 @@ export function environment(name) {
         return undefined; // Deno without --allow-env
     }
 }
-/** As in package.json. */
+/** The version in package.json. */
 const VERSION = '0.1.0';
 /**
- * How this library names itself, so that owners see what used their key. Browsers name themselves; there a header of
- * our own would cost each call a CORS preflight.
+ * The User-Agent of this library, so that owners see which client used their key. Browsers send their own; another
+ * header would cause a CORS preflight for each call.
  */
 export function userAgent() {
     const isBrowser = 'document' in globalThis || 'importScripts' in globalThis;

@@ -1,5 +1,5 @@
 /** Every `code` an HTTP error can carry. A code is never renamed. */
-export declare const ERROR_CODES: readonly ['invalid_json', 'invalid_request', 'magic_link_invalid', 'authentication_required', 'invalid_token', 'invalid_api_key', 'api_key_revoked', 'api_key_expired', 'invalid_refresh_token', 'refresh_token_reused', 'insufficient_balance', 'insufficient_scope', 'session_required', 'account_suspended', 'charge_not_authorized', 'network_not_allowed', 'forbidden', 'not_found', 'method_not_allowed', 'payload_too_large', 'unsupported_media_type', 'upgrade_required', 'key_limit_reached', 'idempotency_conflict', 'api_key_inactive', 'api_key_replaced', 'magic_link_expired', 'magic_link_used', 'rate_limited', 'unavailable', 'internal_error'];
+export declare const ERROR_CODES: readonly ['invalid_json', 'invalid_request', 'magic_link_invalid', 'authentication_required', 'invalid_token', 'invalid_api_key', 'api_key_revoked', 'api_key_expired', 'invalid_refresh_token', 'refresh_token_reused', 'insufficient_balance', 'quota_exhausted', 'insufficient_scope', 'session_required', 'account_suspended', 'charge_not_authorized', 'network_not_allowed', 'forbidden', 'not_found', 'method_not_allowed', 'payload_too_large', 'unsupported_media_type', 'upgrade_required', 'key_limit_reached', 'idempotency_conflict', 'api_key_inactive', 'api_key_replaced', 'magic_link_expired', 'magic_link_used', 'rate_limited', 'unavailable', 'internal_error'];
 export type ErrorCode = (typeof ERROR_CODES)[number];
 /** One field of a body or query that was refused. */
 export interface FieldError {
@@ -17,7 +17,7 @@ export interface Problem {
     errors?: FieldError[];
     /** Seconds. */
     retry_after?: number;
-    window?: 'minute' | 'hour' | 'day';
-    /** With a local inbox: the setting that holds the limit. */
+    window?: 'second' | 'minute' | 'hour' | 'day';
+    /** The setting of the limit; only with a local inbox. */
     setting?: string;
 }

@@ -11,6 +11,7 @@ export const ERROR_CODES = [
     'invalid_refresh_token',
     'refresh_token_reused',
     'insufficient_balance',
+    'quota_exhausted',
     'insufficient_scope',
     'session_required',
     'account_suspended',

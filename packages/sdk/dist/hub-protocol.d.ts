@@ -9,7 +9,7 @@ export type Json = null | boolean | number | string | Json[] | {
     [name: string]: Json;
 };
 export type FrameErrorCode = 'unknown_type' | 'invalid_frame' | 'invalid_token' | 'insufficient_scope' | 'rate_limited';
-/** What an agent may send. */
+/** Frames of agents. */
 export type AgentFrame = {
     type: 'ping';
 } | {
@@ -21,7 +21,7 @@ export type AgentFrame = {
     to: string;
     data: Json;
 };
-/** What the server sends. */
+/** Frames of the server. */
 export type ServerFrame = {
     type: 'ready';
     connection_id: string;

@@ -1,7 +1,7 @@
 import { KeywayError } from './errors.js';
 import type { HubClosed } from './hub-connection.js';
 import { CLOSE_CODES, type CloseCode } from './protocol.js';
-/** What a client should do after a close code. */
+/** How a client should reconnect after a close code. */
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect'];
 /** Lost connections and unknown codes are retried. */
 export declare function reconnectAfter(code: number): Reconnect;

@@ -20,7 +20,7 @@ const FINAL_CODES = new Set([
 export function isFinalError(error) {
     return error instanceof KeywayError && FINAL_CODES.has(error.code);
 }
-/** What the user should do for each reason, in one sentence. */
+/** Advice for the user by reason, in one sentence each. */
 const ADVICE = {
     invalid_api_key: 'The API key is unknown here. Check that it is complete and belongs to this service.',
     api_key_revoked: 'The API key was revoked. Make a new key and start the agent with it.',

@@ -1,4 +1,4 @@
-/** In memory; the default. */
+/** A store in memory, the default. */
 export function memoryTokenStore(tokens) {
     let held = tokens;
     return {

@@ -143,7 +143,7 @@ export interface SecurityEventObject {
   session_id?: string
 }
 
-/** What was counted in one hour or day of UTC. */
+/** The counts of one hour or day of UTC. */
 export interface UsageBucketObject {
   start: string
   exchanges: number

@@ -24,9 +24,9 @@ export interface KeywayOptions {
   url?: string
   /** Calls with this key instead of a session. Default: `KEYWAY_API_KEY`, unless `tokens` or `app` is given. */
   apiKey?: string
-  /** Where a session's tokens are kept. Default: in memory. */
+  /** The store of the session's tokens. Default: in memory. */
   tokens?: TokenStore
-  /** For the calls that apps make (`apps`): id and secret. */
+  /** Id and secret of an app, for its calls (`apps`). */
   app?: { id: string; secret: string }
   /** Maximum retries of calls that are safe to retry. Default 4. */
   maxRetries?: number
@@ -39,7 +39,7 @@ export interface KeywayOptions {
   clock?: SdkClock
 }
 
-/** How a magic link is redeemed: the link's token, or the code from the mail with the `login_id` of the request. */
+/** Redeems a magic link by its token, or by the code from the mail with the `login_id` of the request. */
 export type VerifyMagicLink =
   | { token: string; email: string; app_id?: string }
   | { login_id: string; code: string; email: string; app_id?: string }
@@ -105,7 +105,7 @@ export class Keyway {
     return (await this.#tokens.refresh())?.user
   }
 
-  /** What the person used, with all keys and without one, by hour or day, to some seconds before now. */
+  /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
   usage(range: UsageRange = {}): Promise<UsageAnswer> {
     return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) })
   }

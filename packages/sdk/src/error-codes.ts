@@ -54,6 +54,6 @@ export interface Problem {
   /** Seconds. */
   retry_after?: number
   window?: 'second' | 'minute' | 'hour' | 'day'
-  /** With a local inbox: the setting that holds the limit. */
+  /** The setting of the limit; only with a local inbox. */
   setting?: string
 }

@@ -14,7 +14,7 @@ export interface WebSocketLike {
 
 export type WebSocketConstructor = new (url: string, protocols: string[]) => WebSocketLike
 
-/** How a connection ended: its close frame, or `1006` if there was none. */
+/** The close code and reason of a connection; `1006` if there was no close frame. */
 export interface HubClosed {
   code: number
   reason: string

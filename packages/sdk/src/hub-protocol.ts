@@ -15,13 +15,13 @@ export type FrameErrorCode =
   | 'insufficient_scope'
   | 'rate_limited'
 
-/** What an agent may send. */
+/** Frames of agents. */
 export type AgentFrame =
   | { type: 'ping' }
   | { type: 'token'; token: string }
   | { type: 'send'; id: string; to: string; data: Json }
 
-/** What the server sends. */
+/** Frames of the server. */
 export type ServerFrame =
   | {
       type: 'ready'

@@ -2,7 +2,7 @@ import { KeywayError } from './errors.ts'
 import type { HubClosed } from './hub-connection.ts'
 import { CLOSE_CODES, type CloseCode } from './protocol.ts'
 
-/** What a client should do after a close code. */
+/** How a client should reconnect after a close code. */
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect']
 
 /** Lost connections and unknown codes are retried. */
@@ -28,7 +28,7 @@ export function isFinalError(error: unknown): error is KeywayError {
   return error instanceof KeywayError && FINAL_CODES.has(error.code)
 }
 
-/** What the user should do for each reason, in one sentence. */
+/** Advice for the user by reason, in one sentence each. */
 const ADVICE: Record<string, string> = {
   invalid_api_key: 'The API key is unknown here. Check that it is complete and belongs to this service.',
   api_key_revoked: 'The API key was revoked. Make a new key and start the agent with it.',

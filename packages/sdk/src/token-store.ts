@@ -1,4 +1,4 @@
-/** What a signed-in client stores between calls. */
+/** The tokens of a signed-in client. */
 export interface StoredTokens {
   access: string
   refresh: string
@@ -8,7 +8,7 @@ export interface StoredTokens {
 }
 
 /**
- * Where a client stores its tokens: for example a file with mode 0600, the system's keychain, or a browser's storage.
+ * Storage for a client's tokens: for example a file with mode 0600, the system's keychain, or a browser's storage.
  * Several clients (tabs) may share one.
  */
 export interface TokenStore {
@@ -17,7 +17,7 @@ export interface TokenStore {
   delete(): Promise<void> | void
 }
 
-/** In memory; the default. */
+/** A store in memory, the default. */
 export function memoryTokenStore(tokens?: StoredTokens): TokenStore {
   let held = tokens
   return {

@@ -1,4 +1,4 @@
-import type { ApiKeyObject, CreatedApiKey, Json, Page, UsageAnswer } from '../protocol.js';
+import type { ApiKeyObject, CreatedApiKey, Json, Page, UsageAnswer, WantedKeyLimits } from '../protocol.js';
 import { type Transport } from '../transport.js';
 import { type PageOptions } from './paging.js';
 import { type UsageRange } from './usage.js';
@@ -15,6 +15,7 @@ export interface CreateApiKey {
     external_id?: string;
     /** JSON of your own, at most 16 KiB. */
     metadata?: Metadata;
+    limits?: WantedKeyLimits;
 }
 export interface ChangeApiKey {
     /** The empty text removes it. */
@@ -24,6 +25,8 @@ export interface ChangeApiKey {
     external_id?: string | null;
     /** Replaced as a whole; null removes them. */
     metadata?: Metadata | null;
+    /** Replaces all limits that there were; null removes them. */
+    limits?: WantedKeyLimits | null;
 }
 export type Metadata = {
     [name: string]: Json;
@@ -43,7 +46,7 @@ export declare class ApiKeyCalls {
     all(options?: Omit<ApiKeyList, 'cursor'>): AsyncGenerator<ApiKeyObject, void>;
     get(keyId: string): Promise<ApiKeyObject>;
     update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject>;
-    /** What the key was used for, by hour or day, to some seconds before now. */
+    /** The usage of the key by hour or day, complete up to some seconds ago. */
     usage(keyId: string, range?: UsageRange): Promise<UsageAnswer>;
     /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
     rotate(keyId: string, body?: {

@@ -24,8 +24,10 @@ export declare class AppCalls {
     /** Charges a user who authorised the app. Safe to retry with the same `idempotencyKey`. */
     charge({ idempotencyKey, ...body }: Charge): Promise<LedgerEntryObject>;
     /** Introspects a key, access token or agent token (RFC 7662). */
-    introspect(token: string): Promise<IntrospectionAnswer>;
-    /** What ended in the last 20 minutes, or since `cursor`. */
+    introspect(token: string, { consume }?: {
+        consume?: number;
+    }): Promise<IntrospectionAnswer>;
+    /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
     revocations({ cursor, signal, }?: {
         cursor?: string;
         signal?: AbortSignal;

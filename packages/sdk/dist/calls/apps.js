@@ -15,10 +15,11 @@ export class AppCalls {
         return this.#transport.call('POST', '/v1/charges', { body, headers, as: 'app', repeatable: true });
     }
     /** Introspects a key, access token or agent token (RFC 7662). */
-    introspect(token) {
-        return this.#transport.call('POST', '/auth/introspect', { body: { token }, as: 'app', repeatable: true });
+    introspect(token, { consume } = {}) {
+        const body = consume === undefined ? { token } : { token, consume };
+        return this.#transport.call('POST', '/auth/introspect', { body, as: 'app', repeatable: !consume });
     }
-    /** What ended in the last 20 minutes, or since `cursor`. */
+    /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
     revocations({ cursor, signal, } = {}) {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
     }

@@ -1,7 +1,7 @@
 import type { Page, SessionObject } from '../protocol.js';
 import { type Transport } from '../transport.js';
 import type { PageOptions } from './paging.js';
-/** Where the account is signed in. Ending sessions needs a session. */
+/** The account's sessions. Ending them requires a session. */
 export declare class SessionCalls {
     #private;
     constructor(transport: Transport);

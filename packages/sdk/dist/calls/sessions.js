@@ -1,5 +1,5 @@
 import { segment } from '../transport.js';
-/** Where the account is signed in. Ending sessions needs a session. */
+/** The account's sessions. Ending them requires a session. */
 export class SessionCalls {
     #transport;
     constructor(transport) {

@@ -65,7 +65,7 @@ export class ApiKeyCalls {
     return this.#transport.call('PATCH', `/v1/api-keys/${segment(keyId)}`, { body })
   }
 
-  /** What the key was used for, by hour or day, to some seconds before now. */
+  /** The usage of the key by hour or day, complete up to some seconds ago. */
   usage(keyId: string, range: UsageRange = {}): Promise<UsageAnswer> {
     return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}/usage`, { query: usageQuery(range) })
   }

@@ -46,7 +46,7 @@ export class AppCalls {
     return this.#transport.call('POST', '/auth/introspect', { body, as: 'app', repeatable: !consume })
   }
 
-  /** What ended in the last 20 minutes, or since `cursor`. */
+  /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
   revocations({
     cursor,
     signal,

@@ -2,7 +2,7 @@ import type { Page, SessionObject } from '../protocol.ts'
 import { segment, type Transport } from '../transport.ts'
 import type { PageOptions } from './paging.ts'
 
-/** Where the account is signed in. Ending sessions needs a session. */
+/** The account's sessions. Ending them requires a session. */
 export class SessionCalls {
   #transport: Transport
 

@@ -4,7 +4,9 @@ import type { Instant } from '../clock.ts'
 const SLOTS = 12
 /** Maximum number of slots that count at once: those that began within the window, and the one before them. */
 const RING = SLOTS + 1
-/** Array elements of a window before its slots: total, index of the oldest slot, number of slots, start of the newest. */
+/**
+ * Array elements of a window before its slots: total, index of the oldest slot, number of slots, start of the newest.
+ */
 const TOTAL = 0
 const HEAD = 1
 const USED = 2
@@ -38,7 +40,7 @@ export class KeyCounts {
   readonly #mask: number
   #inserted = 0
   #moved = 0
-  /** Of the key that was asked for last. */
+  /** Hash of the key of the last call of `find`. */
   #low = 0
   #high = 0
 
@@ -90,7 +92,7 @@ export class KeyCounts {
     return record
   }
 
-  /** How many entries the window has now. */
+  /** Number of entries in the window now. */
   count(record: number, index: number, now: Instant): number {
     const numbers = this.#records
     const window = record + HASH + index * WINDOW_WIDTH

@@ -6,9 +6,9 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
 export interface ApiKeyStore {
-  /** By the SHA-256 of the whole key, with the owner's status: one indexed read, never cached. */
+  /** Finds a key by its SHA-256, with the owner's status: one indexed read, never cached. */
   findByHash(keyHash: string): Promise<OwnedApiKey | null>
-  /** By id, with the owners' status; for the hub. Unknown ids are absent. */
+  /** Finds keys by id, with their owners' status, for the hub. Unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
   /** Null for an unknown key and for another user's. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>

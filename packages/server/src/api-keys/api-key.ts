@@ -16,12 +16,12 @@ export const MAX_ALLOWED_NETWORKS = 32
 export type ApiKeyStatus = 'active' | 'expired' | 'revoked'
 
 /**
- * What a key or token may do; null: everything that its owner may. A list is never empty, so that an empty
- * intersection is never read as unrestricted.
+ * The scopes of a key or token; null: unrestricted, everything that its owner may do. A list is never empty, so that an
+ * empty intersection is never read as unrestricted.
  */
 export type Scopes = readonly [string, ...string[]] | null
 
-/** From the external form (requests, responses, tokens, rows), where an empty list means unrestricted. */
+/** Converts from the external form (requests, responses, tokens, rows), where an empty list means unrestricted. */
 export function toScopes(listed: readonly string[]): Scopes {
   const [first, ...rest] = listed
   return first === undefined ? null : [first, ...rest]
@@ -60,7 +60,7 @@ export interface ApiKey {
   operatorLimits: Limits
 }
 
-/** From where a key was used: the network as limits count it (an IPv4 address, an IPv6 /64), and the User-Agent. */
+/** The origin of a key's use: the network as counted by limits (an IPv4 address or IPv6 /64), and the User-Agent. */
 export type UsedFrom = Pick<Caller, 'network' | 'client'>
 
 /** A key with its owner's status, which decides whether it may be used: what every use reads. */
@@ -79,7 +79,7 @@ export function allows(scopes: Scopes, scope: string): boolean {
   return scopes === null || scopes.includes(scope)
 }
 
-/** What a key is to be used for. */
+/** An intended use of a key. */
 export interface KeyUse {
   now: Instant
   /** The client's address; absent where no client is involved (introspection). */

@@ -36,7 +36,7 @@ export interface ApiKeys {
     page: PageRequest,
     externalId?: string,
   ): Promise<Slice<ApiKey>>
-  /** Of those of these keys that have some. */
+  /** The metadata of these keys; keys without metadata are absent. */
   metadataOf(keys: readonly Pick<ApiKey, 'id' | 'metadataBytes'>[]): Promise<Map<string, Metadata>>
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
   get(userId: string, id: string): Promise<ApiKey>
@@ -56,11 +56,11 @@ export interface ApiKeys {
   ): Promise<{ key: string; apiKey: ApiKey }>
   /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
-  /** For the operator: limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
+  /** Sets the operator's limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
   setOperatorLimits(id: string, limits: WantedLimits): Promise<ApiKey>
-  /** What is left of the quotas of these keys, by the quotas' ids. Reads nothing where no key has one. */
+  /** Remaining quotas of these keys, by quota id. Reads nothing if no key has one. */
   quotasLeft(keys: readonly ApiKey[]): Promise<ReadonlyMap<string, number>>
-  /** For the operator: any user's key. @throws KeywayError `not_found` */
+  /** Revokes any user's key, for the operator. @throws KeywayError `not_found` */
   revokeById(id: string): Promise<ApiKey>
   /** Revokes the presented key and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
@@ -78,7 +78,7 @@ export interface ApiKeys {
     caller: Caller,
     wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void | Promise<void> },
   ): Promise<OwnedApiKey>
-  /** By id, with the owners' status; revoked and expired keys included. Unknown ones are absent. */
+  /** Finds keys by id, with their owners' status, including revoked and expired ones. Unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
   /** Writes the buffered `last_used_at` values; called on a timer and at shutdown. */
   flushUses(): Promise<void>

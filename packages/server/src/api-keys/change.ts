@@ -118,7 +118,7 @@ async function lockedForRights(
   return tx.apiKeys.findOwned(found.userId, found.id)
 }
 
-/** Where they stay as they are, nothing is recorded, and no hub need load the key's status again. */
+/** If the networks do not change, nothing is recorded, and no hub loads the key's status again. */
 function changesNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boolean {
   return allowedNetworks !== undefined && allowedNetworks.join() !== current.allowedNetworks.join()
 }

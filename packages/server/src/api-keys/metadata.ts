@@ -2,19 +2,19 @@ import type { Json } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import type { Slice } from '../paging.ts'
 
-/** What the owner's app attaches to a key. Keyway stores it and gives it no meaning. */
+/** Data that the owner's app attaches to a key. Keyway does not interpret it. */
 export type Metadata = { [name: string]: Json }
 
-/** Of the metadata as they are stored: JSON without white space, in UTF-8. */
+/** Maximum size of metadata as stored: JSON without white space, in UTF-8. */
 export const MAX_METADATA_BYTES = 16 * 1024
-/** Levels of nesting, the object itself included. */
+/** Maximum levels of nesting, including the object itself. */
 export const MAX_METADATA_DEPTH = 32
 /** Code points of an external id. */
 export const MAX_EXTERNAL_ID_LENGTH = 128
-/** Metadata in one page of a list: a page of 100 keys may otherwise have 1.6 MiB. */
+/** Maximum size of all metadata in one page of a list, since 100 keys could have 1.6 MiB. */
 export const MAX_PAGE_METADATA_BYTES = 256 * 1024
 
-/** As stored and as counted against `MAX_METADATA_BYTES`; null for none, which an empty object is too. */
+/** The stored form, whose size is limited by `MAX_METADATA_BYTES`; null if there is none or it is an empty object. */
 export function storedForm(metadata: Metadata | null): string | null {
   return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata)
 }

@@ -30,7 +30,7 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
       )
     },
 
-    /** For anyone who found a key; its owner is notified. False when there is no such key. */
+    /** Revokes a key that somebody found and presents; its owner is notified. False if there is no such key. */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
       const held = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
       if (!held) return false

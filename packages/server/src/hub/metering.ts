@@ -2,10 +2,10 @@ import { type Instant, SECOND } from '../clock.ts'
 import type { Meter } from '../usage/meter.ts'
 import { bucketStart } from '../usage/usage.ts'
 
-/** How often the time of an open connection is counted, so that a crash loses only the last seconds of it. */
+/** Interval at which the time of open connections is counted, so that a crash loses at most the last two seconds. */
 const METERING_INTERVAL = 2 * SECOND
 
-/** What it needs of a connection. */
+/** The part of a connection that is metered. */
 interface Metered {
   readonly userId: string
   readonly keyId: string
@@ -18,7 +18,7 @@ interface Metered {
 export interface Metering {
   /** It is ready: its time begins. */
   begin(connection: Metered, now: Instant): void
-  /** With every heartbeat pass: counts the time since the last count, every two seconds. */
+  /** Called in every heartbeat pass; counts the time since the last count, every two seconds. */
   tick(connection: Metered, now: Instant): void
   /** It closes or moves to another key: counts the rest. */
   settle(connection: Metered, now: Instant): void
@@ -40,7 +40,7 @@ export function createMetering(meter: Meter): Metering {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now
-    // In each hour what was in it.
+    // Time is split at the full hour.
     const border = Math.max(meteredAt, bucketStart('hour', now))
     if (border > meteredAt) meter.count(userId, keyId, 'connectedMs', border - meteredAt, meteredAt)
     if (now > border) meter.count(userId, keyId, 'connectedMs', now - border, now)

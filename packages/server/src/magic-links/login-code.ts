@@ -21,7 +21,7 @@ export function codeHash(secrets: Secrets, linkId: string, code: string): string
   return secrets.mac('login-code', codeMessage(linkId, code))
 }
 
-/** In constant time. */
+/** Compares in constant time. */
 export function isRightCode(secrets: Secrets, link: MagicLink, code: string): boolean {
   return secrets.verifyMac('login-code', codeMessage(link.id, code), link.codeHash)
 }

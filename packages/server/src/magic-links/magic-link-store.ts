@@ -6,7 +6,7 @@ import type { MagicLink } from './magic-link.ts'
 /** The past sends of one bucket that decide its limits. */
 export interface SendHistory {
   bucket: string
-  /** For each limit n, when the n-th last send was accepted; null where there were fewer. */
+  /** For each limit n, the time of the n-th last accepted send; null if there were fewer. */
   nthLast: Map<number, Instant | null>
 }
 

@@ -7,7 +7,7 @@ import type { MagicLinkStore, SendHistory } from './magic-link-store.ts'
 
 export { WINDOW_LENGTHS, type WindowName } from '../rate-windows.ts'
 
-/** At most `limit` accepted sends in any sliding window. */
+/** A limit of accepted sends in a sliding window. */
 export type SendWindow = RateWindow
 
 export interface SendLimits {
@@ -150,8 +150,8 @@ export function addressBucketName(email: EmailAddress): string {
 }
 
 /**
- * Counts instead for browsers in which someone signed in to this address before. It has the same limits, and
- * strangers cannot exhaust it; otherwise they could lock a person out by using up the mailbox's sends.
+ * The bucket of browsers with an earlier sign-in to this address, used instead of the mailbox's. It has the same
+ * limits, and strangers cannot exhaust it; otherwise they could lock a person out by using up the mailbox's sends.
  */
 export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`

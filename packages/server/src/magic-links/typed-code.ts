@@ -32,7 +32,7 @@ function turnOf({ isReturning, mailbox }: CodeAttempt): string {
   return isReturning ? `${UNRECOGNISED_TURN}:${mailbox}` : UNRECOGNISED_TURN
 }
 
-/** How a mailbox is named in wrong codes: without its tag, by a keyed hash. */
+/** The name of a mailbox in rows of wrong codes: a keyed hash of the address without its tag. */
 export function codeMailbox(secrets: Pick<Secrets, 'mac'>, email: EmailAddress): string {
   return secrets.mac('wrong-code', withoutTag(email))
 }

@@ -20,7 +20,7 @@ const MAC_BYTES = 32
 const REFRESH_TOKEN = /^svr_([A-Za-z0-9_-]{72})$/
 const PAGE_COOKIE = /^svp_([A-Za-z0-9_-]{64})$/
 
-/** What a credential claims. Untrusted until `provenBy` returned true. */
+/** The content of a credential, untrusted until `provenBy` returned true. */
 export interface ClaimedCredential {
   sessionId: string
   /** The number of a refresh token; 0 for a cookie. */
@@ -39,17 +39,17 @@ export function pageCookie(sessionId: string, secret: Buffer): string {
   return PAGE_COOKIE_PREFIX + Buffer.concat([head, mac('page', head, secret)]).toString('base64url')
 }
 
-/** Null for what cannot be a refresh token. */
+/** Null if the text has not the format of a refresh token. */
 export function parseRefreshToken(text: string): ClaimedCredential | null {
   return parse('refresh', REFRESH_TOKEN.exec(text)?.[1])
 }
 
-/** Null for what cannot be a page's cookie. */
+/** Null if the text has not the format of a page cookie. */
 export function parsePageCookie(text: string): ClaimedCredential | null {
   return parse('page', PAGE_COOKIE.exec(text)?.[1])
 }
 
-/** How an `Idempotency-Key` is stored: the first 16 bytes of its SHA-256, enough to exclude collisions. */
+/** The stored form of an `Idempotency-Key`: the first 16 bytes of its SHA-256, enough to exclude collisions. */
 export function retryKeyHash(retryKey: string): string {
   return Buffer.from(sha256(retryKey), 'base64url').subarray(0, 16).toString('base64url')
 }

@@ -30,5 +30,5 @@ export interface Session {
   client: string | null
 }
 
-/** How many rotations back a retry can still be distinguished from reuse. */
+/** Number of rotations back to which a retry can be distinguished from reuse. */
 export const REMEMBERED_RETRY_KEYS = 16

@@ -24,7 +24,7 @@ export interface SessionTokens {
   refreshExpiresIn: number
 }
 
-/** What the client presents from then on. */
+/** The credentials of an opened session, for the client. */
 export interface CredentialsOf {
   api: { tokens: SessionTokens }
   page: { cookie: string }

@@ -158,7 +158,7 @@ export function createSigningKeys(deps: {
     keys = stored.map(key => ({ ...(before.get(key.id) ?? openKey(key)), ...key }))
   }
 
-  /** At most one read at a time and one a second, over all unknown ids. */
+  /** Reads the keys for an unknown id: one read at a time and at most one a second, over all unknown ids. */
   async function readForUnknown(): Promise<void> {
     const now = clock.now()
     if (!unknownRead) {

@@ -57,7 +57,7 @@ export interface EngineLoad {
 /** Streams the rows of a query in batches, so that no table has to fit in memory. */
 export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknown>[]>
 
-/** What differs between the engines: executing statements, transactions and events. Knows nothing of tables. */
+/** The differences between the engines: executing statements, transactions and events. Independent of tables. */
 export interface Engine {
   /** Outside of transactions. */
   readonly connection: Connection

@@ -56,7 +56,7 @@ export type Opened = { value: unknown } | { rejected: Rejection } | 'part'
 interface Sender {
   key: Buffer
   seen: SeenCounters
-  /** By the local monotonic clock, in milliseconds. */
+  /** Time of the last event, in milliseconds of the local monotonic clock. */
   lastAt: number
   assembly: { next: number; counter: number; parts: Buffer[] } | null
 }

@@ -11,7 +11,7 @@ import { basic } from '../support/http.ts'
 import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } from '../support/nodes.ts'
 
-/** How long answers are remembered for each node. A restart takes less, also on a busy machine. */
+/** How long answers of each node are kept. A restart takes less time, also on a busy machine. */
 const REMEMBERED_MS = 120_000
 const WORKERS_PER_NODE = 16
 const FAR = 1e15
@@ -33,8 +33,8 @@ interface Operation {
 
 /**
  * Mixed operations on two nodes that are processes, each killed once with SIGKILL and started again. Then, for each
- * counter of each key: what is stored is never more than what was answered or under way at a kill, and less only by what
- * the killed nodes had answered in their last `lostMs`.
+ * counter of each key: what is stored is never more than what was answered or under way at a kill, and less only by
+ * what the killed nodes had answered in their last `lostMs`.
  */
 export async function crashWhileCounting(
   t: TestContext,
@@ -83,7 +83,7 @@ export async function crashWhileCounting(
     agent.destroy()
   }
 
-  /** At once, and started again: what was answered in the last ten seconds may be lost. */
+  /** Kills and restarts a node; usage of the last ten seconds may be lost. */
   async function crash(index: number): Promise<void> {
     const since = performance.now() - wanted.lostMs
     await nodes[index]!.served.end('SIGKILL')

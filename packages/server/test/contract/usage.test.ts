@@ -27,7 +27,7 @@ forEachEngine(engine => {
       charged: 8,
       refused: { api_key_expired: 9, network_not_allowed: 10 },
     }
-    // With these, more rows than one statement takes.
+    // Makes more rows than fit into one statement.
     const others = Array.from({ length: 26 }, () => newId(NOW))
     await race(opened, (tx, number) =>
       tx.usage.add(
@@ -101,7 +101,7 @@ forEachEngine(engine => {
         await tx.usage.add(rows(newId(NOW), newId(NOW), midnight - n * DAY, { refused }))
     })
     const outdated = { hour: midnight - DAY, day: midnight - 2 * DAY }
-    // Of hours three times two rows, of days two times two; both tables have them.
+    // Three times two rows of hours, two times two of days, in both tables.
     assert.equal(await usage.prune(outdated, 3), 12)
     assert.equal(await usage.prune(outdated, 100), 8)
     assert.equal(await usage.prune(outdated, 100), 0)

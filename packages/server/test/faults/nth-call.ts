@@ -183,7 +183,7 @@ function failing(storage: DatabaseStorage) {
     new Proxy(ports, {
       get(target, name) {
         const port = Reflect.get(target, name)
-        // The facts of a transaction are a list, and no store.
+        // `facts` of a transaction is a list, not a store.
         if (typeof port !== 'object' || port === null || Array.isArray(port)) return port
         return new Proxy(port, {
           get(of, operation) {

@@ -36,7 +36,7 @@ async function withKey(
   return { userId: user.id, key, keyId: apiKey.id, accessToken: tokens.accessToken }
 }
 
-/** What was counted in the one bucket in which anything was. */
+/** The non-zero counts of the only bucket that has any. */
 function sole(buckets: UsageBucket[]): Partial<UsageBucket> {
   const used = buckets
     .map(bucket =>

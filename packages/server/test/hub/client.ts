@@ -11,7 +11,7 @@ export interface ConnectOptions {
   autoPong?: boolean
 }
 
-/** How a handshake was refused. */
+/** The HTTP response of a refused handshake. */
 export interface Refused {
   status: number
   problem: { code: string; detail: string; title?: string; errors?: { field: string; message: string }[] }

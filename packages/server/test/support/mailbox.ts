@@ -1,7 +1,7 @@
 import { SMTPServer } from 'smtp-server'
 
 export interface Mailbox {
-  /** For KEYWAY_MAIL_URL. */
+  /** The value of KEYWAY_MAIL_URL. */
   url: string
   /** The token of the link in the newest mail to this address; waits for it at most 5 s. */
   readToken(email: string): Promise<string>

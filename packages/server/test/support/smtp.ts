@@ -111,7 +111,7 @@ function createRecorder(certificate: string) {
     mails: [] as ReceivedMail[],
     recipients: [] as string[],
     wire: '',
-    /** By the client's port. */
+    /** Sockets by the client's port. */
     sockets: new Map<number, Socket>(),
     connections: 0,
     mostConnections: 0,

@@ -6,7 +6,7 @@ import { Client, type ConnectOptions } from '../client.ts'
 
 /** One statement of docs/hub-protocol.md, and its check from outside. */
 export interface Check {
-  /** Of docs/hub-protocol.md. */
+  /** Section number of docs/hub-protocol.md. */
   section: string
   promise: string
   /** Takes up to a minute. */
