@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import type { Server } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { createCharges } from './billing/charges.ts'
 import type { Config } from './config.ts'
@@ -8,7 +6,7 @@ import { createApp, formOf } from './http/app.ts'
 import { createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import type { HttpPorts, PageBindings } from './http/http-ports.ts'
-import { createHttpServer } from './http/http-server.ts'
+import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { holdFreePort, listen } from './http/listen.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub } from './hub/hub.ts'
@@ -116,12 +114,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     timers.stop()
     services.signingKeys.stop()
     stopping.abort()
-    const drained = once(httpServer, 'close')
-    httpServer.close()
-    httpServer.closeIdleConnections()
-    await Promise.all([hub.drain(DRAIN_AGENTS_MS), dispatcher.stop(DRAIN_MAIL_MS)])
-    httpServer.closeAllConnections()
-    await drained
+    await Promise.all([httpServer.drain(), hub.drain(DRAIN_AGENTS_MS), dispatcher.stop(DRAIN_MAIL_MS)])
     await services.apiKeys
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
@@ -173,7 +166,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
   } satisfies HttpPorts
 }
 
-function composeHttpServer(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): Server {
+function composeHttpServer(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): HttpServer {
   const { config, storage, clock, log } = services
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null

@@ -12,6 +12,7 @@ import { newRequestId, REQUEST_ID_HEADER } from '../request-id.ts'
 import { toResponse, writeAnswer } from './answer.ts'
 import type { HttpApp } from './app.ts'
 import { guardConnections } from './connection-guard.ts'
+import { drainHttp } from './drain.ts'
 import { toKeywayError, toProblem } from './errors.ts'
 import { boundSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
 import { overloaded } from './work-limit.ts'
@@ -36,6 +37,11 @@ export const HTTP_TIMEOUTS: HttpTimeouts = {
   inactivityMs: 60_000,
   keepAliveMs: 65_000,
 }
+export interface HttpServer extends Server {
+  /** Stops listening and resolves when every request is answered and every connection closed, agents' included. */
+  drain(): Promise<void>
+}
+
 const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
 /** Pipelined requests of one connection that wait for an earlier response; few clients send any. */
@@ -65,7 +71,7 @@ export function createHttpServer(
     socketLimits?: SocketLimits
     upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<boolean>
   },
-): Server {
+): HttpServer {
   const listener = getRequestListener((request, env) => serve(request, env as HttpBindings), {
     // For requests without Host (HTTP/1.0); the name is not used.
     hostname: 'localhost',
@@ -97,7 +103,7 @@ export function createHttpServer(
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
   server.on('connect', (_request, socket) => refuseTunnel(socket))
   if (upgrade) server.on('upgrade', onUpgrade)
-  return server
+  return Object.assign(server, { drain: () => drainHttp(server, bound) })
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
     // A response without a socket waits for the one before: pipelined requests are handled one by one.

@@ -26,6 +26,8 @@ export interface SocketBound {
   resume(socket: Socket): void
   /** The connection is being upgraded and no longer counts. */
   release(socket: Socket): void
+  /** Whether a connection exists from which nothing has been read yet. */
+  awaitsFirstRequest(): boolean
 }
 
 /**
@@ -58,7 +60,11 @@ export function boundSockets(
   server.on('upgrade', (_request, socket: Socket) => idle.delete(socket))
   const timer = setInterval(cutUnread, checkMs).unref()
   server.on('close', () => clearInterval(timer))
-  return { resume: socket => idle.delete(socket), release }
+  return {
+    resume: socket => idle.delete(socket),
+    release,
+    awaitsFirstRequest: () => idle.values().some(socket => socket.bytesRead === 0),
+  }
 
   function onConnection(socket: Socket): void {
     open.add(socket)

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { describe, type TestContext, test } from 'node:test'
+import { openServer } from '../support/http.ts'
+
+const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
+const BODY = JSON.stringify({ email: 'ada@example.com' })
+const HEAD = [
+  'POST /auth/send-magic-link HTTP/1.1',
+  'Host: localhost',
+  'Content-Type: application/json',
+  `Content-Length: ${BODY.length}`,
+].join('\r\n')
+
+describe('a server that drains', () => {
+  test('answers a request whose body is still arriving, and closes its connection after the answer', async t => {
+    const { server, client } = await open(t)
+    client.write(`${HEAD}\r\n\r\n${BODY.slice(0, 5)}`)
+    await once(server, 'request')
+    const drained = server.drain()
+    client.write(BODY.slice(5))
+    const answer = await text(client)
+    assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+    await drained
+  })
+
+  test('answers the first request of a connection that it had accepted, with Connection: close', async t => {
+    const { server, client } = await open(t)
+    const drained = server.drain()
+    client.write(LIVEZ)
+    assert.match(await text(client), /^HTTP\/1\.1 200 OK\r\n(.+\r\n)*connection: close\r\n/i)
+    await drained
+  })
+
+  test('closes a connection that has had its answer, and refuses new ones', async t => {
+    const { server, client, port } = await open(t)
+    client.write(LIVEZ)
+    await once(client, 'data')
+    const drained = server.drain()
+    await once(client.resume(), 'close')
+    await drained
+    await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
+  })
+
+  test('closes a connection that never sends a request', async t => {
+    const { server, client } = await open(t)
+    const drained = server.drain()
+    await once(client.resume(), 'close')
+    await drained
+  })
+})
+
+/** A server and a connection to it that it has accepted. */
+async function open(t: TestContext) {
+  const { server, port } = await openServer('sqlite', t)
+  const accepted = once(server, 'connection')
+  const client: Socket = connect(port, '127.0.0.1')
+  t.after(() => client.destroy())
+  await accepted
+  return { server, client, port }
+}
