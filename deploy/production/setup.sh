@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a checkout to a production set-up: settings and secrets in files of their own, a prepared database, a
-# configuration for the TLS proxy, a service. Safe to repeat: a secret that is there is kept.
+# configuration for the TLS proxy, a service with a nightly backup. Safe to repeat: existing secrets and the settings
+# that you added are kept, and a running service is restarted.
 #
 #   sudo deploy/production/setup.sh --domain keyway.example.com \
 #     --database-url 'postgres://keyway:PASSWORD@db.example.com/keyway' \
@@ -11,7 +12,7 @@ umask 077
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
 usage() {
-  sed -n '2,9s/^# \{0,1\}//p' "$0"
+  sed -n '2,10s/^# \{0,1\}//p' "$0"
   cat <<'TEXT'
 
 Options:
@@ -22,14 +23,16 @@ Options:
   --support-email ADDR  named in every mail
   --port PORT           where the service listens, on loopback (8080)
   --proxy ADDRESS       where the TLS proxy comes from (127.0.0.1)
+  --metrics-port PORT   where Prometheus reads /metrics, on loopback (9464)
   --etc DIR             where settings and secrets are kept (/etc/keyway)
+  --state DIR           where the journal and the nightly backups are kept (/var/lib/keyway)
   --no-install          the dependencies are here already
   --no-service          make no user and install no systemd unit
 TEXT
 }
 
 domain='' database_url='' mail_url='' mail_from='' support_email=''
-port=8080 proxy=127.0.0.1 etc=/etc/keyway install=yes service=yes
+port=8080 metrics_port=9464 proxy=127.0.0.1 etc=/etc/keyway state=/var/lib/keyway install=yes service=yes
 while [ $# -gt 0 ]; do
   case "$1" in
     --domain) domain=$2; shift ;;
@@ -39,7 +42,9 @@ while [ $# -gt 0 ]; do
     --support-email) support_email=$2; shift ;;
     --port) port=$2; shift ;;
     --proxy) proxy=$2; shift ;;
+    --metrics-port) metrics_port=$2; shift ;;
     --etc) etc=$2; shift ;;
+    --state) state=$2; shift ;;
     --no-install) install=no ;;
     --no-service) service=no ;;
     -h | --help) usage; exit 0 ;;
@@ -61,11 +66,11 @@ node=$root/node_modules/node/bin/node
 keyway() { "$etc/keyway" "$@"; }
 
 say "2. Settings and secrets in $etc"
-mkdir -p "$etc"
+mkdir -p "$etc" "$state/journal"
 [ -s "$etc/secret" ] || openssl rand -base64 32 >"$etc/secret"
 printf '%s\n' "$database_url" >"$etc/database-url"
 printf '%s\n' "$mail_url" >"$etc/mail-url"
-cat >"$etc/keyway.env" <<ENV
+managed=$(cat <<ENV
 KEYWAY_PUBLIC_URL='https://$domain'
 KEYWAY_HOST='127.0.0.1'
 KEYWAY_PORT='$port'
@@ -75,7 +80,13 @@ KEYWAY_SECRET_FILE='$etc/secret'
 KEYWAY_MAIL_URL_FILE='$etc/mail-url'
 KEYWAY_MAIL_FROM='$mail_from'
 KEYWAY_SUPPORT_EMAIL='$support_email'
+KEYWAY_METRICS_PORT='$metrics_port'
+KEYWAY_JOURNAL_DIR='$state/journal'
 ENV
+)
+# Whatever else the file holds was added by hand.
+added=$(grep -vE "^($(cut -d= -f1 <<<"$managed" | paste -sd'|'))=" "$etc/keyway.env" 2>/dev/null || true)
+printf '%s\n' "$managed" ${added:+"$added"} >"$etc/keyway.env"
 cat >"$etc/keyway" <<COMMAND
 #!/bin/sh
 # The keyway command, with the settings of the service.
@@ -99,14 +110,19 @@ say "   Caddy: import $etc/Caddyfile; it fetches the certificate by itself"
 say "5. The service"
 if [ "$service" = yes ]; then
   id keyway >/dev/null 2>&1 || useradd --system --home-dir /var/lib/keyway --shell /usr/sbin/nologin keyway
+  mkdir -p "$state/journal" "$state/backups" && chown -R keyway:keyway "$state"
   chown -R root:keyway "$etc" && chmod 750 "$etc" && chmod 640 "$etc"/* && chmod 750 "$etc/keyway"
   ln -sf "$etc/keyway" /usr/local/bin/keyway
-  sed -e "s#@ROOT@#$root#g" -e "s#@ETC@#$etc#g" "$root/deploy/systemd/keyway.service" \
-    >/etc/systemd/system/keyway.service
-  chmod 644 /etc/systemd/system/keyway.service
+  for unit in keyway.service keyway-backup.service keyway-backup.timer; do
+    sed -e "s#@ROOT@#$root#g" -e "s#@ETC@#$etc#g" -e "s#@STATE@#$state#g" "$root/deploy/systemd/$unit" \
+      >"/etc/systemd/system/$unit"
+    chmod 644 "/etc/systemd/system/$unit"
+  done
   systemctl daemon-reload
-  systemctl enable --now keyway
+  systemctl enable keyway keyway-backup.timer
+  systemctl restart keyway keyway-backup.timer
   say "   journalctl -u keyway shows its log; the command keyway knows its settings"
+  say "   Backups: $state/backups, each night, 14 of them. Copy them and $state/journal to another machine."
 else
   say "   Run: $etc/keyway serve"
 fi

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -49,14 +49,18 @@ async function setUp(t: TestContext) {
     'mail-from': 'The Example <no-reply@example.com>',
     'support-email': 'support@example.com',
     port: String(port),
+    'metrics-port': String(await freePort()),
     etc,
+    state: join(folder.path, 'state'),
   }
   const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const setup = (...more: string[]) =>
     run(SETUP, [...words, '--no-install', '--no-service', ...more], { env: environment({}) })
   /** The settings as the service manager reads them. */
   const settings = () => {
-    const lines = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
+    const written = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
+    const lines = written.filter(line => !line.startsWith('#'))
+    assert.equal(new Set(lines).size, lines.length, 'no line stands twice')
     return Object.fromEntries(lines.map(line => /^(\w+)='(.*)'$/.exec(line)!.slice(1, 3) as [string, string]))
   }
   const trusting = { NODE_EXTRA_CA_CERTS: certificate.file }
@@ -118,6 +122,9 @@ test('the production setup, as the document says, stands behind TLS with Postgre
   const { body: ready2 } = await call('GET', '/readyz')
   assert.equal(ready2.status, 'ready')
   assert.equal((await call('GET', '/metrics')).status, 404, 'metrics are not for the world')
+  const scraped = await fetch(`http://127.0.0.1:${settings().KEYWAY_METRICS_PORT}/metrics`)
+  assert.match(await scraped.text(), /keyway_events_listening 1/)
+  assert.equal(readdirSync(settings().KEYWAY_JOURNAL_DIR!).length, 1, 'the journal is kept')
 
   const exited = once(service, 'exit')
   service.kill('SIGTERM')
@@ -127,8 +134,13 @@ test('the production setup, as the document says, stands behind TLS with Postgre
   for (const file of readdirSync(etc)) assert.equal(statSync(join(etc, file)).mode & 0o077, 0, file)
   assert.match(readFileSync(join(etc, 'nginx.conf'), 'utf8'), /server_name localhost;/)
   const secret = readFileSync(join(etc, 'secret'), 'utf8')
+  appendFileSync(join(etc, 'keyway.env'), "# Sessions end sooner here.\nKEYWAY_SESSION_SECONDS='86400'\n")
+  const before = settings()
   await setup()
-  assert.equal(readFileSync(join(etc, 'secret'), 'utf8'), secret, 'a secret that is there is kept')
+  assert.equal(readFileSync(join(etc, 'secret'), 'utf8'), secret, 'an existing secret is kept')
+  assert.deepEqual(settings(), before, 'settings that were added are kept, and none is doubled')
+  await setup('--support-email', 'help@example.com')
+  assert.deepEqual(settings(), { ...before, KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
 })
 
 test('a wrong setting stops the setup with the sentence that mends it, before anything is touched', {
@@ -142,17 +154,25 @@ test('a wrong setting stops the setup with the sentence that mends it, before an
   assert.equal(unknown.code, 64)
 })
 
-test('the systemd unit is well formed, and keeps the service without privileges', {
+test('the systemd units are well formed', {
   skip: existsSync('/usr/bin/systemd-analyze') ? false : 'systemd-analyze is not installed here',
 }, async t => {
   const folder = temporaryFolder()
   t.after(folder.remove)
-  const unit = readFileSync(join(ROOT, 'deploy/systemd/keyway.service'), 'utf8')
-    .replaceAll('@ROOT@', ROOT)
-    .replaceAll('@ETC@', folder.path)
-  const file = join(folder.path, 'keyway.service')
-  writeFileSync(file, unit)
-  const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', file]).catch(error => error)
-  const complaints = (stdout + stderr).split('\n').filter((line: string) => line.includes('keyway.service'))
+  const names = readdirSync(join(ROOT, 'deploy/systemd'))
+  const state = join(folder.path, 'state')
+  for (const name of names) {
+    const unit = readFileSync(join(ROOT, 'deploy/systemd', name), 'utf8')
+    const placed = unit
+      .replaceAll('@ROOT@', ROOT)
+      .replaceAll('@ETC@', folder.path)
+      .replaceAll('@STATE@', state)
+    writeFileSync(join(folder.path, name), placed)
+  }
+  const files = names.map(name => join(folder.path, name))
+  const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', ...files]).catch(
+    error => error,
+  )
+  const complaints = (stdout + stderr).split('\n').filter((line: string) => line.includes('keyway'))
   assert.deepEqual(complaints, [])
 })
