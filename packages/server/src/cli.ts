@@ -5,6 +5,7 @@ import { helpOf, overview } from './cli/help.ts'
 import { processTerminal, type Terminal } from './cli/terminal.ts'
 import { KeywayError } from './errors.ts'
 import { EXIT_FAILED, OperatorError, UsageError } from './operator-error.ts'
+import { VERSION } from './version.ts'
 
 const DEFAULT_COMMAND = 'serve'
 
@@ -61,6 +62,7 @@ async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
     terminal.print(text)
     return 0
   }
+  if (argv.length === 1 && argv[0] === '--version') return print(VERSION)
   const asksForHelp = argv.includes('--help') || argv.includes('-h') || argv[0] === 'help'
   const words = argv.filter(word => !['--help', '-h'].includes(word))
   if (words[0] === 'help') words.shift()

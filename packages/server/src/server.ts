@@ -166,7 +166,12 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
   } satisfies HttpPorts
 }
 
-function composeHttpServer(services: Services, hub: Hub, metrics: Metrics, stopping: AbortSignal): HttpServer {
+function composeHttpServer(
+  services: Services,
+  hub: Hub,
+  metrics: Metrics,
+  stopping: AbortSignal,
+): HttpServer {
   const { config, storage, clock, log } = services
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null

@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Config, loadOrCreateSecret } from '../config.ts'
 import { createLog } from '../log.ts'
-import { UsageError } from '../operator-error.ts'
+import { CannotStart, UsageError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -10,8 +11,9 @@ export interface CommandContext {
   /** The positional arguments, as many as `args` names. */
   args: string[]
   options: Record<string, string | boolean | undefined>
+  /** The settings with the secret. @throws CannotStart where no database is, unless the command `createsDatabase` */
   config(): Config
-  /** The settings alone; `config` also creates the secret where none is given. */
+  /** The settings alone, without a look at the database or the secret. */
   settings(): Config
   /** The verbs on the opened database; closed when the command ends. */
   services(): Promise<Services>
@@ -26,6 +28,8 @@ export interface Command {
   args: string[]
   /** Besides `--json` and `--help`: name to the placeholder of its value in the help (none: a switch), and its meaning. */
   options?: Record<string, { value?: string; meaning: string; required?: boolean }>
+  /** Creates the database and the secret where there are none, and migrates; no other command does. */
+  createsDatabase?: true
   /** One line of the list of commands. */
   summary: string
   /** The text of `--help`: effects, limits, an example. */
@@ -41,7 +45,10 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
   const context: CommandContext = {
     args: positionals,
     options: values,
-    config: () => loadOrCreateSecret(terminal.loadConfig()),
+    config: () =>
+      command.createsDatabase
+        ? loadOrCreateSecret(terminal.loadConfig())
+        : withExistingDatabase(terminal.loadConfig()),
     settings: terminal.loadConfig,
     services: async () => {
       const { openServices } = await import('../services.ts')
@@ -56,6 +63,16 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
   } finally {
     await opened?.close()
   }
+}
+
+/** A command with another data directory than the service's must not answer from a new, empty database. */
+function withExistingDatabase(config: Config): Config {
+  const { database } = config
+  if (database.engine === 'sqlite' && !existsSync(database.file))
+    throw new CannotStart(
+      `There is no database at ${database.file}. Set KEYWAY_DATA_DIR or KEYWAY_DATABASE_URL as the service has it, or create one with "keyway migrate".`,
+    )
+  return loadOrCreateSecret({ ...config, autoMigrate: false })
 }
 
 /** As many arguments as the command names, its own options, and `--json`, which every command takes. */

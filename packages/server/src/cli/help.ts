@@ -12,7 +12,7 @@ Usage: keyway COMMAND [--json]
 
 ${table(['Commands', ''], rows)}
 
-keyway COMMAND --help tells more. Settings are environment variables, the server's own: docs/configuration.md.
+keyway COMMAND --help tells more; keyway --version prints the version. Settings are environment variables, the server's own: docs/configuration.md.
 Exit status: 0 done, 1 failed, 64 the command was not understood, 78 a setting is wrong.`
 }
 

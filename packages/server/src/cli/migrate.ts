@@ -5,6 +5,7 @@ export const commands: Command[] = [
   {
     name: 'migrate',
     args: [],
+    createsDatabase: true,
     summary: 'Prepare the database, or bring it up to this version.',
     help: `Runs what is missing, under a lock, and is harmless to repeat. Needed only with KEYWAY_AUTO_MIGRATE=false;
 "serve" does it by itself otherwise. Migrations only add, so the version before keeps running beside it.`,

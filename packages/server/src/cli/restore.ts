@@ -10,6 +10,7 @@ export const commands: Command[] = [
   {
     name: 'restore',
     args: ['FILE'],
+    createsDatabase: true,
     options: {
       journal: { value: 'DIR', meaning: 're-apply everything that this journal has since the backup' },
       unauthenticated: {

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, configWarnings } from '../config.ts'
 import { isOpenToOthers } from '../folders.ts'
+import { createLog } from '../log.ts'
 import { isLoopbackHost } from '../network.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Command } from './command.ts'
@@ -16,6 +17,7 @@ export const commands: Command[] = [
   {
     name: 'serve',
     args: [],
+    createsDatabase: true,
     summary: 'Run the service (what "keyway" alone does).',
     help: `Checks the settings, prepares the database, listens, and prints where to go next. SIGTERM or Ctrl-C
 drains it: agents are told, queued mail stays queued, and it exits with 0 within ten seconds.`,
@@ -41,7 +43,7 @@ async function serve(config: Config): Promise<number> {
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
   warn(dataDirWarnings(config))
-  console.log(whereToGoNext(server.url, config))
+  announceReady(server.url, config)
   endLightStart()
   markOwnGarbage()
   const failure = await Promise.race([stop, server.failure])
@@ -89,6 +91,12 @@ function untilSignal(): Promise<void> {
 
 function deadline(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
+}
+
+/** A log reader gets one JSON line, at every log level, since scripts wait for it; a person where to go next. */
+function announceReady(url: string, config: Config): void {
+  if (process.stdout.isTTY) console.log(whereToGoNext(url, config))
+  else createLog('info').info({ url }, 'Keyway is ready')
 }
 
 function whereToGoNext(url: string, config: Config): string {

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { commandNames, loadCommand } from '../../src/cli/commands.ts'
+import { VERSION } from '../../src/version.ts'
 import { done, keywayProcess, keyway as runHere } from '../support/command-line.ts'
 import { freePort } from '../support/free-port.ts'
 import { closeCode, createJourney, type Journey, type SignIn } from '../support/journey.ts'
+import { NODE_SECRET } from '../support/nodes.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
 const folder = temporaryFolder()
@@ -57,6 +60,41 @@ describe('the command line', () => {
       assert.equal(out, '')
       assert.match(err, /^[^\n]+keyway .*--help\n$/)
     }
+  })
+
+  test('--version prints the version alone', async () => {
+    assert.deepEqual(await keyway('--version'), { status: 0, out: `${VERSION}\n`, err: '' })
+  })
+
+  test('a command refuses a data directory without a database, names the file, and creates nothing', async () => {
+    const empty = join(folder.path, 'typing-mistake')
+    for (const words of [
+      ['users', 'list'],
+      ['apps', 'add', 'x', '--name', 'X'],
+      ['backup', 'x'],
+      ['doctor'],
+      ['inbox'],
+    ]) {
+      const { status, out, err } = await runHere({ ...settings, KEYWAY_DATA_DIR: empty }, ...words)
+      assert.deepEqual([status, out], [78, ''], words.join(' '))
+      assert.match(err, new RegExp(`^There is no database at ${empty}/keyway\\.db\\..+\n$`))
+    }
+    assert.ok(!existsSync(empty))
+  })
+
+  test('a command refuses a database that needs migrations, and leaves it as it is', async () => {
+    const old = join(folder.path, 'old')
+    mkdirSync(old)
+    writeFileSync(join(old, 'keyway.db'), '')
+    const { status, err } = await runHere(
+      { KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET },
+      'users',
+      'list',
+    )
+    assert.equal(status, 78)
+    assert.match(err, /needs the migrations 0001.+run "keyway migrate"\n$/)
+    await done(runHere({ KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET }, 'migrate'))
+    await done(runHere({ KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET }, 'users', 'list'))
   })
 
   test('a command that fails is one sentence and status 1', async () => {

@@ -36,11 +36,11 @@ function isOld(node: string): boolean {
   return existsSync(node) && Number(/^v(\d+)/.exec(execFileSync(node, ['--version']).toString())?.[1]) < 24
 }
 
-async function untilPrinted(stream: Readable, pattern: RegExp): Promise<void> {
+async function untilPrinted(stream: Readable, pattern: RegExp): Promise<string> {
   let text = ''
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
     text += chunk
-    if (pattern.test(text)) return
+    if (pattern.test(text)) return text
   }
   throw new Error(`it ended without printing ${pattern}: ${text}`)
 }
@@ -57,21 +57,43 @@ async function served(t: TestContext, settings: Record<string, string>): Promise
   return server
 }
 
+/** What `keyway serve` prints on a terminal, until it has said where its mail goes. `script` is its terminal. */
+async function printedOnTerminal(t: TestContext, settings: Record<string, string>): Promise<string> {
+  const command = `exec ${process.execPath} ${launcher} serve`
+  const child = spawn('script', ['--quiet', '--command', command, '/dev/null'], {
+    env: environment(settings),
+  })
+  t.after(() => child.kill())
+  return untilPrinted(child.stdout, /Inbox [^\n]*\n/)
+}
+
 describe('starting and stopping', () => {
-  test('the first start says where to go next, and keeps its state to its owner', async t => {
+  test('a start on a terminal prints where to go next', async t => {
+    const settings = await defaults(t)
+    const printed = await printedOnTerminal(t, settings)
+    for (const path of ['/sign-in', '/docs', '/hub', '/inbox'])
+      assert.match(printed, new RegExp(`${settings.KEYWAY_PORT}${path}\\b`))
+  })
+
+  test('a start without a terminal writes one log line with the URL, whatever the log level', async t => {
+    const server = await served(t, { ...(await defaults(t)), KEYWAY_LOG_LEVEL: 'silent' })
+    const { level, url, msg } = JSON.parse(server.output())
+    assert.deepEqual({ level, url, msg }, { level: 'info', url: server.url, msg: 'Keyway is ready' })
+  })
+
+  test('the data directory is readable by its owner alone', async t => {
     const settings = await defaults(t)
     const server = await served(t, settings)
-    for (const place of ['/sign-in', '/docs', '/hub', '/inbox'])
-      assert.match(server.output(), new RegExp(`${settings.KEYWAY_PORT}${place}\\b`))
     assert.equal(statSync(settings.KEYWAY_DATA_DIR!).mode & 0o777, 0o700)
     assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
   })
 
   test('a first start that listens for others names the inbox that it answers, which is a command', async t => {
-    const server = await served(t, { ...(await defaults(t)), KEYWAY_HOST: '0.0.0.0' })
-    assert.match(server.output(), /Inbox +npx keyway inbox/)
-    assert.doesNotMatch(server.output(), /\/inbox\b/)
-    assert.equal((await fetch(`${server.url}/inbox`)).status, 404)
+    const settings: Record<string, string> = { ...(await defaults(t)), KEYWAY_HOST: '0.0.0.0' }
+    const printed = await printedOnTerminal(t, settings)
+    assert.match(printed, /Inbox +npx keyway inbox/)
+    assert.doesNotMatch(printed, /\/inbox\b/)
+    assert.equal((await fetch(`http://localhost:${settings.KEYWAY_PORT}/inbox`)).status, 404)
   })
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const)

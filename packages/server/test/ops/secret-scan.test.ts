@@ -93,7 +93,7 @@ test('a process records everything that it says and every secret that it makes',
   const output = recorded('.output')
   for (const said of [
     /\x1elog\n(\{.*\n)*\{"level":"debug".*"route":"exchangeApiKey"/,
-    /\x1estdout\nKeyway is ready/,
+    /\x1estdout\nSign-in link for /,
     /\x1eerror answer\nHTTP\/1\.1 401 (.+\r?\n)*\r\n\{.*"code":/,
     /\x1ehub error\n\{"type":"error"/,
     /\x1emetrics\n(.*\n)*keyway_exchanges_total\{outcome="issued"\} 1/,

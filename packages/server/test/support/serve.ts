@@ -65,8 +65,9 @@ export function environment(settings: Record<string, string>): NodeJS.ProcessEnv
 function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
     const look = () => {
-      const ready = /Keyway is ready on (\S+)/.exec(output())
-      if (ready) resolve(ready[1]!)
+      // The second form is that of older programs, which the tests of upgrades run.
+      const ready = /"url":"([^"]+)","msg":"Keyway is ready"|Keyway is ready on (\S+)/.exec(output())
+      if (ready) resolve((ready[1] ?? ready[2])!)
     }
     child.stdout!.on('data', look)
     child.once('error', reject)
