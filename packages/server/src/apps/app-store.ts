@@ -5,13 +5,13 @@ export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
   list(): Promise<App[]>
-  /** False when the id is taken. */
+  /** False if the id is taken. */
   insert(app: App): Promise<boolean>
-  /** What was made under the label before `now` and lives then. Reads all keys and sessions, so for an operator only. */
+  /** Counts live credentials with this label, created before `now`. Scans all keys and sessions: for operators only. */
   countLiving(id: string, now: Instant): Promise<LivingCredentials>
-  /** The SHA-256s that are accepted now, newest first. */
+  /** The SHA-256s of the accepted secrets, newest first. */
   secrets(appId: string): Promise<string[]>
-  /** The same with the instants at which they were added. */
+  /** The same, with the time at which each was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
 }
 

@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
 
-/** A registered application. `audience` is what tokens for its own services are issued to. */
+/** A registered application. `audience` is the audience of agent tokens for its own services. */
 export interface App {
   id: string
   name: string
@@ -24,13 +24,13 @@ export function covers(
   return app.firstParty || (app.id === key.appId && key.createdAt >= app.coversFrom)
 }
 
-/** Keys that can be exchanged, and sessions that can be refreshed. */
+/** Numbers of keys that can be exchanged and of sessions that can be refreshed. */
 export interface LivingCredentials {
   keys: number
   sessions: number
 }
 
-/** The app of a sign-in that names none. */
+/** The app of a sign-in without an `app_id`. */
 export const DEFAULT_APP_ID = 'console'
 /** The app of a key that is created without one. */
 export const DEFAULT_KEY_APP_ID = 'service-sdk'
@@ -38,8 +38,8 @@ export const DEFAULT_KEY_APP_ID = 'service-sdk'
 const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
 /**
- * An app id is a label; registering it gives it a name, a secret and rights (decision 14). UUIDs are reserved for
- * this service's own ids.
+ * An app id is a label; registering it gives it a name, a secret and rights (decision 14). UUIDs are reserved for ids
+ * of the service.
  */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null

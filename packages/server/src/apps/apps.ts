@@ -18,22 +18,22 @@ export interface NewApp {
   audience: string | null
   /** Its own page for sign-in links. */
   verifyUrl: string | null
-  /** Whether its rights cover also what was made under its label before. Not unless it is said. */
+  /** Whether its rights include keys and sessions created under its label before; false by default. */
   adopt?: boolean
 }
 
 export interface Apps {
   list(): Promise<App[]>
   /**
-   * Answers also with how many living keys and sessions the label had before: the app has rights over them only when
-   * they were adopted.
+   * Registers an app. `older` counts the live keys and sessions that the label had before: the app has rights over them
+   * only with `adopt`.
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
   register(wanted: NewApp): Promise<{ app: App; older: LivingCredentials }>
   /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found` */
   newSecret(id: string): Promise<string>
-  /** The registered app whose secret this is, or null. */
+  /** The app with this id and secret, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
 
@@ -60,7 +60,7 @@ export function createApps({
       const { adopt = false, ...described } = wanted
       const createdAt = clock.now()
       const app: App = { ...described, firstParty: false, createdAt, coversFrom: adopt ? 0 : createdAt }
-      // First, so that an app is not registered whose operator then is told nothing.
+      // Before the registration, so that a failure here does not leave an app registered without this report.
       const older = await apps.countLiving(app.id, createdAt)
       const outcome = await storage.transaction(async tx => {
         if (app.audience !== null && (await tx.apps.findByAudience(app.audience))) return 'audience'
@@ -85,8 +85,7 @@ export function createApps({
       const presented = sha256(secret)
       if (!isAppId(id)) return null
       const [app, accepted] = await Promise.all([apps.find(id), apps.secrets(id)])
-      // Always compares all of them, in constant time, so that timing shows neither which one matched nor how
-      // closely.
+      // Compares with all of them in constant time, so that timing reveals neither which one matched nor how closely.
       const matches = accepted.map(hash => equals(hash, presented)).includes(true)
       return matches ? app : null
     },
@@ -100,12 +99,12 @@ function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
     !isAudience(audience) && {
       field: 'audience',
       message:
-        'must be an http or https address without credentials and fragment, for example "https://shop.example.com"',
+        'must be an http or https URL without credentials and fragment, for example "https://shop.example.com"',
     },
     !isPage(verifyUrl) && {
       field: 'verify_url',
       message:
-        'must be an https address (http on loopback only), for example "https://shop.example.com/verify"',
+        'must be an https URL (http on loopback only), for example "https://shop.example.com/verify"',
     },
   ].filter(error => error !== false)
   if (errors.length > 0) throw invalidRequest(errors)
@@ -127,7 +126,7 @@ function isSameUrl(own: string, audience: string | null): boolean {
 
 function reservedAudience(): KeywayError {
   const message =
-    'is what this service issues its own tokens to; give the address of the app\'s own service, for example "https://shop.example.com"'
+    'is the audience of this service\'s own tokens; use the URL of the app\'s own service, for example "https://shop.example.com"'
   return invalidRequest([{ field: 'audience', message }])
 }
 

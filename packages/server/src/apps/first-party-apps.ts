@@ -1,5 +1,4 @@
 /**
- * The service's own apps, registered by the first migration. Every new account lets these charge its balance, and no
- * other.
+ * The service's own apps, registered by the first migration. New accounts authorise only these to charge the balance.
  */
 export const FIRST_PARTY_APP_IDS = ['console', 'hub'] as const

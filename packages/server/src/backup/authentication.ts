@@ -15,7 +15,7 @@ export interface Trust {
 
 /** The risk of `--unauthenticated`, for error messages and help. */
 export const UNAUTHENTICATED_MEANS =
-  '--unauthenticated reads it anyway, without any check whether someone added keys, administrators or credit to it.'
+  '--unauthenticated accepts it anyway, without proof that no keys, administrators or credit were added to it.'
 
 const SEPARATOR = '\t'
 
@@ -24,7 +24,7 @@ export function withMac(text: string, mac: string): string {
   return text + SEPARATOR + mac
 }
 
-/** The text of a line and its MAC; null where it carries none. */
+/** The text of a line and its MAC; null if it has none. */
 export function splitMac(line: string): { text: string; mac: string } | null {
   const at = line.lastIndexOf(SEPARATOR)
   return at < 0 ? null : { text: line.slice(0, at), mac: line.slice(at + 1) }
@@ -34,6 +34,6 @@ export function splitMac(line: string): { text: string; mac: string } | null {
 export function foreignSecret(mac: string, secrets: FileSecrets): string | null {
   const [id = ''] = mac.split('.')
   if (secrets.ids.includes(id)) return null
-  const named = /^[0-9a-f]{8}$/.test(id) ? id : 'of no known form'
-  return `was written under the secret ${named}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Add that secret; it may be listed after a new one`
+  const named = /^[0-9a-f]{8}$/.test(id) ? `the secret ${id}` : 'an unknown secret'
+  return `was written with ${named}, but KEYWAY_SECRET has ${secrets.ids.join(', ')}. Add that secret; it may be listed after a new one`
 }

@@ -172,7 +172,7 @@ function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Tr
     throw new OperatorError('The backup was written by a newer version. Restore it with that one.')
   if (!secrets.ids.includes(header.secret_fingerprint))
     throw new OperatorError(
-      `The backup was made under the secret ${header.secret_fingerprint}, and KEYWAY_SECRET has ${secrets.ids.join(', ')}. Restore with the secret that the backup was made with; it may be listed after a new one.`,
+      `The backup was written with the secret ${header.secret_fingerprint}, but KEYWAY_SECRET has ${secrets.ids.join(', ')}. Restore with the secret of the backup; it may be listed after a new one.`,
     )
   if (header.keyway_backup !== BACKUP_FORMAT && !unauthenticated)
     throw new OperatorError(

@@ -18,11 +18,11 @@ export interface JournalDigest {
   appSecrets: Map<string, EntryOf<'app_secrets'>>
   /** By user and app. */
   authorizations: Map<string, EntryOf<'charge_authorization'>>
-  /** When the journal begins; null if no file says. */
+  /** When the journal begins; null if no file records it. */
   begins: Instant | null
   /** Files without a `closed` entry; later entries of them may be missing. */
   openEnds: { file: string; at: Instant }[]
-  /** What is missing, if the operator accepted an incomplete journal. */
+  /** Description of missing parts, if the operator accepted an incomplete journal. */
   missing: string | null
 }
 
@@ -119,7 +119,7 @@ function emptyDigest(): JournalDigest {
 function refuseForeign(entry: EntryOf<'opened'>, file: string, instance: string | null): void {
   if (instance === null || entry.instance === undefined || entry.instance === instance) return
   throw new OperatorError(
-    `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Give this service's own journal, or remove that file from the folder.`,
+    `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Use the journal of this service, or remove that file from the folder.`,
   )
 }
 

@@ -63,13 +63,13 @@ export function instanceOf(addressPepper: Buffer): string {
 /** Parses one line of a journal; `wrong` says why it is invalid. */
 export function parseEntry(line: string): JournalEntry | { wrong: string } {
   const value = parsed(line)
-  if (!isRecord(value) || typeof value.type !== 'string') return { wrong: 'is no entry of a journal' }
+  if (!isRecord(value) || typeof value.type !== 'string') return { wrong: 'is not a journal entry' }
   const shape = Object.hasOwn(SHAPES, value.type)
     ? (SHAPES[value.type as JournalEntry['type']] as Shape)
     : undefined
   if (!shape) return { wrong: `has an entry ${JSON.stringify(value.type)}, which this version does not know` }
   const missing = Object.entries({ at: instant, ...shape }).find(([name, fits]) => !fits(value[name]))
-  if (missing) return { wrong: `has an entry "${value.type}" without a proper "${missing[0]}"` }
+  if (missing) return { wrong: `has an entry "${value.type}" without a valid "${missing[0]}"` }
   return value as unknown as JournalEntry
 }
 

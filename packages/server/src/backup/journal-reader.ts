@@ -111,7 +111,7 @@ export function isAuthenticated(file: string): boolean {
   return file.endsWith(AUTHENTICATED_SUFFIX)
 }
 
-const WHICH_FOLDER = 'Give the folder that KEYWAY_JOURNAL_DIR named when it was written.'
+const WHICH_FOLDER = 'Use the folder that KEYWAY_JOURNAL_DIR named when the journal was written.'
 
 function entryOf(entry: JournalEntry | { wrong: string }, place: string): JournalEntry {
   if (!('wrong' in entry)) return entry
@@ -130,7 +130,7 @@ function unreadable(error: unknown, place: string): unknown {
   return new OperatorError(`The journal at ${place} cannot be read (${code}). ${WHICH_FOLDER}`)
 }
 
-/** Checks the files that are there against the lists in the first lines of other files. */
+/** Compares the present files with the lists in the first lines of other files. */
 export interface Completeness {
   note(line: JournalLine): void
   /**
@@ -156,7 +156,7 @@ export function createCompleteness(): Completeness {
     whatIsMissing(neededSince) {
       for (const [name, { bytes, by }] of expected) {
         const there = ends.get(name)
-        if (!there && dayOf(name) >= neededSince) return `${name} is missing, which ${by} names`
+        if (!there && dayOf(name) >= neededSince) return `${name} is missing, which ${by} lists`
         if (there && there.bytes < bytes)
           return `${name} is truncated: it has ${there.bytes} bytes of complete lines, and had ${bytes} when ${by} was created`
       }

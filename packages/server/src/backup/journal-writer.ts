@@ -8,15 +8,15 @@ import type { EntryOf, JournalEntry } from './journal-entry.ts'
 
 interface Deps {
   journal: Journal
-  /** Read after the commit, so that a later change that it has already harms nothing. */
+  /** Read after the commit; it may include later changes, which does no harm. */
   store: Store
   clock: Clock
   log: Log
 }
 
 /**
- * Writes the facts of a durable transaction into the journal. Never throws: the commit stands whatever becomes of this,
- * so a journal that cannot be written, or a database that fails in between, is an error in the log (decision 8).
+ * Writes the facts of a committed transaction to the journal. Never throws, since the commit cannot be undone: if the
+ * journal cannot be written, or the database fails in between, that is logged as an error (decision 8).
  */
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
   const entriesOf = createEntries(store, clock)
@@ -27,12 +27,12 @@ export function createJournalWriter({ journal, store, clock, log }: Deps) {
       const entries = await Promise.all(withoutRepeats(facts).map(entriesOf))
       await journal.append(entries.flat())
     } catch (error) {
-      log.error({ error: String(error) }, 'the journal cannot be written: a restore would not know of this')
+      log.error({ error: String(error) }, 'the journal cannot be written: a restore would lose this change')
     }
   }
 }
 
-/** A key whose networks and expiry both changed, or a session named twice, is one state to write. */
+/** Several changes of one subject are one entry, since entries have the subject's state. */
 function withoutRepeats(facts: readonly Fact[]): Fact[] {
   const seen = new Set<string>()
   return facts.filter(fact => {
@@ -43,7 +43,7 @@ function withoutRepeats(facts: readonly Fact[]): Fact[] {
   })
 }
 
-/** What the journal holds of each kind of subject: its state. A new kind does not compile before it is here. */
+/** Reads the state of each kind of subject for its journal entry. A missing kind does not compile. */
 export type SubjectStates = { [Kind in Ending['kind']]: (id: string) => Promise<EntryOf<Kind>[]> }
 
 function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<JournalEntry[]> {
@@ -100,7 +100,7 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
       }
       case 'ending':
       case 'security_event':
-        return [] // of an ending the subject's state is there; events are for reading only
+        return [] // endings come with a `changed` fact; security events are not journaled
       default:
         return fact satisfies never
     }

@@ -16,7 +16,7 @@ export interface Journal {
 export interface JournalDeps {
   clock: Clock
   secrets: FileSecrets
-  /** The service's id; every file begins with it. */
+  /** The id of this installation, in the first line of every file. */
   instance: string
 }
 

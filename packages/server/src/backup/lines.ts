@@ -1,4 +1,4 @@
-/** A line is longer than any that this program writes. */
+/** A line is longer than allowed. */
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong'
 }

@@ -4,15 +4,15 @@ import type { AuthorizationState } from '../endings/fact.ts'
 
 /** Queries and updates for the replay of a journal: batch look-ups, and updates that never override a newer state. */
 export interface ReplayStore {
-  /** Those of these sessions that exist, each with whether it has ended. */
+  /** The existing sessions, each with whether it has ended. */
   sessionsEnded(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Those of these links that exist, each with whether it was used. */
+  /** The existing links, each with whether it was used. */
   linksUsed(ids: readonly string[]): Promise<Map<string, boolean>>
-  /** Those of these causes that are in the ledger. */
+  /** The causes that are in the ledger. */
   postedCauses(causes: readonly string[]): Promise<Set<string>>
-  /** Those of these address hashes that had their trial credit. */
+  /** The address hashes that received their trial credit. */
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
-  /** When an operator last lifted a suspension; null: never, or longer ago than security events are kept. */
+  /** Time of the last activation by an operator; null: never, or before the retention of security events. */
   lastActivation(userId: string): Promise<Instant | null>
   /** Whether the key has an ending after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
@@ -28,8 +28,8 @@ export interface ReplayChanges {
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
   /** False, and nothing written, if the key's networks are no longer `from`. */
   replaceNetworks(key: KeyRef, from: readonly string[], to: readonly string[], now: Instant): Promise<boolean>
-  /** Removes the secrets that were added before `before` and are not among these. Returns how many there were. */
+  /** Removes the secrets that were added before `before` and are not among `hashes`. Returns their number. */
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
-  /** Withdraws as of `at`. Null, and nothing written, where that was so already or was granted anew after it. */
+  /** Withdraws as of `at`. Null, and nothing written, if it is withdrawn already or was granted again after `at`. */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>
 }

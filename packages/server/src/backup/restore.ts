@@ -48,7 +48,7 @@ export interface RestoreDeps {
   store: BackupStore
   clock: Clock
   secrets: FileSecrets
-  /** Called repeatedly with the number of rows written so far. */
+  /** Called at intervals with the number of rows written so far. */
   progress?: (rows: number) => void
 }
 
@@ -110,7 +110,7 @@ async function insertAll(
   let batch: Row[] = []
   const flush = async () => {
     if (batch.length > 0 && !(await tx.insert(table, batch)))
-      throw new OperatorError(`The backup has rows of ${JSON.stringify(table)}, which no backup has.`)
+      throw new OperatorError(`The backup has rows of ${JSON.stringify(table)}, which does not belong in backups.`)
     batch = []
   }
   for await (const each of counted(readRows(backup), progress)) {
@@ -127,7 +127,7 @@ interface VerifiedJournal {
   digest: JournalDigest
 }
 
-/** @throws OperatorError where the journal cannot know everything since the backup */
+/** @throws OperatorError if the journal does not cover the whole time since the backup */
 async function openJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
   const since = header.created_at - LATE_COMMITS
   const files = filesNeeded(await journalFiles(folder), since, trust)
@@ -135,7 +135,7 @@ async function openJournal(folder: string, header: BackupHeader, trust: Trust): 
   const { begins } = digest
   if (begins === null || begins > header.created_at)
     throw new OperatorError(
-      `The journal in ${folder} begins ${begins === null ? 'nowhere' : `at ${toRfc3339(begins)}`}, after the backup of ${toRfc3339(header.created_at)}, so it cannot say what ended in between. Leave --journal out: then all keys are revoked.`,
+      `The journal in ${folder} begins ${begins === null ? 'at an unknown time' : `at ${toRfc3339(begins)}`}, after the backup of ${toRfc3339(header.created_at)}, so it lacks the changes in between. Omit --journal: then all keys are revoked.`,
     )
   return { files, since, digest }
 }

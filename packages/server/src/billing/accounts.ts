@@ -11,7 +11,7 @@ import {
 import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
 
-/** What a user has and has granted. */
+/** A user's balance, subscription and charge authorisations. */
 export interface Account {
   balance: MicroDollars
   subscription: Subscription

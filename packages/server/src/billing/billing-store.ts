@@ -11,7 +11,7 @@ export interface BillingStore {
   /** The entry that an Idempotency-Key or an event created, if any. */
   findByCause(cause: string): Promise<LedgerEntry | null>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
-  /** False when the user has one. */
+  /** False if the user has one already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>
   /** Newest grant first; withdrawn ones stay listed. */
@@ -21,15 +21,15 @@ export interface BillingStore {
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface BillingChanges {
   /**
-   * Adds `entry.amount` to the balance and appends the entry with the balance that results, in one transaction. Null,
-   * and nothing written, when the balance would fall below zero or the cause was used. `createdAt` is moved forward
-   * where needed, so that a user's entries sort in the order in which they changed the balance.
+   * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Null, and nothing
+   * written, if the balance would be negative or the cause was used. `createdAt` is moved forward if needed, so that a
+   * user's entries sort in the order in which they changed the balance.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>
-  /** Null when no such app is registered. A repeated grant changes `grantedAt` only where it was withdrawn. */
+  /** Null if no such app is registered. Repeating an active grant does not change `grantedAt`. */
   authorize(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
-  /** Null when it was never granted; repeating it changes nothing. */
+  /** Null if it was never granted; repeating it changes nothing. */
   withdraw(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
 }

@@ -16,9 +16,9 @@ export interface ChargeAuthorization {
 }
 
 export interface ChargeAuthorizations {
-  /** @throws KeywayError `not_found` when no such app is registered, `rate_limited` */
+  /** @throws KeywayError `not_found` if no such app is registered, `rate_limited` */
   authorize(userId: string, appId: string, caller: Caller): Promise<ChargeAuthorization>
-  /** @throws KeywayError `not_found` when it was never granted */
+  /** @throws KeywayError `not_found` if it was never granted */
   withdraw(userId: string, appId: string, caller: Caller): Promise<ChargeAuthorization>
 }
 
@@ -33,9 +33,9 @@ export function createChargeAuthorizations({
 }): ChargeAuthorizations {
   return {
     async authorize(userId, appId, caller) {
-      const standing = (await storage.store.billing.authorizations(userId)).find(each => each.appId === appId)
-      if (standing?.revokedAt === null) return standing
-      // Each withdrawal follows a grant, so that counting these bounds both, and a withdrawal is never held up.
+      const existing = (await storage.store.billing.authorizations(userId)).find(each => each.appId === appId)
+      if (existing?.revokedAt === null) return existing
+      // Each withdrawal follows a grant, so limiting grants limits both, and withdrawals are never refused.
       changeLimits.take(`person:${userId}`)
       const granted = await storage.transaction(async tx => {
         const now = clock.now()

@@ -25,7 +25,7 @@ export interface Charges {
    * returns the same entry. A refused charge is not recorded and may be retried with its key.
    *
    * @throws KeywayError `charge_not_authorized` (no authorisation, or no such active user), `insufficient_balance`,
-   *   `idempotency_conflict`; `rate_limited` where hundreds of charges of this user are in progress
+   *   `idempotency_conflict`; `rate_limited` while hundreds of charges of this user are in progress
    */
   charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
 }
@@ -94,7 +94,7 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
   }
 }
 
-/** What was charged under this key within the window, and the cause for a new charge. */
+/** The earlier charge with this key within the window, if any, and the cause for a new charge. */
 async function findEarlier(
   tx: Transaction,
   origin: string,

@@ -4,8 +4,8 @@ import type { MicroDollars } from './money.ts'
 export type LedgerEntryKind = 'trial_credit' | 'charge'
 
 /**
- * One line of the append-only ledger: the database refuses to change or remove it. `cause` is unique: the same cause
- * never moves money twice. `balanceAfter` is never negative; `BillingStore.post` refuses such an entry.
+ * One line of the append-only ledger: the database refuses to change or delete it. `cause` is unique, so that one cause
+ * never changes a balance twice. `balanceAfter` is never negative; `BillingChanges.post` refuses such an entry.
  */
 export interface LedgerEntry {
   id: string

@@ -8,8 +8,8 @@ export const commands: Command[] = [
     name: 'apps list',
     args: [],
     summary: 'List the registered apps.',
-    help: `New accounts authorise the first-party apps to charge them; every other app asks. An app has rights over the keys
-and sessions that were made under its id since then; see "keyway apps add --help".`,
+    help: `New accounts authorise the first-party apps to charge them; other apps need an authorisation by the user. An app has
+rights over keys and sessions that were created under its id since RIGHTS SINCE; see "keyway apps add --help".`,
     async run(context) {
       const apps = (await (await context.services()).apps.list()).map(appJson)
       const rows = apps.map(app => [
@@ -28,13 +28,13 @@ and sessions that were made under its id since then; see "keyway apps add --help
     args: ['ID'],
     options: {
       name: { value: 'NAME', meaning: 'what people see', required: true },
-      audience: { value: 'URL', meaning: 'what agent tokens for its own services are issued to' },
+      audience: { value: 'URL', meaning: 'the audience of agent tokens for its own services' },
       'verify-url': { value: 'URL', meaning: 'its own page that sign-in links open' },
-      adopt: { meaning: 'also give it rights over keys and sessions made under ID before' },
+      adopt: { meaning: 'also give it rights over keys and sessions created under ID before' },
     },
     summary: 'Register an app.',
-    help: `ID is 1 to 64 of a-z 0-9 . _ - and never changes. Anybody may make keys and sign in under an ID that is not
-registered. The app has rights over those only with --adopt, which cannot be said later. Example:
+    help: `ID is 1 to 64 of a-z 0-9 . _ - and cannot be changed. Any user may create keys and sign in under an ID that is not
+registered. The app has rights over those only with --adopt, which cannot be added later. Example:
   keyway apps add shop --name "The shop"`,
     async run(context) {
       const { name, audience, 'verify-url': verifyUrl, adopt } = context.options
@@ -45,7 +45,7 @@ registered. The app has rights over those only with --adopt, which cannot be sai
         verifyUrl: addressOf('verify-url', verifyUrl),
         adopt: adopt === true,
       })
-      const text = `Registered ${app.id}. ${whatItCovers(app, older)}Its secret: keyway apps secret ${app.id}`
+      const text = `Registered ${app.id}. ${coverageOf(app, older)}Create its secret: keyway apps secret ${app.id}`
       context.print({ ...appJson(app), older }, text)
       return 0
     },
@@ -53,9 +53,9 @@ registered. The app has rights over those only with --adopt, which cannot be sai
   {
     name: 'apps secret',
     args: ['ID'],
-    summary: 'Make a new secret for an app.',
-    help: `The secret stands alone on standard output, once. The one before it keeps working, so that the app can be moved
-over; making another one ends it.`,
+    summary: 'Create a new secret for an app.',
+    help: `Prints the secret, once, and nothing else on standard output. The previous secret keeps working, so that the app can
+be updated, until another one is created.`,
     async run(context) {
       const id = context.args[0]!
       const secret = await (await context.services()).apps.newSecret(id)
@@ -69,14 +69,14 @@ function addressOf(option: string, value: string | boolean | undefined): string 
   if (value === undefined) return null
   const url = URL.canParse(String(value)) ? new URL(String(value)) : null
   if (!url || !/^https?:$/.test(url.protocol))
-    throw new OperatorError(`--${option} must be an http or https address.`)
+    throw new OperatorError(`--${option} must be an http or https URL.`)
   return String(value)
 }
 
-/** A sentence where the label had keys or sessions before, which is what a typing error or a squatter shows by. */
-function whatItCovers({ coversFrom }: App, { keys, sessions }: LivingCredentials): string {
+/** A sentence about keys and sessions that exist under the id already, which may reveal a mistyped or squatted id. */
+function coverageOf({ coversFrom }: App, { keys, sessions }: LivingCredentials): string {
   if (keys + sessions === 0) return ''
-  const older = `${counted(keys, 'key')} and ${counted(sessions, 'session')} that were made under this id before`
+  const older = `${counted(keys, 'key')} and ${counted(sessions, 'session')} that were created under this id before`
   return coversFrom === 0 ? `It has rights over ${older}. ` : `It has no rights over ${older}. `
 }
 
@@ -91,7 +91,7 @@ function appJson({ id, name, firstParty, audience, verifyUrl, coversFrom }: App)
     first_party: firstParty,
     audience,
     verify_url: verifyUrl,
-    /** Null where it covers everything. */
+    /** Null: all. */
     covers_from: coversFrom === 0 ? null : toRfc3339(coversFrom),
   }
 }

@@ -9,7 +9,7 @@ import { createBackupStore } from '../storage/backup.ts'
 import { createStorage } from '../storage/database.ts'
 import { VERSION } from '../version.ts'
 
-const PROGRESS_EVERY_MS = 2000
+const PROGRESS_INTERVAL_MS = 2000
 
 /** Runs `work` with the backup operations on the configured database. @throws OperatorError */
 export async function withBackups<Outcome>(
@@ -24,7 +24,7 @@ export async function withBackups<Outcome>(
     const store = createBackupStore(storage.engine)
     const secrets = createSecrets(config.secrets)
     const openPepper = (sealed: string) => secrets.open('address-pepper', sealed, 'address-pepper')
-    const progress = tellNowAndThen()
+    const progress = printProgress()
     const backup = createBackup({ store, version: VERSION, secrets, openPepper, progress })
     const restore = createRestore({ store, clock, secrets, progress })
     return await work({ backup, restore })
@@ -35,23 +35,23 @@ export async function withBackups<Outcome>(
   }
 }
 
-/** Errors of the file system that the operator can mend: a name, a folder, a permission, a full disk. */
-const FILE_TROUBLES = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
+/** File-system errors that the operator can fix. */
+const FILE_ERRORS = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
 
 function unopenedFile(error: unknown, file: string): OperatorError | null {
   const { code = '' } = error as NodeJS.ErrnoException
-  if (!FILE_TROUBLES.has(code)) return null
+  if (!FILE_ERRORS.has(code)) return null
   return new OperatorError(
     `${file} cannot be read or written (${code}). Check its name, its folder and its permissions.`,
   )
 }
 
-/** Reports progress on standard error, since standard output has the result alone. */
-export function tellNowAndThen(what = 'rows'): (rows: number) => void {
-  let toldAt = performance.now()
+/** Prints progress at intervals on standard error, since standard output is for the result. */
+export function printProgress(what = 'rows'): (rows: number) => void {
+  let printedAt = performance.now()
   return rows => {
-    if (performance.now() - toldAt < PROGRESS_EVERY_MS) return
-    toldAt = performance.now()
+    if (performance.now() - printedAt < PROGRESS_INTERVAL_MS) return
+    printedAt = performance.now()
     console.error(`${rows} ${what} …`)
   }
 }

@@ -6,10 +6,10 @@ export const commands: Command[] = [
   {
     name: 'backup',
     args: ['FILE'],
-    summary: 'Write the whole database into one file, while serving.',
-    help: `Consistent: everything as it stood at one moment. The file fits both engines, so it also moves SQLite to PostgreSQL.
-It holds addresses and hashes, and not the secret: keep KEYWAY_SECRET somewhere else, since without it the backup
-is of no use. FILE is never overwritten. Keep the journal (KEYWAY_JOURNAL_DIR) as well, on another disk.`,
+    summary: 'Write the whole database into one file, while the service runs.',
+    help: `A consistent snapshot. The format is the same for both engines, so it can also move SQLite to PostgreSQL. The file
+contains addresses and hashes, but not KEYWAY_SECRET: store that separately, since a restore needs it. FILE is never
+overwritten. Keep the journal (KEYWAY_JOURNAL_DIR) too, on another disk.`,
     async run(context) {
       const config = context.config()
       const file = context.args[0]!

@@ -18,7 +18,7 @@ export const commands: Command[] = [
         mail: config.mail.kind,
       }
       const lines = Object.entries(facts).map(([name, value]) => `  ${name.padEnd(11)} ${value}`)
-      const text = ['The settings are in order.', ...lines, ...warnings.map(warning => `Warning: ${warning}`)]
+      const text = ['The settings are valid.', ...lines, ...warnings.map(warning => `Warning: ${warning}`)]
       context.print({ ok: true, ...facts, warnings }, text.join('\n'))
       return 0
     },

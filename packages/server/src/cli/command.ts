@@ -11,13 +11,13 @@ export interface CommandContext {
   /** The positional arguments, as many as `args` names. */
   args: string[]
   options: Record<string, string | boolean | undefined>
-  /** The settings with the secret. @throws CannotStart where no database is, unless the command `createsDatabase` */
+  /** The settings with the secret. @throws CannotStart if there is no database, unless the command `createsDatabase` */
   config(): Config
-  /** The settings alone, without a look at the database or the secret. */
+  /** The settings without the secret; does not check that the database exists. */
   settings(): Config
-  /** The verbs on the opened database; closed when the command ends. */
+  /** The operations on the database, which is opened on the first call and closed when the command ends. */
   services(): Promise<Services>
-  /** With `--json` the data as one JSON document, else the lines for people. */
+  /** Prints the data as one JSON document with `--json`, else the text. */
   print(data: unknown, text: string): void
 }
 
@@ -26,9 +26,9 @@ export interface Command {
   name: string
   /** The positional arguments, each required: `['WHO', 'ROLE']`. */
   args: string[]
-  /** Besides `--json` and `--help`: name to the placeholder of its value in the help (none: a switch), and its meaning. */
+  /** Besides `--json` and `--help`. `value` is the placeholder of the value in the help; an option without is a flag. */
   options?: Record<string, { value?: string; meaning: string; required?: boolean }>
-  /** Creates the database and the secret where there are none, and migrates; no other command does. */
+  /** Whether it creates a missing database and secret, and migrates. */
   createsDatabase?: true
   /** One line of the list of commands. */
   summary: string
@@ -65,7 +65,7 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
   }
 }
 
-/** A command with another data directory than the service's must not answer from a new, empty database. */
+/** Throws if there is no database: with a wrong data directory a command would otherwise use a new, empty one. */
 function withExistingDatabase(config: Config): Config {
   const { database } = config
   if (database.engine === 'sqlite' && !existsSync(database.file))
@@ -75,7 +75,7 @@ function withExistingDatabase(config: Config): Config {
   return loadOrCreateSecret({ ...config, autoMigrate: false })
 }
 
-/** As many arguments as the command names, its own options, and `--json`, which every command takes. */
+/** Parses the command's arguments, its options, and `--json`, which every command has. */
 function parse(command: Command, rest: string[]) {
   const own = Object.entries(command.options ?? {}).map(
     ([name, { value }]) =>
@@ -95,7 +95,7 @@ function parse(command: Command, rest: string[]) {
   const { positionals, values } = parsed
   if (positionals.length !== command.args.length)
     throw new UsageError(
-      `"keyway ${command.name}" takes ${command.args.join(' ') || 'no arguments'}, and got ${positionals.length}. ${usage}`,
+      `"keyway ${command.name}" takes ${command.args.join(' ') || 'no arguments'}, but got ${positionals.length}. ${usage}`,
     )
   for (const [name, option] of Object.entries(command.options ?? {}))
     if (option.required && values[name] === undefined)

@@ -31,7 +31,7 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
 
 export const commandNames = Object.keys(files)
 
-/** The command that an argument list begins with, and the arguments after it. */
+/** The command at the start of an argument list, and the remaining arguments; null if there is none. */
 export function findCommand(words: string[]): { name: string; rest: string[] } | null {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(' ')

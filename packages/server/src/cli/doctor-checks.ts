@@ -10,32 +10,32 @@ const ANSWER_WITHIN_MS = 5000
 export interface Finding {
   check: string
   ok: boolean
-  /** The result; where it is not ok, what to do. */
+  /** The result, or the problem and what to do. */
   detail: string
 }
 
-/** Turns an error of a check into a finding, whose message says what to do. */
-export async function findingOf(check: string, ask: () => Promise<string>): Promise<Finding> {
+/** The finding of a check, which resolves with its result or throws an error that says what to do. */
+export async function findingOf(check: string, run: () => Promise<string>): Promise<Finding> {
   try {
-    return { check, ok: true, detail: await ask() }
+    return { check, ok: true, detail: await run() }
   } catch (error) {
     return { check, ok: false, detail: (error as Error).message }
   }
 }
 
-/** Only the owner may read the data directory with its database, secret and locks. */
+/** Whether only the owner may read the data directory, which has the database and the secret. */
 export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
   const { dataDir } = config
   const open = [dataDir, ...readdirSync(dataDir).map(name => join(dataDir, name))].filter(isOpenToOthers)
   const detail =
     open.length === 0
-      ? `${dataDir} is its owner's alone`
+      ? `only its owner can read ${dataDir}`
       : `others on this machine can read ${open.join(' and ')}: run chmod -R go= ${dataDir}`
   return [{ check: 'data directory', ok: open.length === 0, detail }]
 }
 
-/** Requests the public URL as a client does: whether this very installation answers there, and what it reports. */
+/** Requests the public URL as a client does: whether this installation answers, and the failed checks of its readiness. */
 export async function checkPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
   let readiness: { checks: { name: string; ok: boolean; detail?: string }[] } | null = null
   const reached = await findingOf('public URL', async () => {
@@ -43,17 +43,17 @@ export async function checkPublicUrl({ config, signingKeys }: Services): Promise
     const own = new Set(signingKeys.jwks().keys.map(({ kid }) => kid))
     if (!published.keys?.some(({ kid }) => own.has(kid)))
       throw new Error(
-        `${config.publicUrl} answers, but it is not this service: its signing keys are others. Check DNS and the proxy, or KEYWAY_PUBLIC_URL`,
+        `${config.publicUrl} answers, but it is another service: its signing keys differ. Check DNS and the proxy, or KEYWAY_PUBLIC_URL`,
       )
     readiness = (await ask(`${config.publicUrl}/readyz`)) as typeof readiness
     return `${config.publicUrl} is this service`
   })
   const checks: { name: string; ok: boolean; detail?: string }[] =
     (readiness as { checks: { name: string; ok: boolean; detail?: string }[] } | null)?.checks ?? []
-  const complaints = checks.filter(({ ok }) => !ok)
+  const failed = checks.filter(({ ok }) => !ok)
   return [
     reached,
-    ...complaints.map(({ name, detail }) => ({
+    ...failed.map(({ name, detail }) => ({
       check: `readiness, ${name.replaceAll('_', ' ')}`,
       ok: false,
       detail: detail ?? 'not ready',
@@ -70,34 +70,34 @@ async function ask(url: string): Promise<unknown> {
   const response = await fetch(url, options).catch((error: Error) => {
     const { code } = (error.cause ?? error) as NodeJS.ErrnoException
     throw new Error(
-      `${url} does not answer (${code ?? error.name}). Is the service running, and does the name lead here? TLS errors are the proxy's certificate`,
+      `${url} does not answer (${code ?? error.name}). Check that the service runs and that the name resolves to it. For TLS errors, check the proxy's certificate`,
     )
   })
   const body = await response.json().catch(() => null)
   if (body === null || typeof body !== 'object')
     throw new Error(
-      `${url} answers ${response.status}, and not as this service does. Check the proxy's routes`,
+      `${url} answers ${response.status}, which is not a response of this service. Check the proxy's routes`,
     )
   return body
 }
 
-/** Problems that the settings show; /readyz reports those that requests have shown. */
+/** Finds mistakes in the settings; /readyz reports those that only requests reveal. */
 export function checkProxies(config: Config): Finding[] {
   const check = 'proxies'
   const { protocol, hostname } = new URL(config.publicUrl)
   const everyone = config.trustedProxies.filter(cidr => cidr.endsWith('/0'))
   if (everyone.length > 0) {
-    const detail = `KEYWAY_TRUSTED_PROXIES=${everyone.join(',')} lets every client choose its own address, and so escape every limit: list your proxies alone`
+    const detail = `KEYWAY_TRUSTED_PROXIES=${everyone.join(',')} lets every client choose its own address, and so evade every limit: list only your proxies`
     return [{ check, ok: false, detail }]
   }
   if (protocol === 'https:' && !isLoopbackHost(hostname) && config.trustedProxies.length === 0) {
     const detail =
-      'the public URL is https, so something in front ends TLS, but KEYWAY_TRUSTED_PROXIES is empty: all clients count as that one address. Set it to the address of the proxy, for example 127.0.0.1'
+      'the public URL is https, so a proxy terminates TLS, but KEYWAY_TRUSTED_PROXIES is empty: all clients count as one address. Set it to the address of the proxy, for example 127.0.0.1'
     return [{ check, ok: false, detail }]
   }
   const detail =
     config.trustedProxies.length > 0
-      ? `X-Forwarded-For is believed from ${config.trustedProxies.join(', ')}`
+      ? `X-Forwarded-For is used from ${config.trustedProxies.join(', ')}`
       : 'none are trusted; clients connect directly'
   return [{ check, ok: true, detail }]
 }

@@ -4,9 +4,9 @@ import { createMail, type Services } from '../services.ts'
 import type { Command, CommandContext } from './command.ts'
 import { checkDataDir, checkProxies, checkPublicUrl, type Finding, findingOf } from './doctor-checks.ts'
 
-/** Clocks that differ by more show wrong times in logs and mails. Milliseconds. */
+/** With a larger difference, times in logs differ from those in the database. Milliseconds. */
 const MAX_SKEW_MS = 1000
-/** The queue is stuck when its oldest mail waits longer. Milliseconds. */
+/** If the oldest mail waits longer, the queue counts as stuck. Milliseconds. */
 const MAIL_LATE_MS = 60_000
 const NO_STANDBYS = { synchronous: 0, asynchronous: 0 }
 
@@ -14,10 +14,10 @@ export const commands: Command[] = [
   {
     name: 'doctor',
     args: [],
-    summary: 'Look at everything that the service needs, and say what is wrong.',
-    help: `Settings, data directory, database, clock, secrets, signing keys, mail, and the public URL as the world sees it
-(proxy and TLS included), so it is best run where the service runs, while it runs. Changes nothing and sends nothing;
-"mail test ADDRESS" sends. Lines with LOOK say what to do; with one of them the exit status is 1.`,
+    summary: 'Check everything that the service needs, and report problems.',
+    help: `Checks settings, data directory, database, clock, secrets, signing keys, mail, and the public URL as clients see it,
+with proxy and TLS; run it on the machine of a running service. Changes nothing and sends no mail ("mail test ADDRESS"
+does). Lines with LOOK are problems and say what to do; with any of them the exit status is 1.`,
     async run(context) {
       const findings = await examine(context)
       const lines = findings.map(each => `${each.ok ? 'ok  ' : 'LOOK'}  ${each.check}: ${each.detail}`)
@@ -44,7 +44,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
   ]
 }
 
-/** The deployments of containers that `deploy/` describes must not fail for their private network. */
+/** Warnings about container networks are not failures: the deployments in `deploy/` must pass. */
 function checkSettings(config: Config): Finding[] {
   const accepted = new Set(containerWarnings(config))
   return configWarnings(config).map(warning => {
@@ -53,7 +53,7 @@ function checkSettings(config: Config): Finding[] {
       check: 'settings',
       ok,
       detail: ok
-        ? `${warning} Not needed where only containers of this service reach that network.`
+        ? `${warning} Not needed if only containers of this service can reach that network.`
         : warning,
     }
   })
@@ -69,16 +69,16 @@ async function checkStandbys({ storage, config }: Services): Promise<string> {
   const { synchronous, asynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
   if (asynchronous > 0 && synchronous === 0)
     throw new Error(
-      `the standby follows asynchronously: a failover may lose the last moments, revocations among them. Set synchronous_standby_names, or ${config.journalDir === null ? 'set KEYWAY_JOURNAL_DIR to a folder on another machine' : 'keep KEYWAY_JOURNAL_DIR on another machine'} and run "keyway journal replay" after a failover`,
+      `replication to the standby is asynchronous: a failover may lose the last transactions, revocations among them. Set synchronous_standby_names, or ${config.journalDir === null ? 'set KEYWAY_JOURNAL_DIR to a folder on another machine' : 'keep KEYWAY_JOURNAL_DIR on another machine'} and run "keyway journal replay" after a failover`,
     )
-  return synchronous > 0 ? 'one follows synchronously' : 'none that this user can see'
+  return synchronous > 0 ? 'one is synchronous' : 'none that this user can see'
 }
 
 function checkClock({ clock }: Services): string {
   const skew = Math.abs(clock.skew)
   if (skew > MAX_SKEW_MS)
     throw new Error(
-      `this machine and the database differ by ${skew} ms. The service goes by the database's, but logs go by this one: start a time service (chrony, systemd-timesyncd) on both`,
+      `this machine and the database differ by ${skew} ms. The service uses the database's clock, but logs use this machine's: start a time service (chrony, systemd-timesyncd) on both`,
     )
   return 'this machine agrees with the database'
 }
@@ -89,19 +89,19 @@ async function checkSecrets({ storage, secrets }: Services): Promise<string> {
   if (unknown.length > 0) {
     const count = unknown.reduce((sum, [, each]) => sum + each, 0)
     throw new Error(
-      `${count} stored values were sealed by a secret that KEYWAY_SECRET does not list (${unknown.map(([id]) => id).join(', ')}): add that secret behind the first`,
+      `${count} stored values were encrypted with a secret that KEYWAY_SECRET does not list (${unknown.map(([id]) => id).join(', ')}): add that secret after the first`,
     )
   }
   const old = [...sealedBy].filter(([id]) => id !== secrets.fingerprint)
   const waiting = old.reduce((sum, [, each]) => sum + each, 0)
   if (waiting > 0)
     throw new Error(
-      `${waiting} stored values are still sealed by an older secret: run "keyway keys reseal" before it is taken out of KEYWAY_SECRET`,
+      `${waiting} stored values are still encrypted with an older secret: run "keyway keys reseal" before you remove it from KEYWAY_SECRET`,
     )
   const listed = secrets.ids.length
   return listed > 1
-    ? `everything is sealed by the first of ${listed}; the others can be taken out of KEYWAY_SECRET`
-    : 'everything stored opens'
+    ? `all stored values are encrypted with the first of ${listed}; the others can be removed from KEYWAY_SECRET`
+    : 'all stored values can be decrypted'
 }
 
 async function checkSigningKeys({ signingKeys }: Services): Promise<string> {
@@ -113,16 +113,16 @@ async function checkMail(services: Services): Promise<string> {
   const { config, storage, clock } = services
   const { mailer } = await createMail(services)
   await mailer.check().catch((error: Error) => {
-    throw new Error(`${config.mail.kind} did not take the login: ${error.message}. See KEYWAY_MAIL_URL`)
+    throw new Error(`${config.mail.kind} refused the login: ${error.message}. See KEYWAY_MAIL_URL`)
   })
   const { queued, oldestDueAt } = await storage.store.outbox.depth(clock.now())
   const waited = oldestDueAt === null ? 0 : clock.now() - oldestDueAt
   if (waited > MAIL_LATE_MS)
     throw new Error(
-      `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waited / 1000)} s: is the service running? Its log says why mail does not leave`,
+      `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waited / 1000)} s: check that the service runs, and its log for failed deliveries`,
     )
   const reports = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
   const advice =
-    reports && !config.mailHookSecret ? '; bounces go unheard without KEYWAY_MAIL_HOOK_SECRET' : ''
+    reports && !config.mailHookSecret ? '; bounces are not reported without KEYWAY_MAIL_HOOK_SECRET' : ''
   return `${config.mail.kind} answers, ${queued} queued${advice}`
 }

@@ -1,7 +1,7 @@
 import { type Command, table } from './command.ts'
 import { commandNames, loadCommand } from './commands.ts'
 
-/** All commands, or those that begin with one word (`users`). */
+/** The list of all commands, or of those that begin with a word such as `users`. */
 export async function overview(word?: string): Promise<string> {
   const wanted = commandNames.filter(name => !word || name.split(' ')[0] === word)
   const commands = await Promise.all((wanted.length > 0 ? wanted : commandNames).map(loadCommand))
@@ -12,8 +12,8 @@ Usage: keyway COMMAND [--json]
 
 ${table(['Commands', ''], rows)}
 
-keyway COMMAND --help tells more; keyway --version prints the version. Settings are environment variables, the server's own: docs/configuration.md.
-Exit status: 0 done, 1 failed, 64 the command was not understood, 78 a setting is wrong.`
+keyway COMMAND --help shows details; keyway --version prints the version. Settings are environment variables, those of the server: docs/configuration.md.
+Exit status: 0 success, 1 failure, 64 invalid command line, 78 invalid setting.`
 }
 
 export function helpOf(command: Command): string {

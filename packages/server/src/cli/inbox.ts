@@ -9,8 +9,8 @@ export const commands: Command[] = [
     name: 'inbox',
     args: [],
     options: { to: { value: 'ADDRESS', meaning: 'only mail for this address' } },
-    summary: 'Show the mail that the local inbox holds.',
-    help: 'Only with KEYWAY_MAIL_URL=inbox: (the default). Newest first, with the link and the code that were mailed.',
+    summary: 'Show the mail in the local inbox.',
+    help: 'Only with KEYWAY_MAIL_URL=inbox: (the default). Newest first, with the link and the code of each mail.',
     async run(context) {
       if (context.config().mail.kind !== 'inbox')
         throw new OperatorError('There is no local inbox: KEYWAY_MAIL_URL sends mail elsewhere.')

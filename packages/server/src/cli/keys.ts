@@ -9,9 +9,9 @@ export const commands: Command[] = [
   {
     name: 'keys revoke',
     args: ['KEY_ID'],
-    summary: 'Revoke an API key, whoever owns it.',
-    help: `Permanent. No exchange succeeds any more, and open connections of the key close with 4410, also on a server that
-is running. KEY_ID is the id, not the key; "users show" lists them.`,
+    summary: 'Revoke an API key of any user.',
+    help: `Permanent. No further exchange succeeds, and open connections of the key close with 4410, also on running servers.
+KEY_ID is the id, not the key; "users show" lists the ids.`,
     async run(context) {
       const { apiKeys, clock } = await context.services()
       const key = await apiKeys.revokeById(context.args[0]!)
@@ -49,9 +49,9 @@ owner's own limits the stricter counts. A rotation hands it on. KEY_ID is the id
   {
     name: 'keys rotate-signing',
     args: [],
-    summary: 'Make a new key that signs tokens.',
-    help: `The new key is published at once and signs only when every verifier can know it; the old one is published until
-nothing that it signed is alive. Nobody is signed out.`,
+    summary: 'Rotate the key that signs tokens.',
+    help: `The new key is published immediately, and signs once every verifier has fetched it; the old one stays published
+until all tokens that it signed have expired. No session ends.`,
     async run(context) {
       const { signingKeys } = await context.services()
       const { kid, signsFrom } = await signingKeys.rotate()

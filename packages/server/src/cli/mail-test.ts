@@ -9,15 +9,15 @@ import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { Command } from './command.ts'
 
 const POLL_INTERVAL_MS = 100
-/** How many of the address's latest mails are searched for the test mail. */
+/** Number of the address's latest mails that are searched for the test mail. */
 const RECENT = 20
 
 export const commands: Command[] = [
   {
     name: 'mail test',
     args: ['ADDRESS'],
-    summary: 'Send a test mail by the configured way.',
-    help: `Checks that the mail server answers, then sends one mail and says whether it was taken. Example:
+    summary: 'Send a test mail.',
+    help: `Checks that the configured mail server answers, sends one mail, and reports whether it was accepted. Example:
   keyway mail test you@example.com`,
     async run(context) {
       const email = parseEmailAddress(context.args[0]!)
@@ -40,15 +40,15 @@ export const commands: Command[] = [
       const sent = await untilAttempted(storage.store.outbox, email, id)
       if (sent?.state !== 'sent')
         throw new OperatorError(
-          `The mail was not taken: ${sent?.lastError ?? 'a running server has leased it and does not answer; see keyway users show'}.`,
+          `The mail was not accepted: ${sent?.lastError ?? 'a running server has leased it and not finished; see keyway users show'}.`,
         )
-      context.print({ id, state: sent.state }, `A test mail for ${email} was taken.`)
+      context.print({ id, state: sent.state }, `A test mail to ${email} was accepted.`)
       return 0
     },
   },
 ]
 
-/** A server that runs beside this command may lease the mail first; then this waits for the server's attempt. */
+/** Waits for the first delivery attempt: a running server may have leased the mail before this command. */
 async function untilAttempted(
   outbox: OutboxStore,
   recipient: EmailAddress,
@@ -65,6 +65,6 @@ async function untilAttempted(
 
 function refused(error: Error): never {
   throw new OperatorError(
-    `The mail server did not answer as it should: ${error.message}. See KEYWAY_MAIL_URL.`,
+    `The check of the mail server failed: ${error.message}. See KEYWAY_MAIL_URL.`,
   )
 }

@@ -6,10 +6,10 @@ export const commands: Command[] = [
   {
     name: 'mail unsuppress',
     args: ['ADDRESS'],
-    summary: 'Send mail to an address again that bounced or complained.',
-    help: `After a bounce or a complaint nothing is sent to an address for 7 days; "users show" says until when. This lifts
-it at once. Ask first what was wrong: if the mailbox is still not there, the next mail bounces again, and providers
-count that against you. Mail that was not sent meanwhile stays unsent. Example:
+    summary: 'Allow mail again to an address that bounced or complained.',
+    help: `After a bounce or a complaint no mail is sent to an address for 7 days; "users show" has the end. This command ends
+it now. Find the cause first: if the mailbox still does not exist, the next mail bounces again, which harms your
+reputation with mail providers. Mail that was suppressed meanwhile is not sent later. Example:
   keyway mail unsuppress ada@example.com`,
     async run(context) {
       const email = parseEmailAddress(context.args[0]!)
@@ -18,7 +18,7 @@ count that against you. Mail that was not sent meanwhile stays unsent. Example:
       const lifted = await suppressions.lift(email)
       context.print(
         { email, lifted },
-        lifted ? `Mail to ${email} is sent again.` : `${email} was not suppressed.`,
+        lifted ? `Mail to ${email} is allowed again.` : `${email} was not suppressed.`,
       )
       return 0
     },

@@ -6,9 +6,10 @@ export const commands: Command[] = [
     name: 'migrate',
     args: [],
     createsDatabase: true,
-    summary: 'Prepare the database, or bring it up to this version.',
-    help: `Runs what is missing, under a lock, and is harmless to repeat. Needed only with KEYWAY_AUTO_MIGRATE=false;
-"serve" does it by itself otherwise. Migrations only add, so the version before keeps running beside it.`,
+    summary: 'Migrate the database to this version.',
+    help: `Creates the database if needed, and runs the missing migrations under a lock; repeating it is harmless. Needed only
+with KEYWAY_AUTO_MIGRATE=false; otherwise "serve" runs them at start. Migrations only add, so nodes of the previous version
+can keep running.`,
     async run(context) {
       const { createStorage } = await import('../storage/database.ts')
       const storage = await createStorage({ ...context.config(), autoMigrate: true }, createLog('silent'))

@@ -15,19 +15,19 @@ export const commands: Command[] = [
       journal: { value: 'DIR', meaning: 're-apply everything that this journal has since the backup' },
       unauthenticated: {
         meaning:
-          'accept files of older versions without MACs, and a journal that lacks files: anybody may have changed them',
+          'accept files of older versions without MACs, and a journal with missing files: both may have been tampered with',
       },
-      'keep-keys': { meaning: 'without a journal: leave keys as the backup has them' },
+      'keep-keys': { meaning: 'without a journal: keep the keys of the backup active' },
     },
     summary: 'Fill an empty database from a backup.',
-    help: `The database must be empty and unserved, and KEYWAY_SECRET must have the secret of the backup. Afterwards all sessions
-and links are ended and signing keys are new. With --journal, what was revoked, granted or charged since the
-backup stays so, as do roles and the secrets of apps. Without it nobody knows what was revoked since, so all keys are revoked,
-unless --keep-keys. It happens whole or not at all.
+    help: `The database must be empty and no server may use it; KEYWAY_SECRET must have the secret of the backup. Afterwards all
+sessions and links are ended and signing keys are new. With --journal, changes since the backup are re-applied:
+revocations, grants, charges, roles, and secrets of apps. Without it, revocations since the backup are unknown, so all
+keys are revoked, unless --keep-keys is given. The restore is atomic.
 
-FILE and journal carry MACs under KEYWAY_SECRET and are verified before anything is written. --unauthenticated also reads
-files of versions that wrote none, and goes on where the journal lacks a file: it gives up any proof that nobody added
-keys, administrators or credit, or took a revocation out.`,
+FILE and journal have MACs under KEYWAY_SECRET, which are verified before anything is written. --unauthenticated also
+accepts files of versions that wrote none, and a journal with missing files: then nothing proves that no keys,
+administrators or credit were added and no revocation was removed.`,
     async run(context) {
       const config = context.config()
       const file = context.args[0]!
@@ -77,35 +77,35 @@ function explain(
 ): string {
   const from = toRfc3339(report.backupFrom)
   return [
-    `Restored ${countsText(report.counts)}, as of ${from}. What was made after that is not there.`,
-    `All sessions (${report.sessionsEnded}) and sign-in links (${report.linksEnded}) have ended: everybody signs in anew.`,
+    `Restored ${countsText(report.counts)}, as of ${from}. Anything created after that is missing.`,
+    `All sessions (${report.sessionsEnded}) and sign-in links (${report.linksEnded}) have ended: all users must sign in again.`,
     'Signing keys will be new: access and agent tokens from before are refused.',
     keysSentence(report, keepKeys, from),
     ...reachSentences(report, from),
     ...(unauthenticated
       ? [
-          'Files without a MAC were accepted: look through accounts, roles, keys and balances before you serve this.',
+          'Files without a MAC were accepted: check accounts, roles, keys and balances before you start the service.',
         ]
       : []),
   ].join('\n')
 }
 
-/** Warnings: what no journal contains, and where this one may be truncated. */
+/** Warnings about changes that the journal does not contain, or that may be missing at its end. */
 function reachSentences({ journal }: RestoreReport, from: string): string[] {
   if (!journal)
     return [
-      `Roles, suspensions, secrets of apps, authorisations and balances are as of ${from}: whatever was taken away or charged after that is back.`,
+      `Roles, suspensions, secrets of apps, authorisations and balances are as of ${from}: withdrawals and charges after that are undone.`,
     ]
   return [
     `Names of accounts and keys, and registrations of apps, are not in the journal and are as of ${from}.`,
     ...(journal.missing
-      ? [`The journal is incomplete: ${journal.missing}. What that had is not applied.`]
+      ? [`The journal is incomplete: ${journal.missing}. Its entries are not applied.`]
       : []),
     ...openEndSentences(journal.openEnds),
   ]
 }
 
-/** Truncation at the end of a file is detected only through later entries. */
+/** Warns of files without a closing line: truncation at the end of a file cannot be detected. */
 export function openEndSentences(ends: { file: string; at: Instant }[]): string[] {
   if (ends.length === 0) return []
   const named = ends
@@ -114,7 +114,7 @@ export function openEndSentences(ends: { file: string; at: Instant }[]): string[
     .join(', ')
   const all = ends.length > MAX_NAMED ? `${ends.length} files, the newest being ` : ''
   return [
-    `Without a closing line: ${all}${named}. A process that still writes or was killed leaves that, and so does somebody who cuts off the end: what came after those entries, if anything, is not applied.`,
+    `Without a closing line: ${all}${named}. The process that wrote it still runs or was killed, or the file was truncated: entries after these, if any, are not applied.`,
   ]
 }
 
@@ -124,11 +124,11 @@ function keysSentence({ journal, keysRevoked }: RestoreReport, keepKeys: boolean
   if (journal) {
     const gone =
       journal.unknown > 0
-        ? ` ${journal.unknown} more were of accounts, keys or apps made after the backup, which are gone.`
+        ? ` ${journal.unknown} more concern accounts, keys or apps created after the backup, which are lost.`
         : ''
-    return `The journal's ${journal.applied} changes since then are applied: what was revoked, granted or charged stays so, and so do roles and secrets of apps.${gone}`
+    return `The journal's ${journal.applied} changes since then are applied: revocations, grants, charges, roles and secrets of apps.${gone}`
   }
   if (keepKeys)
-    return `Keys are as they were at ${from}: one that was revoked after that WORKS AGAIN. Revoke it anew.`
-  return `All ${keysRevoked} keys are revoked, since without a journal nobody knows which of them were revoked after the backup.`
+    return `Keys are as of ${from}: a key that was revoked after that WORKS AGAIN. Revoke it again.`
+  return `All ${keysRevoked} keys are revoked, since without a journal revocations after the backup are unknown.`
 }

@@ -8,7 +8,7 @@ import { isLoopbackHost } from '../network.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Command } from './command.ts'
 
-/** The contract allows 10 s from the signal to the exit; what takes longer than this is abandoned. */
+/** docs/contract.md promises an exit within 10 s of the signal; work that takes longer than this is abandoned. */
 const SHUTDOWN_DEADLINE_MS = 9_000
 /** The longest delay of a Node timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -18,9 +18,9 @@ export const commands: Command[] = [
     name: 'serve',
     args: [],
     createsDatabase: true,
-    summary: 'Run the service (what "keyway" alone does).',
-    help: `Checks the settings, prepares the database, listens, and prints where to go next. SIGTERM or Ctrl-C
-drains it: agents are told, queued mail stays queued, and it exits with 0 within ten seconds.`,
+    summary: 'Run the service (the default command).',
+    help: `Checks the settings, migrates the database, listens, and prints its URLs. SIGTERM or Ctrl-C drains it: agents
+are notified, queued mail stays queued, and it exits with 0 within ten seconds.`,
     async run(context) {
       return serve(context.config())
     },
@@ -30,7 +30,7 @@ drains it: agents are told, queued mail stays queued, and it exits with 0 within
 /**
  * Runs the service until SIGTERM or SIGINT; resolves with the exit status once it has drained.
  *
- * @throws OperatorError when it cannot go on
+ * @throws OperatorError after a failure that needs a restart
  */
 async function serve(config: Config): Promise<number> {
   // A closed terminal or log reader does not stop the service.
@@ -38,7 +38,7 @@ async function serve(config: Config): Promise<number> {
   process.stderr.on('error', () => {})
   warn(configWarnings(config))
   const stop = untilSignal()
-  // What a start waits for may not keep the event loop alive by itself.
+  // Not everything that the start waits for keeps the event loop alive.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
@@ -47,12 +47,12 @@ async function serve(config: Config): Promise<number> {
   endLightStart()
   markOwnGarbage()
   const failure = await Promise.race([stop, server.failure])
-  if (failure) console.error(`Keyway stops: ${failure.message}.`)
+  if (failure) console.error(`Keyway is stopping: ${failure.message}.`)
   await Promise.race([server.close(), deadline()])
   clearInterval(keepAlive)
   if (failure)
     throw new OperatorError(
-      `Keyway could not go on: ${failure.message}. Start it again, or let systemd do so.`,
+      `Keyway stopped after a failure: ${failure.message}. Start it again, or let systemd do so.`,
     )
   return 0
 }
@@ -61,22 +61,22 @@ function warn(warnings: string[]): void {
   for (const warning of warnings) console.warn(`Warning: ${warning}`)
 }
 
-/** The files are readable by their owner alone, but others who can write to the directory could replace them. */
+/** Only the owner can read the files, but others who can write to the directory could replace them. */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []
   return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
 }
 
-/** Undoes what bin/light-start.js set for the start alone, and writes the compile cache now, in case of a kill. */
+/** Resets the V8 flag that bin/light-start.js set for the start, and writes the compile cache now, in case of a kill. */
 function endLightStart(): void {
   setFlagsFromString('--semi-space-growth-factor=2')
   flushCompileCache()
 }
 
 /**
- * Where the process has one core, V8's marking threads have no other to run on: they take turns with the service, for
- * some 20 ms at a time. The main thread marks in small steps instead, at the same throughput: the slowest of a
- * thousand exchanges at half load takes 6 ms, not 23. Only now, since compiled code is kept for one set of flags.
+ * On one core, V8's concurrent marking threads compete with the service, for some 20 ms at a time. Without them the main
+ * thread marks in small steps, at the same throughput: the slowest of a thousand exchanges at half load takes 6 ms
+ * instead of 23. Set after the start, since the compile cache is valid for one set of flags.
  */
 function markOwnGarbage(): void {
   if (availableParallelism() === 1) setFlagsFromString('--no-concurrent-marking')
@@ -93,13 +93,13 @@ function deadline(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
 }
 
-/** A log reader gets one JSON line, at every log level, since scripts wait for it; a person where to go next. */
+/** Prints the URLs on a terminal; otherwise one JSON line, at every log level, since scripts wait for it. */
 function announceReady(url: string, config: Config): void {
-  if (process.stdout.isTTY) console.log(whereToGoNext(url, config))
+  if (process.stdout.isTTY) console.log(readyMessage(url, config))
   else createLog('info').info({ url }, 'Keyway is ready')
 }
 
-function whereToGoNext(url: string, config: Config): string {
+function readyMessage(url: string, config: Config): string {
   const lines = [
     `Keyway is ready on ${url}`,
     `  Sign in     ${url}/sign-in`,

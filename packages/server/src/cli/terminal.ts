@@ -1,12 +1,12 @@
 import { type Config, loadConfigOfProcess } from '../config.ts'
 
-/** The environment of a command line: its settings and output streams. */
+/** The settings and output streams of a command. */
 export interface Terminal {
   /** @throws ConfigError */
   loadConfig(): Config
-  /** Standard output, for the result alone. */
+  /** To standard output, for the result. */
   print(text: string): void
-  /** Standard error, for errors. */
+  /** To standard error. */
   printError(text: string): void
 }
 

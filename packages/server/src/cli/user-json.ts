@@ -6,7 +6,7 @@ import type { OutboxMessage } from '../outbox/message.ts'
 import type { Session } from '../sessions/session.ts'
 import type { User } from '../users/user.ts'
 
-/** The HTTP API's object; `email` is null for a deleted account, which has no address. */
+/** As in the HTTP API, but with `email` null for a deleted account. */
 export function userJson(user: User) {
   return { ...userObject(user), email: user.email }
 }

@@ -14,10 +14,10 @@ export const commands: Command[] = [
     name: 'users show',
     args: ['WHO'],
     summary: 'Show an account: its keys, sessions and last mails.',
-    help: `WHO is an id or an e-mail address. The first question of every support call, "I got no mail", is answered from
-top to bottom: SUPPRESSED says whether the address bounced (lift it with "mail unsuppress"), LIMITS which window is
-full and when it has room again (empty it with "users clear-limits"), MAILS what became of the last ten. An address
-that has no account yet is shown too when mail was asked for. No link, code or key is shown.`,
+    help: `WHO is an id or an e-mail address. If a user reports "I got no mail", read from top to bottom: SUPPRESSED says whether
+the address bounced (see "mail unsuppress"), LIMITS which window is full and until when (see "users clear-limits"),
+MAILS the state of the last ten mails. An address without account is shown too if mail to it was requested. No link,
+code or key is shown.`,
     async run(context) {
       const services = await context.services()
       const user = await findKnown(services, context.args[0]!)
@@ -26,11 +26,11 @@ that has no account yet is shown too when mail was asked for. No link, code or k
   },
 ]
 
-/** The account; null for an address without one about which something else is known. */
+/** The account; or an address without account that has mail or a suppression. @throws KeywayError if there is neither */
 async function findKnown(services: Services, who: string): Promise<Known> {
   const email = parseEmailAddress(who)
-  const isStranger = email !== null && (await services.storage.store.users.findByEmail(email)) === null
-  if (!isStranger) {
+  const hasNoAccount = email !== null && (await services.storage.store.users.findByEmail(email)) === null
+  if (!hasNoAccount) {
     const user = await services.users.find(who)
     return { user, email: user.email as EmailAddress | null }
   }
@@ -62,14 +62,14 @@ async function show(context: CommandContext, services: Services, { user, email }
           'USER',
           Object.entries(shown).map(([name, value]) => [name, String(value ?? '-')]),
         )
-      : `NO ACCOUNT\n  ${email} has none yet.`,
+      : `NO ACCOUNT\n  ${email} has no account.`,
     rows('SUPPRESSED', suppression ? [[suppression.reason, `until ${suppression.until}`]] : []),
     rows(
       'LIMITS',
       windows
         .filter(({ who, used }) => who === 'address' || used > 0)
         .map(({ who, window, used, limit, free_at: freeAt }) => [
-          who === 'address' ? window : `${window}, browsers known before`,
+          who === 'address' ? window : `${window}, recognised browsers`,
           `${used} of ${limit}`,
           freeAt ? `full until ${freeAt}` : '',
         ]),
@@ -99,7 +99,7 @@ function rows(title: string, lines: string[][]): string {
   )
 }
 
-/** How many sends each window of an address has used, and when a full one accepts another. */
+/** The used sends of each window of an address, and when a full window accepts another. */
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits

@@ -30,27 +30,27 @@ export const commands: Command[] = [
   change(
     'users suspend',
     'Suspend an account.',
-    `Its sessions and links end, its keys are refused, its connections close. "users activate" gives the keys back.`,
+    `Its sessions and links end, its keys are refused, its connections close. "users activate" enables the keys again.`,
     (services, user) => services.users.suspend(user.id),
   ),
   change(
     'users activate',
     'Lift a suspension.',
-    'The keys work again; the sessions stay ended, so the person signs in anew.',
+    'The keys work again; the sessions stay ended, so the user must sign in again.',
     (services, user) => services.users.activate(user.id),
   ),
   change(
     'users delete',
-    'Delete an account for good.',
-    `Sessions and keys end; name and address are erased, also from links and counters, and mail to the address is taken
-back or forgotten; the ledger stays. This cannot be undone.`,
+    'Delete an account permanently.',
+    `Sessions and keys end; name and address are erased, also from links and counters; queued mail to the address is
+cancelled; the ledger is kept. This cannot be undone.`,
     (services, user) => services.users.delete(user.id),
   ),
   {
     name: 'users set-role',
     args: ['WHO', 'ROLE'],
-    summary: 'Make someone an admin or a user.',
-    help: `${WHO} ROLE is user or admin. The role stands in access tokens and answers; it adds no power over HTTP.`,
+    summary: 'Set the role of a user.',
+    help: `${WHO} ROLE is user or admin. The role is a claim of access tokens, for other services; it gives no rights here.`,
     async run(context) {
       const role = context.args[1]!
       if (role !== 'user' && role !== 'admin')
@@ -65,9 +65,9 @@ back or forgotten; the ledger stays. This cannot be undone.`,
   {
     name: 'users clear-limits',
     args: ['WHO'],
-    summary: 'Let an address ask for sign-in mail, and type codes, again at once.',
-    help: `Forgets how many sign-in mails the address was sent and how many wrong codes were typed for it. The limits of
-networks and of the whole service stay. ${WHO} An address need not have an account yet.`,
+    summary: 'Reset the sign-in limits of an address.',
+    help: `Resets the counts of sign-in mails to the address and of wrong codes typed for it. The limits of networks and of
+the whole service are not reset. ${WHO} The address need not have an account.`,
     async run(context) {
       const { storage, users, secrets } = await context.services()
       const who = context.args[0]!
@@ -77,7 +77,7 @@ networks and of the whole service stay. ${WHO} An address need not have an accou
         for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
         await tx.wrongCodes.clearMailbox(codeMailbox(secrets, email))
       })
-      context.print({ email, cleared: true }, `${email} may ask for sign-in mail and type codes again.`)
+      context.print({ email, cleared: true }, `${email} may request sign-in mail and type codes again.`)
       return 0
     },
   },

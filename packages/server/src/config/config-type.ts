@@ -2,16 +2,16 @@ import type { RequestLimit, WhenCutOff } from '../limits/limit.ts'
 import type { LogLevel } from '../log.ts'
 import type { RateWindow } from '../rate-windows.ts'
 
-/** Every setting, validated. */
+/** All settings, validated. */
 export interface Config {
-  /** An origin without a trailing slash: base address and JWT issuer. */
+  /** An origin without a trailing slash: base of all URLs, and JWT issuer. */
   publicUrl: string
   host: string
   port: number
   dataDir: string
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
   events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }
-  /** Decoded; the first seals. */
+  /** Decoded; the first one encrypts. */
   secrets: Buffer[]
   mail:
     | { kind: 'inbox' }
@@ -34,7 +34,7 @@ export interface Config {
   magicLinkLimits: RateWindow[]
   /** Null: off. */
   magicLinkNetworkLimits: RateWindow[] | null
-  /** Failures of one network a minute. */
+  /** Failed attempts of one client network. */
   failureLimits: RateWindow[]
   accessTokenSeconds: number
   refreshIdleSeconds: number
@@ -43,18 +43,18 @@ export interface Config {
   trustedProxies: string[]
   corsOrigins: string[]
   maxActiveKeys: number
-  /** Successful exchanges of one key on one node. */
+  /** Of one key on one node. */
   exchangeLimits: RateWindow[]
   /** See `LimitPolicy`. */
   keyLimits: RequestLimit[]
   keyDefaults: RequestLimit[]
   personLimits: RequestLimit[]
   limitsWhenCutOff: WhenCutOff
-  /** Keys that one person creates, rotations included. */
+  /** Of one user, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
   metricsPort: number | null
-  /** The Bearer token of a scraper; null: none is required. */
+  /** The Bearer token of scrapers; null: none is required. */
   metricsToken: string | null
   journalDir: string | null
   autoMigrate: boolean

@@ -6,7 +6,7 @@ import type { Parser } from './values.ts'
 
 export const database: Parser<Config['database']> = text => {
   const file = /^sqlite:(?:\/\/)?(.+)$/s.exec(text)?.[1]
-  if (file === ':memory:') throw new Mistake('cannot be :memory:, which forgets every account at the end')
+  if (file === ':memory:') throw new Mistake('cannot be :memory:, which loses every account at the exit')
   if (file) return { engine: 'sqlite', file: resolve(file) }
   return { engine: 'postgres', url: postgresUrl(text, 'sqlite:PATH or postgres://…') }
 }
@@ -19,7 +19,7 @@ export const events: Parser<Config['events']> = text => {
 function postgresUrl(text: string, wanted: string): string {
   if (!/^postgres(ql)?:\/\//.test(text)) throw new Mistake(`must be ${wanted}`)
   if (!URL.canParse(text))
-    throw new Mistake('is no address: percent-encode special characters of the user and the password')
+    throw new Mistake('is not a URL: percent-encode special characters of the user and the password')
   return text
 }
 
@@ -28,7 +28,7 @@ export function databaseMistakes(config: Config): string[] {
   const isRefused = config.database.engine === 'sqlite' && config.events.kind !== 'in-process'
   return isRefused
     ? [
-        'KEYWAY_EVENTS_URL joins several nodes, but SQLite serves one. Leave it out, or use PostgreSQL. ' +
+        'KEYWAY_EVENTS_URL is for several nodes, but SQLite supports only one. Remove it, or use PostgreSQL. ' +
           'Example: KEYWAY_DATABASE_URL=postgres://keyway:password@db.example.com/keyway',
       ]
     : []
@@ -40,8 +40,8 @@ export function databaseWarnings(config: Config): string[] {
 }
 
 /**
- * Those of these warnings whose host name has no dot. Such names mostly belong to a container network (Compose,
- * Kubernetes), which may be private; but a DNS search domain may resolve them elsewhere, so the operator is warned.
+ * The warnings of `databaseWarnings` about host names without a dot. Such names are usually in a private container
+ * network (Compose, Kubernetes); but a DNS search domain may resolve them elsewhere, so the operator is still warned.
  */
 export function containerWarnings(config: Config): string[] {
   return unencryptedConnections(config).flatMap(({ url, warning }) =>
@@ -53,26 +53,27 @@ function unencryptedConnections({ database, events }: Config): { url: string; wa
   const connections: { url: string; setting: string; advice: string }[] = []
   if (database.engine === 'postgres')
     connections.push({ url: database.url, setting: 'KEYWAY_DATABASE_URL', advice: POSTGRES_ADVICE })
-  const isApart = events.kind === 'postgres' && database.engine === 'postgres' && events.url !== database.url
-  if (isApart) connections.push({ url: events.url, setting: 'KEYWAY_EVENTS_URL', advice: POSTGRES_ADVICE })
+  const isSeparate =
+    events.kind === 'postgres' && database.engine === 'postgres' && events.url !== database.url
+  if (isSeparate) connections.push({ url: events.url, setting: 'KEYWAY_EVENTS_URL', advice: POSTGRES_ADVICE })
   if (events.kind === 'redis')
     connections.push({ url: events.url, setting: 'KEYWAY_EVENTS_URL', advice: REDIS_ADVICE })
   return connections
     .filter(({ url }) => isUnencrypted(url))
     .map(({ url, setting, advice }) => ({
       url,
-      warning: `${setting} leads to another machine without TLS: ${advice}`,
+      warning: `${setting} connects to another machine without TLS: ${advice}`,
     }))
 }
 
 const REDIS_ADVICE =
-  'its password travels readable, and whoever is between can hold events back. Use rediss://.'
+  'its password is sent unencrypted, and an attacker in between can withhold events. Use rediss://.'
 const POSTGRES_ADVICE =
-  'its password and all rows travel readable. Add ?sslmode=verify-full (and sslrootcert=FILE for an own authority).'
+  'its password and all rows are sent unencrypted. Add ?sslmode=verify-full (and sslrootcert=FILE for a private CA).'
 /** The modes of libpq that accept a connection without TLS. */
 const MODES_WITHOUT_TLS = ['disable', 'allow', 'prefer', null]
 
-/** Whether traffic to the URL is unencrypted: another machine, without TLS. */
+/** Whether it connects to another machine without TLS. */
 function isUnencrypted(url: string): boolean {
   const { protocol, hostname, searchParams } = new URL(url)
   if (protocol === 'rediss:') return false

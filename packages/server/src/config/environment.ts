@@ -3,7 +3,7 @@ import { readSecretFile } from './secret-file.ts'
 import { type Setting, settings, type Values } from './settings.ts'
 import { isServiceLink, unknownSettings } from './unknown-settings.ts'
 
-/** Parses every setting. A mistaken one gets its default, so that all mistakes are found in one pass. */
+/** Parses every setting. An invalid one gets its default, so that all mistakes are found in one pass. */
 export function readSettings(environment: NodeJS.ProcessEnv): { values: Values; mistakes: string[] } {
   const mistakes = unknownSettings(environment)
   const values: Record<string, unknown> = {}
@@ -20,7 +20,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): { values: Values; 
   return { values: values as Values, mistakes }
 }
 
-/** Empty counts as not set, as compose files and unit files leave a variable out. */
+/** An empty variable counts as not set, since compose files and unit files unset variables that way. */
 function textOf(name: string, setting: Setting<unknown>, environment: NodeJS.ProcessEnv): string | undefined {
   const own = environment[name]?.trim() || undefined
   const text = own && isServiceLink(name, own) ? undefined : own

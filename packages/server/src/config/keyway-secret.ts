@@ -7,8 +7,9 @@ import { ConfigError, Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
 const MIN_SECRET_BYTES = 32
-/** RFC 4648 section 4: at most two. */
+/** RFC 4648 section 4. */
 const PADDING = /={1,2}$/
+
 export const secrets: Parser<Buffer[]> = text => list(secret)(text)
 
 const secret: Parser<Buffer> = text => {
@@ -17,12 +18,12 @@ const secret: Parser<Buffer> = text => {
   const isBase64 = bytes.toString('base64').replace(PADDING, '') === standard.replace(PADDING, '')
   if (!isBase64 || bytes.length < MIN_SECRET_BYTES)
     throw new Mistake(
-      `must be base64 of at least ${MIN_SECRET_BYTES} random bytes (several: comma separated, the first seals)`,
+      `must be base64 of at least ${MIN_SECRET_BYTES} random bytes (several: comma separated, the first one encrypts)`,
     )
   return bytes
 }
 
-/** Refuses to go on without a secret where none can be generated. */
+/** With PostgreSQL a secret is required: nodes cannot each generate one. */
 export function secretMistakes(config: Config): string[] {
   const isRefused = config.database.engine === 'postgres' && config.secrets.length === 0
   return isRefused
@@ -36,10 +37,9 @@ export function secretMistakes(config: Config): string[] {
 const SECRET_BYTES = 32
 
 /**
- * The settings with their secret: as given, or the one of the data directory, which is made (mode 0700, the
- * file 0600) on the first start with SQLite.
- *
- * It is never generated beside an existing database, which the lost secret sealed.
+ * The settings with a secret: the configured one, or with SQLite that of the data directory, which is created on the
+ * first start (directory mode 0700, file mode 0600). If a database exists, a missing secret is never generated anew,
+ * since stored values need the lost one.
  *
  * @throws ConfigError
  */
@@ -51,7 +51,7 @@ export function loadOrCreateSecret(config: Config): Config {
   if (!existsSync(file)) {
     if (existsSync(config.database.file))
       throw new ConfigError([
-        `The database ${config.database.file} is there but its secret ${file} is gone: put the file back, or give its content in KEYWAY_SECRET.`,
+        `The database ${config.database.file} exists but its secret ${file} is missing: restore the file, or set KEYWAY_SECRET to its content.`,
       ])
     createSecret(file)
   }
@@ -64,7 +64,7 @@ function makeDataDir(dir: string): void {
     makeFolder(dir)
   } catch (cause) {
     throw new ConfigError([
-      `KEYWAY_DATA_DIR ${JSON.stringify(dir)} cannot be made: ${whyNotWritable(cause)}. Example: KEYWAY_DATA_DIR=/var/lib/keyway`,
+      `KEYWAY_DATA_DIR ${JSON.stringify(dir)} cannot be created: ${whyNotWritable(cause)}. Example: KEYWAY_DATA_DIR=/var/lib/keyway`,
     ])
   }
 }
@@ -78,7 +78,7 @@ function createSecret(file: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
     throw new ConfigError([
-      `The secret cannot be written to ${file}: ${whyNotWritable(error)}. Check KEYWAY_DATA_DIR, or give a secret in KEYWAY_SECRET.`,
+      `The secret cannot be written to ${file}: ${whyNotWritable(error)}. Check KEYWAY_DATA_DIR, or set KEYWAY_SECRET.`,
     ])
   } finally {
     rmSync(draft, { force: true })
@@ -91,6 +91,6 @@ function readSecret(file: string): Buffer[] {
   } catch (error) {
     const reason =
       error instanceof Mistake ? error.message : `cannot be read (${(error as NodeJS.ErrnoException).code})`
-    throw new ConfigError([`The secret in ${file} ${reason}: put the right file back.`])
+    throw new ConfigError([`The secret in ${file} ${reason}: restore the original file.`])
   }
 }

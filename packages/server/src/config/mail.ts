@@ -22,7 +22,7 @@ function providerKey(text: string): string {
 
 function smtp(text: string): Config['mail'] {
   if (!URL.canParse(text))
-    throw new Mistake('is no address: percent-encode special characters of the user and the password')
+    throw new Mistake('is not a URL: percent-encode special characters of the user and the password')
   const url = new URL(text)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const secure = url.protocol === 'smtps:'
@@ -78,17 +78,17 @@ export const sender: Parser<Config['mailFrom']> = text => {
   return { name: plain || 'Keyway', address: inner }
 }
 
-/** Mail settings that contradict others or are missing. */
+/** Mail settings that are missing or contradict others. */
 export function mailMistakes(config: Config, values: { KEYWAY_SUPPORT_EMAIL: string | undefined }): string[] {
   const mistakes: string[] = []
   if (config.mail.kind === 'inbox' && !isLoopbackHost(new URL(config.publicUrl).hostname))
     mistakes.push(
-      'KEYWAY_MAIL_URL is inbox:, which shows every mail to whoever reaches it, but KEYWAY_PUBLIC_URL is not loopback. ' +
+      'KEYWAY_MAIL_URL is inbox:, which shows every mail to all visitors, but KEYWAY_PUBLIC_URL is not loopback. ' +
         'Example: KEYWAY_MAIL_URL=smtp://user:password@smtp.example.com:587',
     )
   if (config.mail.kind !== 'inbox' && values.KEYWAY_SUPPORT_EMAIL === undefined)
     mistakes.push(
-      'KEYWAY_SUPPORT_EMAIL is missing: every mail names whom to ask. Example: KEYWAY_SUPPORT_EMAIL=support@example.com',
+      'KEYWAY_SUPPORT_EMAIL is missing: every mail contains it. Example: KEYWAY_SUPPORT_EMAIL=support@example.com',
     )
   return mistakes
 }
@@ -96,16 +96,16 @@ export function mailMistakes(config: Config, values: { KEYWAY_SUPPORT_EMAIL: str
 export function mailWarnings({ mail, mailFrom }: Config): string[] {
   return mail.kind !== 'inbox' && mailFrom.address.endsWith('@localhost')
     ? [
-        'KEYWAY_MAIL_FROM is still at localhost: most mail servers refuse it. Set KEYWAY_MAIL_FROM=Keyway <no-reply@example.com>.',
+        'KEYWAY_MAIL_FROM is an address at localhost, which most mail servers refuse. Set KEYWAY_MAIL_FROM=Keyway <no-reply@example.com>.',
       ]
     : []
 }
 
 /**
- * Whether STARTTLS is required (RFC 3207): always, except to a relay on this machine or with `?tls=off`. Without it a
- * password could be read on the network, also by an attacker who strips STARTTLS from the greeting.
+ * Whether STARTTLS is required (RFC 3207): always, except to loopback or with `?tls=off`. Otherwise an attacker could
+ * strip STARTTLS from the greeting and read the password.
  *
- * @param url `smtp:` or `smtps:`; the latter begins with TLS
+ * @param url `smtp:` or `smtps:`; the latter uses TLS from the start
  */
 function requiresStartTls(url: URL): boolean {
   return url.protocol === 'smtp:' && !isLoopbackHost(url.hostname) && url.searchParams.get('tls') !== 'off'

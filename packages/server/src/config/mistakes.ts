@@ -1,6 +1,6 @@
 import { CannotStart } from '../operator-error.ts'
 
-/** Why a text is not a valid value: the rest of a sentence that begins with the setting's name. */
+/** An invalid value. The message continues a sentence that begins with the setting's name. */
 export class Mistake extends Error {
   override readonly name = 'Mistake'
 }

@@ -28,7 +28,7 @@ const rateWindow: Parser<RateWindow> = text => {
   const limit = Number(limitText)
   if (!window || limit > MAX_LIMIT)
     throw new Mistake(
-      `must be numbers of at least 1 per minute, hour or day, and ${JSON.stringify(text)} is none`,
+      `must be numbers of at least 1 per minute, hour or day, not ${JSON.stringify(text)}`,
     )
   return { window: window as WindowName, limit }
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Mistake } from './mistakes.ts'
 
 /**
- * The content of the file that `NAME_FILE` names, for secret settings; undefined where `NAME_FILE` is not set.
+ * The content of the file that `NAME_FILE` names, for secret settings; undefined if `NAME_FILE` is not set.
  *
  * @param given the value of `NAME` itself; setting both is a mistake
  * @throws Mistake
@@ -17,7 +17,7 @@ export function readSecretFile(
   if (given) throw new Mistake(`is set, and ${name}_FILE too: keep one of them`)
   const text = read(name, file)
   if (text) return text
-  throw new Mistake(`is empty: ${name}_FILE names ${JSON.stringify(file)}, which has nothing in it`)
+  throw new Mistake(`is empty: ${name}_FILE names ${JSON.stringify(file)}, which is an empty file`)
 }
 
 function read(name: string, file: string): string {

@@ -8,13 +8,13 @@ import * as values from './values.ts'
 
 /** One environment variable with its parser, and the texts of its error message and documentation. */
 export interface Setting<T> {
-  /** The text that is parsed where nothing is set; null where the value is derived from other settings or absent. */
+  /** The text that is parsed if the variable is not set; null if the value is then derived or absent. */
   default: string | null
   /** The documented default where `default` is null; derived-defaults.ts implements it. */
   defaultMeaning?: string
   meaning: string
   example: string
-  /** May come from the file that `NAME_FILE` names, and is never repeated in a message. */
+  /** May be read from the file that `NAME_FILE` names; never contained in messages. */
   secret?: boolean
   /** Another variable that is read when this one is not set. */
   alias?: string
@@ -32,13 +32,13 @@ export const settings = {
   KEYWAY_PUBLIC_URL: optional({
     defaultMeaning: '`http://localhost:<port>`',
     meaning:
-      'The origin, without path, at which people and agents reach the service. It begins every link, and is the issuer of every token. https unless the host is loopback or `KEYWAY_INSECURE_HTTP=true`.',
+      'The origin, without path, at which people and agents reach the service: the base of every link and the issuer of every token. Must be https unless the host is loopback or `KEYWAY_INSECURE_HTTP=true`.',
     example: 'https://keyway.example.com',
     parse: urls.origin,
   }),
   KEYWAY_INSECURE_HTTP: required({
     default: 'false',
-    meaning: 'Allows plain http where the host is not loopback. The service warns of it at start.',
+    meaning: 'Allows plain http for hosts other than loopback. The service prints a warning at start.',
     example: 'true',
     parse: values.flag,
   }),
@@ -50,14 +50,14 @@ export const settings = {
   }),
   KEYWAY_PORT: required({
     default: '8080',
-    meaning: 'The port to listen on; 0 takes a free one. `PORT` is read where this is not set.',
+    meaning: 'The port to listen on; 0 picks a free one. `PORT` is read if this is not set.',
     example: '8080',
     alias: 'PORT',
     parse: values.port,
   }),
   KEYWAY_DATA_DIR: required({
     default: './data',
-    meaning: 'The directory of the embedded state. It is made with mode 0700, and its files with 0600.',
+    meaning: 'The directory of local state. It is created with mode 0700, and its files with 0600.',
     example: '/var/lib/keyway',
     parse: values.directory,
   }),
@@ -77,7 +77,7 @@ export const settings = {
   KEYWAY_EVENTS_URL: optional({
     defaultMeaning: 'follows the database',
     meaning:
-      'How several nodes tell each other. Where a pooler stands before the database, a direct `postgres://…`; or `redis://…` (Redis, Valkey). With SQLite there is one node, and it is left out.',
+      'The carrier of events between nodes: a direct `postgres://…` if a pooler is in front of the database, or `redis://…` (Redis, Valkey). Not used with SQLite, which has one node.',
     example: 'redis://redis.example.com:6379',
     secret: true,
     parse: database.events,
@@ -85,7 +85,7 @@ export const settings = {
   KEYWAY_SECRET: optional({
     defaultMeaning: 'generated in the data dir with SQLite; required with PostgreSQL',
     meaning:
-      'At least 32 random bytes in base64, as `openssl rand -base64 32` makes them. Several are comma separated: the first seals, all open, so a secret can be changed while serving.',
+      'At least 32 random bytes in base64, as made by `openssl rand -base64 32`. Several are comma separated: the first encrypts, all decrypt, so the secret can be rotated without downtime.',
     example: '<output of: openssl rand -base64 32>',
     secret: true,
     parse: secret.secrets,
@@ -93,7 +93,7 @@ export const settings = {
   KEYWAY_MAIL_URL: required({
     default: 'inbox:',
     meaning:
-      'Where mail goes: `smtp://user:password@host:port` (STARTTLS is required unless the host is loopback or the address ends in `?tls=off`), `smtps://…`, `resend://KEY`, `postmark://TOKEN`. `inbox:` keeps it on this machine and shows it under `/inbox`; it needs a loopback public URL. Percent-encode special characters of user and password.',
+      'The mail server or provider: `smtp://user:password@host:port` (STARTTLS is required unless the host is loopback or the URL ends in `?tls=off`), `smtps://…`, `resend://KEY`, `postmark://TOKEN`. `inbox:` keeps mail on this machine and shows it under `/inbox`; it needs a loopback public URL. Percent-encode special characters of user and password.',
     example: 'smtp://user:password@smtp.example.com:587',
     secret: true,
     parse: mail.mail,
@@ -101,7 +101,7 @@ export const settings = {
   KEYWAY_MAIL_HOOK_SECRET: optional({
     defaultMeaning: 'none: `/hooks/mail/…` is 404',
     meaning:
-      "Proves that reports of bounces and complaints come from the mail provider. For Resend the signing secret of its webhook (`whsec_…`), posting to `/hooks/mail/resend`; for Postmark the password in its webhook's address, `https://keyway:SECRET@<host>/hooks/mail/postmark`.",
+      "Authenticates reports of bounces and complaints from the mail provider. For Resend, the signing secret of its webhook (`whsec_…`) for `/hooks/mail/resend`; for Postmark, the password in its webhook's URL, `https://keyway:SECRET@<host>/hooks/mail/postmark`.",
     example: '<the signing secret of the webhook>',
     secret: true,
     parse: mail.hookSecret,
@@ -114,35 +114,35 @@ export const settings = {
   }),
   KEYWAY_SUPPORT_EMAIL: optional({
     defaultMeaning: '`support@localhost` with `inbox:`; required otherwise',
-    meaning: 'The support contact that every mail names.',
+    meaning: 'The support address in every mail.',
     example: 'support@example.com',
     parse: mail.address,
   }),
   KEYWAY_VERIFY_URL: optional({
     defaultMeaning: '`<public url>/verify`',
     meaning:
-      'The page that mailed links open. https unless the host is loopback; its own query is kept. Whoever hosts it receives live tokens.',
+      'The page that mailed links open. Must be https unless the host is loopback; its own query is kept. It receives valid sign-in tokens.',
     example: 'https://app.example.com/verify',
     parse: urls.verifyUrl,
   }),
   KEYWAY_MAGIC_LINK_LIMITS: required({
     default: '5/minute,20/hour,50/day',
     meaning:
-      'How many sign-in mails one address may get, in sliding windows. `a+tag@` shares the limit of `a@`.',
+      'Sign-in mails to one address, in sliding windows. `a+tag@` shares the limit of `a@`.',
     example: '5/minute,20/hour,50/day',
     parse: rateWindows,
   }),
   KEYWAY_MAGIC_LINK_NETWORK_LIMITS: required({
     default: '60/minute,600/hour,5000/day',
     meaning:
-      'How many sign-in mails one client network (IPv4 address, IPv6 /64) may ask for, in sliding windows, or `off`. The networks of one IPv6 /48 together have sixteen times as much.',
+      'Sign-in mails that one client network (IPv4 address, IPv6 /64) may request, in sliding windows; or `off`. The networks of one IPv6 /48 together have sixteen times the limit.',
     example: '60/minute,600/hour,5000/day',
     parse: rateWindowsOrOff,
   }),
   KEYWAY_FAILURE_LIMITS: required({
     default: '60/minute',
     meaning:
-      'How many failed verifies, exchanges and refreshes one client network may make (an IPv6 /48 sixteen times as many). Successes never count, and good keys and links are always served; beyond the limit typed codes are refused unchecked.',
+      'Failed verifies, exchanges and refreshes of one client network (of an IPv6 /48: sixteen times the limit). Successes do not count, and valid keys and links are always accepted; beyond the limit typed codes are refused unchecked.',
     example: '60/minute',
     parse: rateWindows,
   }),
@@ -167,13 +167,13 @@ export const settings = {
   KEYWAY_REFRESH_GRACE_SECONDS: required({
     default: '0',
     meaning:
-      'For clients that send no `Idempotency-Key`: for this many seconds the last refresh token gets the same successor again while that one is unused.',
+      'For clients without `Idempotency-Key`: for this many seconds after a refresh, the previous refresh token returns the same successor again unless that was used.',
     example: '10',
     parse: values.integer(0, 300),
   }),
   KEYWAY_TRUSTED_PROXIES: optional({
     defaultMeaning: 'none',
-    meaning: 'CIDRs, comma separated, whose `X-Forwarded-For` is believed.',
+    meaning: 'CIDRs of proxies, comma separated, whose `X-Forwarded-For` is used.',
     example: '10.0.0.0/8,192.168.0.0/16',
     parse: values.list(values.cidr),
   }),
@@ -187,20 +187,20 @@ export const settings = {
   KEYWAY_MAX_ACTIVE_KEYS: required({
     default: '100',
     meaning:
-      'How many keys of one user may be used at once; replaced ones count until their overlap ends. A rotation may take one more, until then.',
+      'Active keys of one user; replaced keys count until their overlap ends. A rotation may exceed the limit by one until then.',
     example: '100',
     parse: values.integer(1, 100_000),
   }),
   KEYWAY_EXCHANGE_LIMITS: required({
     default: '600/minute',
     meaning:
-      'How many successful exchanges one key may make on one node, in sliding windows. A token works for 15 minutes, so an agent needs one in ten.',
+      'Successful exchanges of one key on one node, in sliding windows. A token is valid for 15 minutes, so an agent needs about one every ten minutes.',
     example: '600/minute',
     parse: rateWindows,
   }),
   KEYWAY_KEY_CREATION_LIMITS: required({
     default: '100/hour,500/day',
-    meaning: 'How many keys one user may make, rotations included, in sliding windows.',
+    meaning: 'Keys that one user may create, rotations included, in sliding windows.',
     example: '100/hour,500/day',
     parse: rateWindows,
   }),
@@ -234,34 +234,34 @@ export const settings = {
   }),
   KEYWAY_HUB_MAX_CONNECTIONS: required({
     default: '1000',
-    meaning: 'How many live connections one user may have on one node.',
+    meaning: 'Live connections of one user on one node.',
     example: '1000',
     parse: values.integer(1, 1_000_000),
   }),
   KEYWAY_METRICS_PORT: optional({
     defaultMeaning: 'none',
     meaning:
-      'Where `/metrics` is served. Without it `/metrics` is on the main port: with `KEYWAY_METRICS_TOKEN`, or only for this machine while the listening address and the public URL are loopback.',
+      'The port of `/metrics`. Without it `/metrics` is on the main port: for clients with `KEYWAY_METRICS_TOKEN`, or only for this machine if the listening address and the public URL are loopback.',
     example: '9090',
     parse: values.port,
   }),
   KEYWAY_METRICS_TOKEN: optional({
     defaultMeaning: 'none',
     meaning:
-      'What Prometheus sends as `Authorization: Bearer …` to read `/metrics`, on either port. At least 16 characters, as `openssl rand -hex 32` makes them.',
+      'The token that Prometheus must send as `Authorization: Bearer …` to read `/metrics`, on either port. At least 16 characters, as made by `openssl rand -hex 32`.',
     example: '<output of: openssl rand -hex 32>',
     secret: true,
     parse: values.bearerToken,
   }),
   KEYWAY_JOURNAL_DIR: optional({
     defaultMeaning: '`<data dir>/journal` with SQLite',
-    meaning: 'The append-only record of what was ended, for restoring a backup and after a failover.',
+    meaning: 'The folder of the journal, an append-only record of endings, grants and charges, which a restore or a failover re-applies.',
     example: '/var/lib/keyway-journal',
     parse: values.directory,
   }),
   KEYWAY_LOG_LEVEL: required({
     default: 'info',
-    meaning: 'JSON lines on standard output. `info` has no line for a successful request, `debug` has.',
+    meaning: 'The log level; JSON lines on standard output. Successful requests are logged at `debug` only.',
     example: 'debug',
     parse: values.oneOf('debug', 'info', 'warn', 'error', 'silent'),
   }),
@@ -269,7 +269,7 @@ export const settings = {
 
 export type SettingName = keyof typeof settings
 
-/** The type of each parsed setting; undefined where it is not set and has no default. */
+/** The type of each parsed setting; includes undefined for those without a default. */
 export type Values = {
   [Name in SettingName]:
     | ReturnType<(typeof settings)[Name]['parse']>

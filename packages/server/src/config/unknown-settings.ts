@@ -1,7 +1,7 @@
 import { nearestName } from '../nearest-name.ts'
 import { type Setting, type SettingName, settings } from './settings.ts'
 
-/** Mistakes for unknown names: a mistyped one would silently leave the default in force. */
+/** Messages about unknown variables: a mistyped name would silently leave the default in force. */
 export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
   const known = new Set<string>()
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
@@ -9,7 +9,7 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
     if (setting.secret) known.add(`${name}_FILE`)
   }
   return Object.keys(environment)
-    .filter(name => name.startsWith('KEYWAY_') && !known.has(name) && !isNotOurs(name))
+    .filter(name => name.startsWith('KEYWAY_') && !known.has(name) && !isIgnored(name))
     .map(name => {
       const nearest = nearestName(name, [...known], Math.max(3, (name.length - 'KEYWAY_'.length) / 3))
       return `${name} is not a setting${nearest ? `: did you mean ${nearest}?` : '.'} Example: ${exampleFor(nearest)}`
@@ -19,7 +19,7 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
 /** Variables of the SDK, on a machine that runs client and server. */
 const CLIENT_VARIABLES = ['KEYWAY_API_KEY', 'KEYWAY_URL']
 
-function isNotOurs(name: string): boolean {
+function isIgnored(name: string): boolean {
   return CLIENT_VARIABLES.includes(name) || isServiceLink(name, '')
 }
 
@@ -29,7 +29,7 @@ function exampleFor(name: string | null): string {
   return `${name ?? 'KEYWAY_PUBLIC_URL'}=${setting.example}`
 }
 
-/** Service links, which Kubernetes sets for a service named "keyway". */
+/** Whether it is one of the variables that Kubernetes sets in pods for a service named "keyway". */
 export function isServiceLink(name: string, value: string): boolean {
   if (name === 'KEYWAY_PORT') return /^(tcp|udp|sctp):\/\//.test(value)
   return /^KEYWAY_(SERVICE_(HOST|PORT)|PORT_\d+_)/.test(name)

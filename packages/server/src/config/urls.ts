@@ -13,7 +13,7 @@ function isOriginOnly(url: URL): boolean {
   return url.pathname === '/' && !url.search && !url.hash && !url.username && !url.password
 }
 
-/** Path and query are the operator's; token, email and app_id are added to the query. */
+/** May have a path and a query; token, email and app_id are added to the query. */
 export const verifyUrl: Parser<string> = text => {
   const url = httpUrl(text)
   if (url.hash) throw new Mistake('must have no fragment (#…): the token is added to the query')
@@ -26,7 +26,7 @@ export const verifyUrl: Parser<string> = text => {
 function httpUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : null
   if (!url || !/^https?:$/.test(url.protocol) || !url.hostname)
-    throw new Mistake('must be an http or https address')
+    throw new Mistake('must be an http or https URL')
   return url
 }
 
@@ -35,14 +35,14 @@ export const corsOrigin: Parser<string> = text => {
   return origin(text)
 }
 
-/** Mistakes in the addresses over which keys, tokens and links are sent. */
+/** Refuses plain http URLs over which keys, tokens and links would be sent. */
 export function urlMistakes(config: Config, values: { KEYWAY_INSECURE_HTTP: boolean }): string[] {
   const mistakes: string[] = []
   const insecure = values.KEYWAY_INSECURE_HTTP
   if (isPlainHttp(config.publicUrl) && !insecure)
     mistakes.push(
-      'KEYWAY_PUBLIC_URL must be https unless its host is loopback, since keys and tokens travel over it. ' +
-        'Example: KEYWAY_PUBLIC_URL=https://keyway.example.com (or KEYWAY_INSECURE_HTTP=true where TLS is truly elsewhere)',
+      'KEYWAY_PUBLIC_URL must be https unless its host is loopback, since keys and tokens are sent over it. ' +
+        'Example: KEYWAY_PUBLIC_URL=https://keyway.example.com (or KEYWAY_INSECURE_HTTP=true if the network itself is encrypted)',
     )
   const isOwnPage = new URL(config.verifyUrl).origin === config.publicUrl
   if (isPlainHttp(config.verifyUrl) && !isOwnPage)
@@ -55,7 +55,7 @@ export function urlMistakes(config: Config, values: { KEYWAY_INSECURE_HTTP: bool
 
 export function urlWarnings({ publicUrl }: Config): string[] {
   return isPlainHttp(publicUrl)
-    ? ['KEYWAY_PUBLIC_URL is http: links, keys and tokens travel readable. Put TLS before it.']
+    ? ['KEYWAY_PUBLIC_URL is http: links, keys and tokens are sent unencrypted. Put a TLS proxy in front.']
     : []
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { parseCidr } from '../network.ts'
 import { Mistake } from './mistakes.ts'
 
-/** Parses the text of a setting. @throws Mistake with the rest of the sentence "NAME …", never with a secret's text */
+/** Parses the text of a setting. @throws Mistake, whose message never contains the text of a secret */
 export type Parser<T> = (text: string) => T
 
 export function oneOf<const T extends string>(...allowed: T[]): Parser<T> {
@@ -27,7 +27,7 @@ export function integer(least: number, most: number): Parser<number> {
   }
 }
 
-/** Port 0 takes a free one. */
+/** Port 0 picks a free one. */
 export const port = integer(0, 65535)
 
 export const host: Parser<string> = text => {
@@ -59,6 +59,6 @@ export const cidr: Parser<string> = text => {
   const parsed = parseCidr(text)
   if (parsed) return parsed
   throw new Mistake(
-    `must list addresses or CIDRs whose host bits are zero, and ${JSON.stringify(text)} is none`,
+    `must list addresses or CIDRs whose host bits are zero, not ${JSON.stringify(text)}`,
   )
 }

@@ -1,14 +1,14 @@
 import type { Instant } from '../clock.ts'
 
 /**
- * Records that a key, session or account ended early, or that a key was restricted. Written in the transaction that
- * did so. The hub's sweep, the revocation feed and the journal all use this one record.
+ * Records that a key, session or account ended early, or that a key was restricted, in the transaction that did so. The
+ * hub's sweep, the revocation feed and the journal all use this record.
  */
 export interface Ending {
   id: string
   kind: 'api_key' | 'session' | 'user'
   subjectId: string
   userId: string
-  /** In the future where a rotated key ends after a short overlap. */
+  /** In the future for a rotated key with a short overlap. */
   at: Instant
 }

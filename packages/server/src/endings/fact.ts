@@ -4,22 +4,22 @@ import type { Caller } from '../network.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { Ending } from './ending.ts'
 
-/** One thing that a transaction did and that more than its own rows must know of. */
+/** One change of a transaction that must be recorded or published besides its own rows. */
 export type Fact =
-  /** For hubs and the feed, which follow the table of endings. */
+  /** For hubs and the feed, which read the table of endings. */
   | { type: 'ending'; ending: Ending }
   /** For the other nodes, and for the journal, which reads the subject's state after the commit. */
   | { type: 'changed'; kind: Ending['kind']; id: string; userId: string }
   /** For the owner and the log. */
   | { type: 'security_event'; event: SecurityEvent }
-  // For the journal alone:
+  // Only for the journal:
   | { type: 'app_secrets'; id: string }
   | { type: 'magic_link'; id: string; at: Instant }
   | { type: 'ledger'; entry: LedgerEntry }
   | { type: 'trial_credit'; addressHash: string; userId: string; at: Instant }
   | { type: 'charge_authorization'; authorization: AuthorizationState }
 
-/** That an app may charge a user, or may not any more. */
+/** The state of an app's authorisation to charge a user. */
 export interface AuthorizationState {
   userId: string
   appId: string
@@ -27,9 +27,10 @@ export interface AuthorizationState {
   revokedAt: Instant | null
 }
 
-/** When a change is recorded, which a replay does later than it happened, and who caused it. */
+/** Time and cause of a recorded change. */
 export interface Attribution {
+  /** When it is recorded; a replay records it later than it happened. */
   at: Instant
-  /** Null when the operator or the service itself did it. */
+  /** Null for the operator or the service itself. */
   caller: Caller | null
 }

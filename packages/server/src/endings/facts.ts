@@ -9,7 +9,7 @@ import type { EndingRows } from './ending-store.ts'
 import type { Fact } from './fact.ts'
 import { FEED_WINDOW } from './revocation-feed.ts'
 
-/** From the outcome and the arguments of each verb what it did. */
+/** Maps each operation to a function from its outcome and arguments to its facts. */
 type FactsOf<Verbs> = {
   [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
     ? (outcome: Outcome, ...args: Args) => readonly Fact[]
@@ -20,8 +20,8 @@ export type FactTable = { [Noun in keyof Changes]: FactsOf<Changes[Noun]> }
 const NOTHING: readonly Fact[] = []
 
 /**
- * What every verb that ends, grants or charges leaves behind besides its own rows. A verb that is missing here does not
- * compile, and a transaction offers none of them without this.
+ * The facts of every operation that ends, grants or charges something. An operation that is missing here does not
+ * compile, and transactions have these operations only with their facts (`withFacts`).
  */
 export const FACTS: FactTable = {
   users: {
@@ -36,7 +36,7 @@ export const FACTS: FactTable = {
       key && allowedNetworks ? stricter(key, now) : NOTHING,
     revoke: (key, id, _revokedAt, { at, caller }) =>
       key ? ended('api_key', id, key.userId, at, 'api_key_revoked', caller) : NOTHING,
-    // Their account's own event tells of these.
+    // No security event for each key: the event of the account covers them.
     revokeAllOf: (ids, userId, at) => ids.flatMap(id => ended('api_key', id, userId, at, null)),
     replace(key, id, _successorId, expiresAt, now, caller) {
       if (!key) return NOTHING
@@ -73,7 +73,7 @@ export const FACTS: FactTable = {
     post: entry => (entry ? [{ type: 'ledger', entry }] : NOTHING),
     claimTrialCredit: (isFirst, addressHash, userId, at) =>
       isFirst ? [{ type: 'trial_credit', addressHash, userId, at }] : NOTHING,
-    // What was in force already has an instant of its own, and was recorded then.
+    // An authorisation that was active already keeps its earlier time and was recorded then.
     authorize: (authorization, _userId, _appId, at) =>
       authorization?.grantedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
     withdraw: (authorization, _userId, _appId, at) =>
@@ -92,10 +92,10 @@ export const FACTS: FactTable = {
   },
 }
 
-/** What storage/ makes of one transaction: rows, and nothing besides. */
+/** A transaction as storage/ implements it: its operations write only their own rows. */
 export type RowTransaction = WithChanges<Store> & { endings: EndingRows; publish(event: Event): void }
 
-/** The same transaction, whose changes write their facts with their rows. */
+/** Wraps the operations of a transaction, so that each also records its facts. */
 export function withFacts(rows: RowTransaction): Transaction {
   const facts: Fact[] = []
   const nouns = Object.keys(FACTS) as (keyof Changes)[]
@@ -106,7 +106,7 @@ export function withFacts(rows: RowTransaction): Transaction {
 type AnyVerb = (...args: unknown[]) => Promise<unknown>
 type AnyFacts = (outcome: unknown, ...args: unknown[]) => readonly Fact[]
 
-/** The types of verbs and facts are checked where `FACTS` is declared; here any verb is like another. */
+/** Untyped, since `FACTS` is checked where it is declared. */
 function recording(rows: RowTransaction, noun: keyof Changes, facts: Fact[]): Record<string, AnyVerb> {
   const verbs = rows[noun] as unknown as Record<string, AnyVerb>
   const table = Object.entries(FACTS[noun]) as [string, AnyFacts][]
@@ -117,7 +117,7 @@ function recording(rows: RowTransaction, noun: keyof Changes, facts: Fact[]): Re
         const outcome = await verbs[name]!(...args)
         const done = factsOf(outcome, ...args)
         facts.push(...done)
-        // An event that a noun tells by itself is its own row.
+        // An explicitly inserted security event is a row already.
         if (noun !== 'securityEvents') await write(rows, done)
         return outcome
       },
@@ -140,7 +140,7 @@ const EVENTS: Record<Ending['kind'], (id: string, userId: string) => SubjectEven
   user: userId => ({ type: 'user.changed', userId }),
 }
 
-/** @param type null where another event of the same transaction tells the owner */
+/** @param type null if another security event of the same transaction covers it */
 function ended(
   kind: Ending['kind'],
   id: string,
@@ -154,20 +154,20 @@ function ended(
   return [ending(kind, id, userId, at), changed(kind, id, userId), ...(event ? [told(event)] : [])]
 }
 
-/** Hubs ask about the key anew: now by the event, and for certain by their sweep of the endings. */
+/** Makes hubs reload the key's status: immediately by the event, and reliably by their sweep of endings. */
 function stricter({ id, userId }: { id: string; userId: string }, now: Instant): Fact[] {
   return ended('api_key', id, userId, now, null)
 }
 
 /**
- * Tokens that were issued before may outlive a short overlap. Hubs here ask about the key anew and know its end; those
- * that follow the feed read of it when it comes.
+ * Tokens that were issued before may outlive a short overlap. The hubs of this service reload the key's status and know
+ * its end; consumers of the feed get this entry when the key ends.
  */
 function endsAt({ id, userId }: { id: string; userId: string }, end: Instant, now: Instant): readonly Fact[] {
   return end < now + FEED_WINDOW ? [ending('api_key', id, userId, end)] : NOTHING
 }
 
-/** Nothing is read back by these ids, and an undone run leaves none behind, so they are made in the transaction. */
+/** These ids may be created in the transaction: they are not used to read back its outcome. */
 function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
 }

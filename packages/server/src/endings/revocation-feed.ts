@@ -5,27 +5,27 @@ import type { Ending } from './ending.ts'
 
 /** How far back the feed goes: longer than the lifetime of an agent token, so a new consumer misses no live token. */
 export const FEED_WINDOW = 20 * MINUTE
-/** Transactions may commit late, so this much is read again each time. */
+/** Transactions may commit late, so each read repeats this much of the feed. */
 const LATE_COMMITS = 10 * SECOND
 
 export interface FeedPage {
   endings: Ending[]
   cursor: string
-  /** Whether to continue at once, even if this page is empty after filtering. */
+  /** Whether there are more entries now, even if this page is empty after filtering. */
   hasMore: boolean
 }
 
 export interface Revocations {
   /**
-   * What ended after `cursor` (null: in the last 20 minutes), oldest first. Entries may be repeated, since
-   * transactions may commit late; consumers must deduplicate. Null: an invalid cursor.
+   * Endings after `cursor` (null: of the last 20 minutes), oldest first. Entries may be repeated, since transactions may
+   * commit late; consumers must deduplicate. Null for an invalid cursor.
    */
   since(cursor: string | null, limit: number): Promise<FeedPage | null>
   /** Calls `listener` when something ended on any node. Returns a function to unsubscribe. */
   subscribe(listener: () => void): () => void
 }
 
-/** Sorts before every id: the beginning of a millisecond. */
+/** Sorts before all other ids. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 /** The feed of endings for external consumers, such as other hubs. */
@@ -34,11 +34,11 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
 
   return {
     async since(cursor, limit) {
-      const asked = cursor === null ? null : decodeCursor(cursor)
-      if (cursor !== null && !asked) return null
+      const requested = cursor === null ? null : decodeCursor(cursor)
+      if (cursor !== null && !requested) return null
       const now = clock.now()
-      const from = laterOf(asked, { at: now - FEED_WINDOW, id: FIRST_ID })
-      // The end of a rotated key is recorded before it is due.
+      const from = laterOf(requested, { at: now - FEED_WINDOW, id: FIRST_ID })
+      // Endings of rotated keys are recorded in advance.
       const due = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
       const hasMore = due.length === limit
       // With more pages the cursor continues after the last entry; on the last page it stays LATE_COMMITS in the
@@ -55,7 +55,8 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
   }
 
   /**
-   * Drops endings of keys that were only restricted (recorded so that hubs load their status) and are still active.
+   * Removes endings of keys that are still active: they were only restricted, which is recorded so that hubs reload their
+   * status.
    */
   async function onlyEnded(endings: Ending[], now: Instant): Promise<Ending[]> {
     const ids = endings.filter(({ kind }) => kind === 'api_key').map(({ subjectId }) => subjectId)

@@ -18,12 +18,12 @@ export type IntrospectionAnswer = { active: false } | ({ active: true } & Record
 
 export interface Introspection {
   /**
-   * Introspects a key, access token or agent token. Inactive ones (themselves, or by their key, session or owner) and
-   * unknown ones answer alike. No use is recorded: it moves nothing but the count of introspections.
+   * Introspects a key, access token or agent token. The answer is the same for inactive ones (also by their key, session
+   * or owner) and unknown ones. No use is recorded; only the number of introspections is counted.
    *
-   * @param app who asks: of a key that it covers it also reads `external_id`, `metadata` and `limits`
-   * @param consume calls that it makes with the key, counted against the key's rates and quota; 0 counts nothing
-   * @throws KeywayError where calls are to be consumed: `forbidden` (a key that the app does not cover, or no key),
+   * @param app the requesting app, which also gets `external_id`, `metadata` and `limits` of keys that it covers
+   * @param consume number of calls to count against the key's rates and quota; 0 counts nothing
+   * @throws KeywayError if calls are to be consumed: `forbidden` (a key that the app does not cover, or no key),
    *   `rate_limited`, `quota_exhausted`, `unavailable`
    */
   introspect(token: string, app?: AskingApp, consume?: number): Promise<IntrospectionAnswer>
@@ -177,7 +177,7 @@ export function createIntrospection(deps: {
   }
 }
 
-/** Each part only where the key has such a limit. */
+/** Has only the parts that the key's limits have. */
 function leftObject({ requests, quota }: LeftOfLimits): Json {
   return {
     ...(requests.length > 0 && {
@@ -198,7 +198,7 @@ function mayNotConsume(): KeywayError {
   )
 }
 
-/** `scope` is absent where unrestricted, as in tokens. */
+/** `scope` is absent if unrestricted, as in tokens. */
 function scopeOf(scopes: Scopes): { scope?: string; unrestricted: boolean } {
   return scopes === null ? { unrestricted: true } : { scope: scopes.join(' '), unrestricted: false }
 }

@@ -14,7 +14,7 @@ export interface HttpApiDeps {
   baseUrl?: string
 }
 
-/** Mail through api.resend.com. The message's id is the idempotency key, so a repeated attempt is one mail. */
+/** Sends mail through api.resend.com. The message's id is the idempotency key, so a retry sends no second mail. */
 export function createResendMailer(key: string, { from, baseUrl = RESEND }: HttpApiDeps): Mailer {
   const headers = { authorization: `Bearer ${key}` }
   return {
@@ -34,7 +34,7 @@ export function createResendMailer(key: string, { from, baseUrl = RESEND }: Http
       )
     },
     async check() {
-      // A key that may only send gets `restricted_api_key` here, which shows that it is valid.
+      // A valid key that may only send gets `restricted_api_key` here.
       const answer = await get(`${baseUrl}/domains`, headers)
       if (answer.status !== 200 && !answer.text.includes('restricted_api_key')) throw answerError(answer)
     },
@@ -42,7 +42,7 @@ export function createResendMailer(key: string, { from, baseUrl = RESEND }: Http
   }
 }
 
-/** Mail through api.postmarkapp.com, with its tracking off and our Message-ID kept. */
+/** Sends mail through api.postmarkapp.com, without tracking, and with the Message-ID of the outbox. */
 export function createPostmarkMailer(token: string, { from, baseUrl = POSTMARK }: HttpApiDeps): Mailer {
   const headers = { 'x-postmark-server-token': token, accept: 'application/json' }
   return {
@@ -117,11 +117,11 @@ async function readStart(response: Response): Promise<string> {
   return text.slice(0, LONGEST_ANSWER)
 }
 
-/** Refusals of the credential or the request rate, or a request still in progress; the mail itself is retryable. */
+/** Retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */
 const LATER = [401, 403, 408, 409, 425, 429]
 
 function answerError({ status, text }: Answer): Error {
   const reason = `the mail provider answered ${status}: ${text}`
-  const forGood = status >= 400 && status < 500 && !LATER.includes(status)
-  return forGood ? new MailRejected(reason) : new Error(reason)
+  const isPermanent = status >= 400 && status < 500 && !LATER.includes(status)
+  return isPermanent ? new MailRejected(reason) : new Error(reason)
 }

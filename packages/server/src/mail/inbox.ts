@@ -7,7 +7,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import { composeSource } from './mime.ts'
 import type { Sender } from './sender.ts'
 
-/** How long the local inbox shows a mail, and how many at most. */
+/** Retention of mail in the local inbox, and the maximum number of mails. */
 export const INBOX_KEPT_FOR = DAY
 export const INBOX_LENGTH = 200
 
@@ -32,7 +32,7 @@ export function printedLink({ to, link, code }: Pick<LinkMail, 'to' | 'link' | '
   return `Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`
 }
 
-/** Keeps mail in this service's own database, sealed, instead of sending it: for development. */
+/** For development: stores mail in the service's database, sealed, instead of sending it. */
 export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: Announce }): Mailer {
   const { storage, secrets, clock, from, announce } = deps
   return {
@@ -59,7 +59,7 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
   }
 }
 
-/** With the MIME message as it would have been sent, composed once so that it does not change. */
+/** Includes the MIME message, which is composed once, so that its Date and boundary do not change. */
 type KeptMail = Mail & { source: string }
 
 /** One mail as the inbox shows it. */
@@ -78,7 +78,7 @@ export interface InboxItem {
 export interface Inbox {
   /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
-  /** The complete MIME message of one mail, as SMTP would have sent it; null where there is none. */
+  /** The complete MIME message of one mail, as it would be sent by SMTP; null if there is no such mail. */
   source(id: string): Promise<string | null>
 }
 
@@ -104,7 +104,7 @@ function toItem({ id, createdAt }: InboxMail, mail: KeptMail): InboxItem {
   return { id, to, subject, template, link, code, text, html, createdAt }
 }
 
-/** Null for a mail that no listed secret opens; the inbox shows the others. */
+/** Null for a mail that no configured secret decrypts; the inbox shows the others. */
 function openMail(secrets: Secrets, { id, sealedMail }: InboxMail): KeptMail | null {
   try {
     return JSON.parse(secrets.open('inbox', sealedMail, id).toString())

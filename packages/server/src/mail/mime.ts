@@ -3,7 +3,7 @@ import type { Mail } from '../outbox/outbox.ts'
 import { AUTOMATIC_HEADERS } from './auto-submitted.ts'
 import { domainOf, type Sender } from './sender.ts'
 
-/** A mail in the library's format. Header and envelope name the same single recipient. */
+/** A mail in Nodemailer's format. Header and envelope have the same single recipient. */
 export function toMessage(mail: Mail, from: Sender): SendMailOptions {
   return {
     envelope: { from: from.address, to: [mail.to] },
@@ -19,9 +19,9 @@ export function toMessage(mail: Mail, from: Sender): SendMailOptions {
   }
 }
 
-/** The message as SMTP would send it (RFC 5322, RFC 2045): headers and both parts, in ASCII lines that end in CRLF. */
+/** The message as sent by SMTP (RFC 5322, RFC 2045): headers and both parts, in ASCII lines that end in CRLF. */
 export async function composeSource(mail: Mail, from: Sender): Promise<string> {
-  const { createTransport } = await import('nodemailer') // when somebody looks; the start is quicker without
+  const { createTransport } = await import('nodemailer') // on demand, for a fast start
   const composer = createTransport({
     streamTransport: true,
     buffer: true,

@@ -29,7 +29,7 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
     port: settings.port,
     secure: settings.secure,
     requireTLS: settings.requireTls && !settings.secure,
-    // Where TLS is optional (loopback, `?tls=off`), a relay's self-signed certificate is accepted.
+    // If TLS is optional (loopback, `?tls=off`), STARTTLS is not used: the relay's certificate may be self-signed.
     ignoreTLS: !settings.requireTls && !settings.secure,
     tls: { minVersion: 'TLSv1.2', rejectUnauthorized: true, ...(ca ? { ca } : {}) },
     ...(settings.user === null ? {} : { auth: { user: settings.user, pass: settings.password ?? '' } }),
@@ -52,7 +52,7 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
 
   return {
     async deliver(mail, signal) {
-      // The library would read a list of recipients out of a text that holds one.
+      // Nodemailer would parse several recipients from a string with commas.
       if (parseEmailAddress(mail.to) !== mail.to)
         throw new MailRejected('the recipient is not one plain address')
       try {
@@ -75,7 +75,7 @@ const NOT_ABOUT_THE_MAIL = [503, 530, 534, 535, 538]
 
 /**
  * Only a 5xx to MAIL, RCPT or DATA is not retryable. After a refused greeting, login or TLS handshake the mail stays
- * queued until the operator has mended it.
+ * queued until the operator has fixed the settings.
  */
 function classify(error: unknown): unknown {
   const { code, responseCode, response } = error as {

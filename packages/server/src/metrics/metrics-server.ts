@@ -6,18 +6,18 @@ import { isBearer } from '../secrets.ts'
 import type { Metrics } from './metrics.ts'
 
 /**
- * `/metrics` on a port of its own (`KEYWAY_METRICS_PORT`), which is protected by the network or by
- * `KEYWAY_METRICS_TOKEN`. Any other path is 404.
+ * Serves `/metrics` on a separate port (`KEYWAY_METRICS_PORT`), which the network or `KEYWAY_METRICS_TOKEN` protects.
+ * Any other path is 404.
  *
- * @throws ConfigError when the port is taken
+ * @throws ConfigError if the port is in use
  */
 export async function listenForMetrics(
   metrics: Metrics,
   { host, port, metricsToken }: Pick<Config, 'host' | 'port' | 'metricsToken'>,
 ): Promise<Server> {
   const server = createServer({ requestTimeout: 5000, headersTimeout: 5000 }, async (request, response) => {
-    const isAsked = request.method === 'GET' && request.url?.split('?')[0] === '/metrics'
-    if (!isAsked) return void response.writeHead(404, { 'Content-Type': 'text/plain' }).end('GET /metrics\n')
+    const isScrape = request.method === 'GET' && request.url?.split('?')[0] === '/metrics'
+    if (!isScrape) return void response.writeHead(404, { 'Content-Type': 'text/plain' }).end('GET /metrics\n')
     if (metricsToken !== null && !isBearer(request.headers.authorization, metricsToken))
       return void response.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
     try {

@@ -12,7 +12,7 @@ export interface ObservedAnswer {
   code: string | null
 }
 
-/** Values that are read at each scrape. A source that fails is counted and logged. */
+/** Values that are read at each scrape. Failed reads are counted and logged. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
@@ -28,13 +28,13 @@ export interface Metrics {
   render(): Promise<{ type: string; body: string }>
 }
 
-/** Seconds. An exchange takes less than the first, a sign-in mail's request about the third. */
+/** Seconds. An exchange takes less than the first, a request for a sign-in mail about the third. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const EXCHANGE = '/auth/agent-token'
 
 /**
- * The metrics of one node. Labels are routes, methods, statuses and codes, all from fixed tables: their cardinality is
- * bounded, and none identifies a person, a key or a secret.
+ * The metrics of one node. Labels are routes, methods, statuses and codes from fixed lists: their cardinality is
+ * bounded, and none identifies a user, a key or a secret.
  */
 export function createMetrics(sources: MetricSources, log: Log, version: string): Metrics {
   const registry = new Registry()
@@ -62,7 +62,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
   exchanges.inc({ outcome: 'issued' }, 0)
   const failures = new Counter({
     name: 'keyway_metric_source_failures_total',
-    help: 'Questions for the figures below that found no answer.',
+    help: 'Failed reads of the gauges, by source.',
     labelNames: ['source'] as const,
     registers,
   })
@@ -94,26 +94,26 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
   }
 
   function createReadings() {
-    const queued = gauge('keyway_mail_queued', 'Mails that wait.')
+    const queued = gauge('keyway_mail_queued', 'Mails in the queue.')
     const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.')
     const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.')
-    const otherNodes = gauge('keyway_hub_other_nodes', 'Other nodes that are alive.')
+    const otherNodes = gauge('keyway_hub_other_nodes', 'Other live nodes.')
     const fresh = gauge(
       'keyway_hub_database_fresh',
-      '0: this node cannot confirm revocations, and holds no agent connections.',
+      '0: this node cannot confirm key status, and has closed its agent connections.',
     )
-    const sees = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.')
+    const deprecatedFresh = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.')
     const draining = gauge('keyway_hub_draining', '1 while this node is stopping.')
-    const listening = gauge('keyway_events_listening', '0: events of the other nodes do not arrive here.')
-    const lag = gauge('keyway_events_lag_seconds', 'From sending the last test event to receiving it.')
+    const listening = gauge('keyway_events_listening', '0: this node receives no events of other nodes.')
+    const lag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.')
     const rejected = new Counter({
       name: 'keyway_events_rejected_total',
-      help: 'Events that no node of this service sealed just now, by reason. They change nothing.',
+      help: 'Received events that failed authentication or validation, by reason. They have no effect.',
       labelNames: ['reason'] as const,
       registers,
     })
     const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', ['state'])
-    const waiting = gauge('keyway_database_waiting', 'Calls that wait for a connection or for the writer.')
+    const waiting = gauge('keyway_database_waiting', 'Calls that wait for a connection or the write lock.')
     const skew = gauge('keyway_clock_skew_seconds', "The service's clock minus this machine's.")
 
     const readers: Record<keyof MetricSources, () => void | Promise<void>> = {
@@ -127,7 +127,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
         connections.set(hub.connections)
         otherNodes.set(hub.otherNodes)
         fresh.set(hub.databaseFresh ? 1 : 0)
-        sees.set(hub.databaseFresh ? 1 : 0)
+        deprecatedFresh.set(hub.databaseFresh ? 1 : 0)
         draining.set(hub.draining ? 1 : 0)
       },
       events() {
@@ -156,7 +156,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
             log.debug({ source, error: String(error) }, 'a metric could not be read')
           }
         }
-        // A stale value is worse than none.
+        // Exports no value rather than a stale one.
         if (!sources.events().listening) lag.reset()
       },
     }

@@ -8,15 +8,15 @@ import {
 } from '../clock.ts'
 import type { Log } from '../log.ts'
 
-/** Repeated steps of the reference are logged no more often. */
+/** Minimum interval of log lines about steps of the reference. */
 const LOG_INTERVAL = MINUTE
 
 export interface ClockSync {
-  /** Compares the clocks once. @throws KeywayError `unavailable` where the reference cannot be read */
+  /** Synchronizes once. @throws KeywayError `unavailable` if the reference cannot be read */
   run(): Promise<void>
 }
 
-/** Keeps the service's clock on its reference, and logs each step of the reference once. */
+/** Keeps the service's clock synchronized with its reference, and logs each step of the reference once. */
 export function createClockSync({
   clock,
   reference,
@@ -48,11 +48,11 @@ export function createClockSync({
   }
 }
 
-/** What an operator must know of a clock that is `behind` its reference by so many milliseconds; null: nothing. */
+/** A message about a stepped reference, by the clock's remaining distance in milliseconds; null if it is small. */
 export function clockProblem(behind: number, reference: ClockReference): string | null {
   if (Math.abs(behind) < STEP_THRESHOLD) return null
   const distance = `${Math.round(Math.abs(behind) / SECOND)} s ${behind > 0 ? 'ahead of' : 'behind'} the service's`
   return reference === 'system'
-    ? `the system's clock was stepped and is ${distance}, which goes on unchanged; a restart takes the system's over`
+    ? `the system's clock was stepped and is ${distance}, which ignores the step; a restart adopts the system's time`
     : `the database's clock was stepped and is ${distance}, which approaches it at half speed`
 }

@@ -17,19 +17,20 @@ export interface FactReplay {
   now(): Instant
 }
 
-/** Entries that are looked up together. */
+/** Entries per query. */
 const BATCH = 500
 
 /**
- * Facts that happen once and are journaled once: ended sessions, used links, trial credits, entries of the ledger. A journal
- * may have millions, so they are read a second time, in batches, and only what the database lacks is kept.
+ * Re-applies facts that happen once and are journaled once: ended sessions, used links, trial credits, ledger entries. A
+ * journal may have millions, so it is read again in batches, and only missing facts are kept in memory.
  */
 export async function replayFacts(files: readonly string[], replay: FactReplay): Promise<void> {
   const { storage, act, count, progress } = replay
   const { store } = storage
-  /** What this run let stand: the same thing may be in two files. */
+  /** Ids that this run has re-applied: an entry may be in two files. */
   const done = new Set<string>()
-  const lacking = new Map<string, LedgerEntry>()
+  /** By cause. */
+  const missing = new Map<string, LedgerEntry>()
 
   let read = 0
   let batch: JournalEntry[] = []
@@ -42,13 +43,13 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
     progress(read)
   }
   await replayBatch(batch)
-  await postAll([...lacking.values()].sort((a, b) => a.createdAt - b.createdAt))
+  await postAll([...missing.values()].sort((a, b) => a.createdAt - b.createdAt))
 
   async function replayBatch(entries: readonly JournalEntry[]): Promise<void> {
     await endSessions(only(entries, 'session'))
     await spendLinks(only(entries, 'magic_link'))
     await claimCredits(only(entries, 'trial_credit'))
-    await noteLacking(only(entries, 'ledger'))
+    await collectMissing(only(entries, 'ledger'))
   }
 
   async function endSessions(entries: EntryOf<'session'>[]): Promise<void> {
@@ -82,28 +83,28 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
     }
   }
 
-  /** @param stands undefined where there is no such row */
+  /** @param isPresent whether the database has the change; undefined if it has no such row */
   async function settle(
     kind: ReplayKind,
     id: string,
-    stands: boolean | undefined,
+    isPresent: boolean | undefined,
     work: (tx: Transaction) => Promise<boolean>,
   ): Promise<void> {
-    if (stands === undefined) return count(kind, 'gone')
-    const verdict = stands || done.has(id) ? 'standing' : await act(work)
+    if (isPresent === undefined) return count(kind, 'gone')
+    const verdict = isPresent || done.has(id) ? 'standing' : await act(work)
     if (verdict === 'replayed') done.add(id)
     count(kind, verdict)
   }
 
-  async function noteLacking(entries: EntryOf<'ledger'>[]): Promise<void> {
+  async function collectMissing(entries: EntryOf<'ledger'>[]): Promise<void> {
     const posted = await store.replay.postedCauses(entries.map(({ entry }) => entry.cause))
     for (const { entry } of entries) {
-      if (posted.has(entry.cause) || lacking.has(entry.cause)) count('ledger_entries', 'standing')
-      else lacking.set(entry.cause, entry)
+      if (posted.has(entry.cause) || missing.has(entry.cause)) count('ledger_entries', 'standing')
+      else missing.set(entry.cause, entry)
     }
   }
 
-  /** In the order in which they moved their balances, so that each gets its own instant and balance back. */
+  /** Posts in the original order, so that each entry gets its original time and balance. */
   async function postAll(entries: readonly LedgerEntry[]): Promise<void> {
     const balances = new Map<string, number | null>()
     for (const entry of entries) {
@@ -126,12 +127,12 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
       const verdict = await act(async tx => (await tx.billing.post(entry)) !== null)
       if (verdict === 'replayed') return verdict
     }
-    // A charge that was repeated with its key since then is there by its cause.
+    // The app may have repeated the charge with the same Idempotency-Key since the failover.
     if (await store.billing.findByCause(entry.cause)) return 'standing'
     return replay.leaveOut('ledger_entries', entry.id, 'not_covered')
   }
 
-  /** Null where there is no such account. */
+  /** Null if there is no such account. */
   async function balanceOf(userId: string): Promise<number | null> {
     return (await store.users.find(userId)) && store.billing.balance(userId)
   }

@@ -15,16 +15,16 @@ import { suspendWithin, type Users } from '../users/users.ts'
 import { type FactReplay, replayFacts } from './failover-facts.ts'
 import { KEPT_FOR } from './housekeeping.ts'
 
-/** What became of the things that a journal tells of. */
+/** The number of subjects in the journal by the outcome of their replay. */
 export interface ReplayCount {
   found: number
-  /** It had come back, and has ended (or is in the ledger) again. */
+  /** The database had lost the change, which is re-applied. */
   replayed: number
-  /** It stood already, or something newer does. */
+  /** The database has the change, or a newer one. */
   standing: number
-  /** The database has no such row any more, or never had. */
+  /** The database has no such row. */
   gone: number
-  /** It could not be done; see `left`. */
+  /** It could not be re-applied; see `left`. */
   left: number
 }
 
@@ -43,7 +43,7 @@ export const REPLAY_KINDS = [
 ] as const
 export type ReplayKind = (typeof REPLAY_KINDS)[number]
 
-/** What a person must look at: a charge that the balance does not cover, networks that nobody can date. */
+/** A change that the operator must decide on: a charge that exceeds the balance, or networks of unknown date. */
 export interface LeftOut {
   kind: ReplayKind
   id: string
@@ -52,9 +52,9 @@ export interface LeftOut {
 
 export interface ReplayReport {
   entries: number
-  /** What the journal lacks, where the operator chose to go on without it. */
+  /** Description of missing parts of the journal, if the operator chose to ignore them. */
   missing: string | null
-  /** Files without a closing line; later entries may have been cut off. */
+  /** Files without a closing line, which may be truncated. */
   openEnds: JournalDigest['openEnds']
   counts: Record<ReplayKind, ReplayCount>
   left: LeftOut[]
@@ -64,20 +64,20 @@ export interface ReplayDeps {
   storage: Storage
   clock: Clock
   users: Users
-  /** The service whose journal it must be. */
+  /** The id of this installation; the journal must be its own. */
   instance: string
-  /** How far the files may be believed. */
+  /** How the files are authenticated. */
   trust: Trust
-  /** Called from time to time with the number of entries that are done. */
+  /** Called at intervals with the number of processed entries. */
   progress?: (entries: number) => void
 }
 
 /**
- * Lets everything stand again that the journal has and a database that lost its last moments has not: each by a
- * conditional change in a transaction of its own that tells every node, while they serve. It only ends, charges and
- * remembers; what was given (a grant, an activation) is not given again. Repeating it changes nothing.
+ * Re-applies the changes of the journal that the database lost, each by a conditional change in a separate transaction,
+ * which notifies every node. Nodes may keep running. Re-applies endings, charges and credits; never grants or
+ * activations. Repeating it changes nothing.
  *
- * @param files of the journal, listed before: what this very run writes into it is not for it to read
+ * @param files of the journal, listed before this run, which itself writes to the journal
  * @param dryRun change nothing, and count what would be changed
  * @throws OperatorError before anything is changed; KeywayError `unavailable`, after which it may be repeated
  */
@@ -93,14 +93,14 @@ export async function replayJournal(
   const digest = await digestJournal(files, { trust, instance, progress })
   Object.assign(report, { entries: digest.entries, missing: digest.missing, openEnds: digest.openEnds })
   await replayKeys(digest)
-  // Before the accounts, whose end would end their sessions under another name than the journal has.
+  // Before the accounts: ending an account would end its sessions with another cause than in the journal.
   await replayFacts(files, facts)
   for (const [id, wanted] of digest.users) await replayUser(id, wanted)
   for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
   for (const entry of digest.appSecrets.values()) await replayAppSecrets(entry)
   return report
 
-  /** One change, unless nothing is to be changed. It returns false where another came first. */
+  /** Applies one change, unless this is a dry run. `work` returns false if the change exists already. */
   async function act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict> {
     return dryRun || (await storage.transaction(work)) ? 'replayed' : 'standing'
   }
@@ -143,14 +143,14 @@ export async function replayJournal(
   }
 
   /**
-   * Networks say nothing of when they were set, so they are put back only where the database would know of a newer
-   * change. A list that lets everybody in ends nothing, and is never put back.
+   * The time of a change of networks is not stored, so they are restored only if the endings would show a newer change.
+   * An empty list, which allows every network, is never restored.
    */
-  async function networksOf(key: OwnedApiKey, wanted: KeyDigest): Promise<'stand' | 'lost' | 'undated'> {
+  async function networksOf(key: OwnedApiKey, wanted: KeyDigest): Promise<'kept' | 'lost' | 'undated'> {
     const { allowedNetworks, at } = wanted
-    if (allowedNetworks.length === 0 || allowedNetworks.join() === key.allowedNetworks.join()) return 'stand'
+    if (allowedNetworks.length === 0 || allowedNetworks.join() === key.allowedNetworks.join()) return 'kept'
     if (at < clock.now() - KEPT_FOR.endings) return 'undated'
-    return (await store.replay.wasChangedSince(key.id, at)) ? 'stand' : 'lost'
+    return (await store.replay.wasChangedSince(key.id, at)) ? 'kept' : 'lost'
   }
 
   async function restrict(
@@ -175,7 +175,7 @@ export async function replayJournal(
     else count('users', wanted.status === 'deleted' ? await deleteUser(id) : await suspend(id, wanted.at))
   }
 
-  /** Rights are taken away again, never given: a promotion of the lost moments is for the operator to repeat. */
+  /** Only demotions are re-applied. A lost promotion must be repeated by the operator. */
   async function replayRole(user: User | null, role: UserRole): Promise<Verdict> {
     if (!user || user.status === 'deleted') return 'gone'
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
@@ -187,7 +187,7 @@ export async function replayJournal(
     return 'replayed'
   }
 
-  /** Unless it was lifted since. The lock keeps an activation from coming between the look and the change. */
+  /** Suspends unless the account was activated since. The lock prevents an activation between check and change. */
   async function suspend(id: string, at: Instant): Promise<Verdict> {
     if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
     return act(async tx => {
@@ -197,7 +197,7 @@ export async function replayJournal(
     })
   }
 
-  /** Secrets that are older than the journal's last word and not in it were replaced. Newer ones stay. */
+  /** Removes secrets that are older than the journal's last entry for the app and not in it: they were replaced. */
   async function replayAppSecrets({ id, secrets, at }: EntryOf<'app_secrets'>): Promise<void> {
     const hashes = secrets.map(({ hash }) => hash)
     if (!(await store.apps.find(id))) return count('app_secrets', 'gone')

@@ -6,9 +6,9 @@ import { clockProblem } from './clock-sync.ts'
 /** /readyz reports mail that waits longer. */
 const MAIL_LATE_SECONDS = 60
 const STALE = 'has not reached the database for ten seconds, so it accepts no connections'
-const DEAF = 'this node does not hear the others; it looks at the database every second instead'
+const NOT_LISTENING = 'this node receives no events of other nodes; it polls the database every second instead'
 
-/** The checks of /readyz, by name. Only a failing required one takes this node out of service. */
+/** The checks of /readyz, by name. Only a failed required one makes this node not ready. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
   const { databaseFresh } = hub.health()
@@ -22,7 +22,12 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
     { name: 'hub', required: true, ok: databaseFresh, detail: databaseFresh ? undefined : STALE },
-    { name: 'events', required: false, ok: events.listening, detail: events.listening ? undefined : DEAF },
+    {
+      name: 'events',
+      required: false,
+      ok: events.listening,
+      detail: events.listening ? undefined : NOT_LISTENING,
+    },
     {
       name: 'mail',
       required: false,

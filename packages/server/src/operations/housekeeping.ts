@@ -16,17 +16,17 @@ export const KEPT_FOR = {
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
   securityEvents: 400 * DAY,
-  /** Revoked ones stay for as long as the account. */
+  /** Revoked keys are kept as long as the account. */
   expiredKeys: 400 * DAY,
-  /** Of keys that expired or were revoked. Who makes keys without end would otherwise fill the disk with it. */
+  /** Of expired and revoked keys. Otherwise metadata of keys, which may be created without limit, would accumulate. */
   metadataOfEndedKeys: 7 * DAY,
-  /** Until then an agent that still holds one reads `api_key_revoked`, and every token made from it is long over. */
+  /** Until then an agent with such a key gets `api_key_revoked`, and all tokens issued for the key expire. */
   keysOfDeletedAccounts: DAY,
-  /** Until then every node has stored what it had counted for it. */
+  /** Until then every node has stored its counts for the account. */
   usageOfDeletedAccounts: DAY,
-  /** A node flushes every few seconds; one that was cut off for longer would add its last batch twice, at worst. */
+  /** A node flushes every few seconds; one that was disconnected for longer may add its last batch twice. */
   usageFlushes: 30 * DAY,
-  /** The feed promises 20 minutes; a node that was away asks about everything it holds anyway. */
+  /** The feed promises 20 minutes; a node that was disconnected reloads the status of all its keys anyway. */
   endings: HOUR,
   /** Longer than the longest window, so that what a dead one held is known to have ended with its lease. */
   limitHolders: 2 * DAY,
@@ -35,13 +35,13 @@ export const KEPT_FOR = {
   retiredSigningKeys: DAY,
 } as const
 
-/** Small batches, so that no delete holds rows or the writer for long. */
+/** Rows per statement; small, so that no delete holds locks for long. */
 const BATCH = 500
-/** A backlog is worked off over several rounds instead of in one. */
+/** A larger backlog is deleted over several rounds. */
 const MAX_BATCHES_A_ROUND = 200
 
 export interface Housekeeping {
-  /** Runs one round now. Returns how many rows were deleted. */
+  /** Runs one round now. Returns the number of deleted rows. */
   run(): Promise<number>
 }
 
@@ -59,12 +59,12 @@ export function createHousekeeping({
   async function run(): Promise<number> {
     const now = clock.now()
     let removed = 0
-    for (const prune of chores(now)) removed += await inBatches(prune)
+    for (const prune of prunesAt(now)) removed += await inBatches(prune)
     if (removed > 0) log.debug({ removed }, 'housekeeping')
     return removed
   }
 
-  function chores(now: number): ((batch: number) => Promise<number>)[] {
+  function prunesAt(now: number): ((batch: number) => Promise<number>)[] {
     return [
       batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),

@@ -1,9 +1,9 @@
-/** Facts about this installation, one row a name. */
+/** Values that belong to this installation, by name. */
 export interface InstanceStore {
   find(name: string): Promise<string | null>
-  /** Keeps the value unless one is there already; returns the one that is kept. Two nodes at once agree. */
+  /** Inserts the value unless one exists; returns the stored one. Concurrent callers get the same value. */
   keep(name: string, value: string): Promise<string>
   replace(name: string, value: string): Promise<void>
-  /** How many stored values each secret sealed, by the secret's id: what must be listed for this database. */
+  /** The number of stored values that each secret sealed, by the secret's id. */
   sealedBy(): Promise<Map<string, number>>
 }

@@ -1,6 +1,6 @@
 import { type Purpose, SealError, type Secrets } from '../secrets.ts'
 
-/** Where sealed values are kept. */
+/** Tables with sealed values. */
 export type SealedPlace = 'signing_keys' | 'sessions' | 'messages' | 'inbox' | 'instance'
 
 export interface SealedValue {
@@ -10,14 +10,14 @@ export interface SealedValue {
 }
 
 export interface SealedStore {
-  /** Values that another secret than this one sealed, in the order of their ids, after `afterId`. */
+  /** Values that were not sealed with the secret `fingerprint`, ordered by id, after `afterId`. */
   sealedByOthers(
     place: SealedPlace,
     fingerprint: string,
     afterId: string,
     limit: number,
   ): Promise<SealedValue[]>
-  /** False where the value has changed or gone since it was read. */
+  /** False if the value was changed or deleted since it was read. */
   replaceSealed(place: SealedPlace, value: SealedValue, resealed: string): Promise<boolean>
 }
 
@@ -28,18 +28,18 @@ const PURPOSES: Record<SealedPlace, Purpose> = {
   inbox: 'inbox',
   instance: 'address-pepper',
 }
-/** Small, so that a serving node never waits for it. */
+/** Small, so that running nodes do not wait for locks. */
 const BATCH = 200
 
 export interface ResealReport {
   resealed: number
-  /** Rows whose secret is not listed any more. */
+  /** Rows that no configured secret opens. */
   unopened: { place: SealedPlace; id: string }[]
 }
 
 /**
- * Rewraps everything under the first secret, while others serve: each value by a conditional update, so that
- * what changes meanwhile is not overwritten.
+ * Re-encrypts all sealed values with the first secret while nodes run: each by a conditional update, so that concurrent
+ * changes are not overwritten.
  */
 export async function resealAll(
   store: SealedStore,

@@ -8,12 +8,12 @@ import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
 import { createClockSync } from './clock-sync.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
-/** How soon after a node counts as dead its leased mail is released. */
+/** Interval at which the leased mail of dead nodes is released. */
 const RELEASE_MAIL_INTERVAL = 3 * SECOND
-/** How late a warning of expiry, which is counted in days, may be. */
+/** Warnings of expiry are due on a day, so that a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const HOUSEKEEPING_INTERVAL = MINUTE
-/** The system's clock is compared by a read within this process; the database's costs three round trips. */
+/** Reading the system's clock is a local call; the database's costs three round trips. */
 const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
 
 interface Job {
@@ -28,7 +28,7 @@ export interface Timers {
   stop(): void
 }
 
-/** The periodic jobs of a serving node. */
+/** The periodic jobs of a running node. */
 export function createTimers({
   storage,
   clock,

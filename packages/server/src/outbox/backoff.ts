@@ -1,12 +1,12 @@
 import { DAY, MINUTE, SECOND } from '../clock.ts'
 
 /**
- * Attempts wait 2 s, 4 s, 8 s … up to this, each with jitter. Short, so that everything has left within a minute of
- * a provider that comes back.
+ * The longest delay between attempts (2 s, 4 s, 8 s … with jitter). Short, so that all mail is sent within a minute
+ * after an outage of the provider.
  */
 export const MAX_BACKOFF = MINUTE
 export const MIN_BACKOFF = 2 * SECOND
-/** Mail without an expiry of its own is not retried after this. */
+/** Mail without an expiry is not retried after this. */
 export const GIVE_UP_AFTER = 3 * DAY
 
 /** The delay after `failures` failed attempts: exponential, with jitter of one half (`random` in [0, 1)). */

@@ -6,9 +6,9 @@ import { backoff, GIVE_UP_AFTER } from './backoff.ts'
 import type { MessageContent, OutboxMessage } from './message.ts'
 import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 
-/** A sign-in mail with less validity left than this is not sent: nobody could use it in time. */
+/** A sign-in mail with less remaining validity is not sent: it could not be used in time. */
 export const MIN_VALIDITY_LEFT = 60 * SECOND
-/** One attempt; well below LEASE, so that no other node takes the message meanwhile. */
+/** Time limit of one attempt; well below LEASE, so that no other node leases the message meanwhile. */
 export const DELIVERY_DEADLINE = 30 * SECOND
 /** The delay between two attempts to reach an unavailable database. */
 export const STORE_PAUSE = SECOND
@@ -42,7 +42,7 @@ export async function deliver(
   if (content instanceof Error) {
     log.error(
       { ...named, reason: content.message },
-      'A queued mail cannot be opened and is given up. Was a secret removed from KEYWAY_SECRET too early?',
+      'A queued mail cannot be decrypted and is given up. Was a secret removed from KEYWAY_SECRET too early?',
     )
     return settle(deps, message, 'failed', content.message)
   }
@@ -55,7 +55,7 @@ export async function deliver(
   }
   const lastUseful = lastUsefulInstant(message, content)
   if (lastUseful !== null && now > lastUseful) {
-    log.warn(named, 'A queued mail became too old to be of use and was not sent.')
+    log.warn(named, 'A queued mail expired and was not sent.')
     return settle(deps, message, 'expired', message.lastError)
   }
 
@@ -67,21 +67,21 @@ export async function deliver(
       log.warn({ ...named, reason }, 'A mail was refused and is not retried.')
       return settle(deps, message, 'failed', reason)
     }
-    return putOff(deps, message, { ...named, reason }, lastUseful)
+    return retryLater(deps, message, { ...named, reason }, lastUseful)
   }
   onSent()
   log.debug(named, 'A mail was sent.')
   return settle(deps, message, 'sent', null)
 }
 
-/** When the message becomes too old to send, or null; a sign-in mail is also bounded by its link's expiry. */
+/** The last instant at which the message is worth sending, or null; for a sign-in mail, before its link expires. */
 function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Instant | null {
   if (content.kind !== 'sign_in') return message.sendBefore
   return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)
 }
 
 function openContent(secrets: Secrets, message: OutboxMessage): MessageContent | Error {
-  if (message.sealedContent === null) return new Error('its content is gone')
+  if (message.sealedContent === null) return new Error('its content was erased')
   try {
     return JSON.parse(secrets.open('mail', message.sealedContent, message.id).toString())
   } catch (error) {
@@ -96,7 +96,7 @@ async function attempt(
   abort: AbortController,
 ): Promise<void> {
   const cancel = schedule(
-    () => abort.abort(new Error(`not taken within ${DELIVERY_DEADLINE / SECOND} seconds`)),
+    () => abort.abort(new Error(`not accepted within ${DELIVERY_DEADLINE / SECOND} seconds`)),
     DELIVERY_DEADLINE,
   )
   try {
@@ -108,7 +108,7 @@ async function attempt(
   }
 }
 
-/** Rejects at the deadline even when the mailer ignores its abort signal. */
+/** Rejects at the deadline even if the mailer ignores its abort signal. */
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason)
@@ -116,7 +116,7 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
   })
 }
 
-async function putOff(
+async function retryLater(
   deps: DeliveryDeps,
   message: OutboxMessage,
   named: { reason: string },
@@ -130,7 +130,7 @@ async function putOff(
   }
   const nextAttemptAt = now + backoff(Math.max(1, message.attempts), random())
   if (lastUseful !== null && nextAttemptAt > lastUseful) {
-    log.warn(named, 'A mail could not be delivered while it was of use.')
+    log.warn(named, 'A mail could not be delivered before it expired.')
     return settle(deps, message, 'expired', named.reason)
   }
   log.warn({ ...named, attempts: message.attempts }, 'A mail could not be delivered; trying again later.')
@@ -154,7 +154,7 @@ async function settle(
   )
 }
 
-/** Retries until the lease ends, so that a short outage does not make a sent mail go twice. */
+/** Retries until the lease ends, so that a short outage of the database does not cause a second sending. */
 async function persist(
   { clock, schedule = scheduleTimer }: DeliveryDeps,
   message: OutboxMessage,
@@ -173,7 +173,7 @@ async function persist(
 
 const LONGEST_REASON = 200
 
-/** The error text for logs and the outbox row. It comes from outside, so addresses, URLs and line breaks are removed. */
+/** The error text for logs and the outbox row. It is untrusted: addresses, URLs and control characters are removed. */
 export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text
@@ -184,7 +184,7 @@ export function describeError(error: unknown): string {
     .slice(0, LONGEST_REASON)
 }
 
-/** The part of a word before a URL in it. Plain code, since a pattern for it would not be linear. */
+/** Replaces a URL in a word. Not a regular expression, since matching would not take linear time. */
 function maskUrl(word: string): string {
   const colon = word.indexOf('://')
   if (colon < 1 || colon + 3 === word.length) return word
@@ -195,7 +195,7 @@ function maskUrl(word: string): string {
 
 export function scheduleTimer(callback: () => void, delay: number): () => void {
   const timer = setTimeout(callback, delay)
-  // Queued mail does not keep a finished command alive.
+  // The timer must not keep a finished command alive.
   timer.unref()
   return () => clearTimeout(timer)
 }

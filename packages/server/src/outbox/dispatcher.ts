@@ -3,18 +3,18 @@ import { type DeliveryDeps, deliver, describeError, STORE_PAUSE, scheduleTimer }
 import type { OutboxMessage } from './message.ts'
 import type { Dispatcher } from './outbox.ts'
 
-/** Several at once, so that a server that hangs does not delay other recipients; few, so that no provider is flooded. */
+/** Several at once, so that one hanging server does not delay other recipients; few, so as not to flood a provider. */
 export const CONCURRENT_DELIVERIES = 8
-/** How long a node may take for one delivery before another node may try. */
+/** How long a node has for one delivery before another node may retry it. */
 export const LEASE = 2 * MINUTE
 /** The longest poll interval, in case an event is lost. */
 const LONGEST_SLEEP = 5 * SECOND
-/** How long after a failed lease its outcome stays unknown: the rows may be leased to this node. */
-const SUSPICION = 30 * SECOND
+/** How long after a failed lease statement this node looks for rows that the statement may have leased after all. */
+const UNKNOWN_LEASE_WINDOW = 30 * SECOND
 /** How long deliveries in progress may take when the process stops. */
 export const DRAIN_MAIL_MS = 3 * SECOND
 /** The part of `stop`'s deadline that is reserved for releasing leases. */
-const HAND_BACK = 500
+const RELEASE_TIME = 500
 
 /**
  * Sends queued mail at least once: a message is leased by a conditional update, sent outside any transaction, and
@@ -23,58 +23,58 @@ const HAND_BACK = 500
  */
 export function createDispatcher(deps: DeliveryDeps): Dispatcher {
   const { storage, clock, log, schedule = scheduleTimer } = deps
-  const underWay = new Map<Promise<void>, AbortController>()
+  const inProgress = new Map<Promise<void>, AbortController>()
   const heldIds = new Set<string>()
-  let suspiciousUntil = Number.NEGATIVE_INFINITY
+  let mayHoldUnknownUntil = Number.NEGATIVE_INFINITY
   const watchers = new Set<() => void>()
   let running = false
   let stopping = false
   let leasing: Promise<boolean> | null = null
-  let askedAgain = false
+  let pollRequested = false
   let unsubscribe = () => {}
   let cancelTimer = () => {}
   let sent = 0
 
-  /** Starts what is due as far as there is room. Resolves to whether the store answered. */
+  /** Leases and starts due messages, up to the concurrency limit. Resolves with whether the store answered. */
   function pump(): Promise<boolean> {
-    askedAgain = true
+    pollRequested = true
     leasing ??= leaseAndStart().finally(() => {
       leasing = null
-      // Requested while a poll was under way, which may have run before the mail was queued.
-      if (running && askedAgain && hasRoom()) void pump()
+      // Requested during a poll, which may have run before the mail was queued.
+      if (running && pollRequested && hasRoom()) void pump()
     })
     return leasing
   }
 
   function hasRoom(): boolean {
-    return !stopping && underWay.size < CONCURRENT_DELIVERIES
+    return !stopping && inProgress.size < CONCURRENT_DELIVERIES
   }
 
   async function leaseAndStart(): Promise<boolean> {
     try {
-      while (askedAgain && hasRoom()) {
-        askedAgain = false
-        const room = CONCURRENT_DELIVERIES - underWay.size
+      while (pollRequested && hasRoom()) {
+        pollRequested = false
+        const room = CONCURRENT_DELIVERIES - inProgress.size
         const now = clock.now()
         await releaseUnknown(now)
         const messages = await storage.store.outbox.lease(now, now + LEASE, room, deps.nodeId)
         for (const message of messages) start(message)
-        if (messages.length === room) askedAgain = true
+        if (messages.length === room) pollRequested = true
       }
       if (running && hasRoom()) await sleepUntilNextDue()
       return true
     } catch (error) {
-      askedAgain = false
-      suspiciousUntil = clock.now() + SUSPICION
+      pollRequested = false
+      mayHoldUnknownUntil = clock.now() + UNKNOWN_LEASE_WINDOW
       log.warn({ reason: describeError(error) }, 'The outbox cannot be read; trying again.')
       sleep(STORE_PAUSE)
       return false
     }
   }
 
-  /** Releases orphaned leases: those of a statement whose answer was lost. Otherwise they would wait until they expire. */
+  /** Releases orphaned leases, of a statement whose answer was lost; otherwise they would block until they expire. */
   async function releaseUnknown(now: number): Promise<void> {
-    if (now >= suspiciousUntil || !deps.nodeId) return
+    if (now >= mayHoldUnknownUntil || !deps.nodeId) return
     await storage.store.outbox.releaseUnknown(deps.nodeId, [...heldIds])
   }
 
@@ -83,20 +83,20 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
     const abort = new AbortController()
     const delivery = deliver(deps, message, abort, () => sent++)
       .catch(error =>
-        log.error({ message_id: message.id, reason: describeError(error) }, 'A delivery went wrong.'),
+        log.error({ message_id: message.id, reason: describeError(error) }, 'A delivery could not be settled.'),
       )
       .then(() => {
-        underWay.delete(delivery)
+        inProgress.delete(delivery)
         heldIds.delete(message.id)
         for (const watcher of watchers) watcher()
         if (running) void pump()
       })
-    underWay.set(delivery, abort)
+    inProgress.set(delivery, abort)
   }
 
   async function sleepUntilNextDue(): Promise<void> {
     const due = await storage.store.outbox.nextDue()
-    // Due but not leased: another node holds it, and polling again at once would be a busy loop.
+    // Due but not leased: another node holds it, and polling without a pause would be a busy loop.
     if (due !== null) sleep(Math.max(due - clock.now(), STORE_PAUSE / 10))
     else sleep(LONGEST_SLEEP)
   }
@@ -122,18 +122,18 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
       stopping = true
       unsubscribe()
       cancelTimer()
-      const finished = () => Promise.all(underWay.keys())
-      await withinTime(Promise.resolve(leasing).then(finished), deadline - HAND_BACK)
-      for (const abort of underWay.values()) abort.abort(new Error('the service is stopping'))
-      await withinTime(finished(), HAND_BACK)
+      const finished = () => Promise.all(inProgress.keys())
+      await withinTime(Promise.resolve(leasing).then(finished), deadline - RELEASE_TIME)
+      for (const abort of inProgress.values()) abort.abort(new Error('the service is stopping'))
+      await withinTime(finished(), RELEASE_TIME)
     },
 
     async drain() {
       const before = sent
       for (;;) {
         const answered = await pump()
-        if (underWay.size === 0) return sent - before
-        if (!answered) await Promise.all(underWay.keys())
+        if (inProgress.size === 0) return sent - before
+        if (!answered) await Promise.all(inProgress.keys())
         else await new Promise<void>(resolve => once(watchers, resolve))
       }
     },

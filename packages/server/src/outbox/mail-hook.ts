@@ -1,19 +1,19 @@
 /** The providers whose reports of bounces and complaints are accepted. */
 export type HookProvider = 'resend' | 'postmark'
 
-/** A header by its lower-case name; undefined where it is absent or was sent twice. */
+/** Reads a header by its lower-case name; undefined if it is absent or was sent twice. */
 export type HookHeader = (name: string) => string | undefined
 
 export interface HookCall {
   header: HookHeader
-  /** The bytes as they came: a signature covers them. */
+  /** The raw bytes, which the signature covers. */
   body: Buffer
 }
 
-/** The port between the HTTP layer and the mail providers' adapters; neither edge imports the other. */
+/** The port between the HTTP layer and the adapters of mail providers, which do not import each other. */
 export interface MailHooks {
-  /** Whether the provider may have sent this, judged by the headers before the body is read. */
+  /** Whether the headers allow that the provider sent it; called before the body is read. */
   mayBeFrom(provider: HookProvider, header: HookHeader): boolean
-  /** Records what the provider reports. A known provider's unknown events are accepted and ignored. */
+  /** Verifies a report and records it. Unknown kinds of events are accepted and ignored. */
   receive(provider: HookProvider, call: HookCall): Promise<'accepted' | 'forged' | 'unreadable'>
 }

@@ -17,7 +17,7 @@ export type MessageContent =
 export type MessageKind = MessageContent['kind']
 export type MessageState = 'queued' | 'sent' | 'failed' | 'expired'
 
-/** One mail in the outbox. Its id makes the Message-ID, so a mail sent twice is recognisable as one. */
+/** One mail in the outbox. Its id is part of the Message-ID, so that a mail sent twice is recognisable as one. */
 export interface OutboxMessage {
   id: string
   kind: MessageKind

@@ -6,15 +6,15 @@ import type { MessageContent } from './message.ts'
 
 /** A written mail, ready to be sent. */
 export interface Mail {
-  /** From the outbox row's id: the same on every attempt. */
+  /** The id of the outbox row: the same on every attempt. */
   messageId: string
   to: EmailAddress
   subject: string
   text: string
   html: string
-  /** The name of the template it was written from. */
+  /** The name of its template. */
   template: string
-  /** For the local inbox only; null where the mail has none. */
+  /** For the local inbox only; null if the mail has none. */
   link: string | null
   code: string | null
 }
@@ -41,8 +41,8 @@ export type MailWriter = (
 
 export interface Outbox {
   /**
-   * Queues a mail inside the caller's transaction and publishes `mail.queued`. `id` is made before, so a retried
-   * transaction queues it once.
+   * Queues a mail inside the caller's transaction and publishes `mail.queued`. The caller creates `id` before the
+   * transaction, so that a retried transaction queues it once.
    */
   enqueue(
     tx: Transaction,
@@ -58,15 +58,15 @@ export interface Outbox {
 }
 
 export interface Dispatcher {
-  /** Delivers what is due until stopped; wakes on `mail.queued` and on its own timer. */
+  /** Delivers due mail until stopped; polls after `mail.queued` and by a timer. */
   start(): void
   /** Leases no new message and waits at most `deadline` ms for deliveries in progress; the rest stays queued. */
   stop(deadline: number): Promise<void>
-  /** Delivers everything that is due now; for tests and commands. Returns how many were sent. */
+  /** Delivers everything that is due now, for tests and commands. Returns the number of mails sent. */
   drain(): Promise<number>
 }
 
-/** The content is sealed under `mail` with the message's id as context, so that a dump shows no link and no code. */
+/** Content is sealed with purpose `mail` and the message's id as context, so that a dump reveals no link and no code. */
 export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
   return {
     async enqueue(tx, { id, recipient, userId, content, now, sendBefore }) {

@@ -5,7 +5,7 @@ import type { Suppression } from './suppression.ts'
 export interface SuppressionStore {
   /** Inserts or extends; never shortens. */
   record(suppression: Suppression): Promise<void>
-  /** The one that is in force at `now`, or null. */
+  /** The suppression that is active at `now`, or null. */
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
   /** Returns whether there was one. */
   lift(address: EmailAddress): Promise<boolean>

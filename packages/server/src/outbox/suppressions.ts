@@ -6,7 +6,7 @@ import type { HookProvider } from './mail-hook.ts'
 import { SUPPRESSED_FOR, type Suppression, type SuppressionReason } from './suppression.ts'
 
 export interface Suppressions {
-  /** Nothing is sent to these addresses for SUPPRESSED_FOR. Invalid addresses are ignored. */
+  /** Suppresses mail to these addresses for SUPPRESSED_FOR. Invalid addresses are ignored. */
   record(
     report: { addresses: readonly string[]; reason: SuppressionReason },
     provider: HookProvider,
@@ -34,7 +34,7 @@ export function createSuppressions({
         await suppressions.record({ address, reason, provider, at, until: at + SUPPRESSED_FOR })
         log.warn(
           { recipient: maskAddress(address), reason, provider },
-          'No mail is sent to an address for a while.',
+          'An address was suppressed.',
         )
       }
     },

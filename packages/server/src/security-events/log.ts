@@ -2,8 +2,8 @@ import type { Fact } from '../endings/fact.ts'
 import type { Log } from '../log.ts'
 
 /**
- * Logs the security events of a transaction that is durable. At `debug`, since at `info` what succeeds has no line; what
- * only an attack or a broken client causes is a warning.
+ * Logs the security events of a committed transaction. At `debug`, since successful requests are not logged at `info`;
+ * events that only an attack or a broken client causes are warnings.
  */
 export function logSecurityEvents(log: Log, facts: readonly Fact[]): void {
   for (const fact of facts) {

@@ -29,10 +29,10 @@ export interface SecurityEvent {
 }
 
 /**
- * Creates an event. The id may be created inside the transaction: nothing is read back by it, and a retried
- * transaction leaves none behind.
+ * Creates an event. Its id may be created inside the transaction: it is not used to read back the outcome, and a retried
+ * transaction has rolled back the earlier one.
  *
- * @param caller null when the operator or the service itself did it
+ * @param caller null for the operator or the service itself
  */
 export function securityEvent(
   type: SecurityEventType,

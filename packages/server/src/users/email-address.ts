@@ -16,10 +16,9 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /**
  * The canonical form of exactly one plain ASCII `local@domain`, or null.
  *
- * White space around it is removed and ASCII letters are lower-cased, nothing else: Unicode case folding has merged
- * different addresses into one account in other services, and mailers disagree about who receives the rare forms
- * (quotes, comments, address literals, routes, encoded words). An internationalised domain must be in its `xn--`
- * form.
+ * Only removes surrounding white space and lower-cases ASCII letters: in other services, Unicode case folding has merged
+ * different addresses into one account. Refuses rare forms, whose recipient differs between mailers (quotes, comments,
+ * address literals, routes, encoded words). An internationalised domain must be in its `xn--` form.
  */
 export function parseEmailAddress(input: string): EmailAddress | null {
   if (input.length > MAX_ADDRESS_LENGTH + 64) return null

@@ -4,8 +4,8 @@ import type { EmailAddress } from './email-address.ts'
 declare const erased: unique symbol
 
 /**
- * Replaces an erased address in its rows: a keyed hash. A request that presents the address still matches, but the
- * stored value does not reveal it. Never a valid address.
+ * A keyed hash that replaces an erased address in its rows. A request with the address still matches it, but the stored
+ * value does not reveal the address. Never a valid address itself.
  */
 export type ErasedAddress = string & { readonly [erased]: true }
 

@@ -12,7 +12,7 @@ import type { EmailAddress } from './email-address.ts'
 import { createTrialCredit, type PreparedCredit } from './trial-credit.ts'
 import type { User } from './user.ts'
 
-/** A new account, prepared before the transaction that may need it. */
+/** A new account, created before the transaction that may insert it. */
 export interface PreparedAccount {
   user: User & { email: EmailAddress }
   credit: PreparedCredit

@@ -7,10 +7,10 @@ import type { Storage, Transaction } from '../store.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { User } from './user.ts'
 
-/** Initial balance of a new account. */
+/** The initial balance of a new account. */
 export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 
-/** A credit, prepared before the transaction that may grant it. */
+/** Created before the transaction that may grant the credit. */
 export interface PreparedCredit {
   id: string
   /** Keyed hash of the address; kept after the account is deleted. */

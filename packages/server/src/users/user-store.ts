@@ -6,12 +6,12 @@ import type { User, UserRole } from './user.ts'
 export interface UserStore {
   find(id: string): Promise<User | null>
   findByEmail(email: EmailAddress): Promise<User | null>
-  /** False, and nothing written, when the address has an account already. */
+  /** False, and nothing written, if the address has an account already. */
   insert(user: User): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null): Promise<User | null>
   /**
-   * Locks the user's row until the transaction ends and returns it. Checks that count before they grant (the key
+   * Locks the user's row until the transaction ends and returns it. Operations that count before they insert (the key
    * limit) must hold this lock.
    */
   lock(id: string): Promise<User | null>
@@ -20,12 +20,12 @@ export interface UserStore {
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface UserChanges {
-  /** Null when there is no such user that is not deleted. */
+  /** Null if there is no such user, or a deleted one. */
   setRole(id: string, role: UserRole): Promise<User | null>
   /** Null, and nothing written, unless the user is active. */
   suspend(id: string, at: Instant): Promise<User | null>
   /** Null, and nothing written, unless the user is suspended. */
   activate(id: string, at: Instant): Promise<User | null>
-  /** Sets the status to deleted and erases name and address. Null when that was done already. */
+  /** Sets the status to deleted and erases name and address. Null if that was done before. */
   erase(id: string, at: Instant): Promise<User | null>
 }

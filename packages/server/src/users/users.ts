@@ -99,7 +99,7 @@ export function createUsers({
     await tx.inbox.forgetRecipient(email)
   }
 
-  /** After a COMMIT of unknown outcome: these operations are idempotent, so the wanted status means success. */
+  /** After a COMMIT of unknown outcome: these operations are idempotent, so the expected status means success. */
   function whenItHasStatus(status: User['status'], id: string) {
     return async () => {
       const user = await store.users.find(id)

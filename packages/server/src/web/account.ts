@@ -11,8 +11,8 @@ import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { day, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
+import { texts } from './texts.ts'
 import { usageChart } from './usage-chart.ts'
-import { words } from './words.ts'
 
 const LEDGER_ROWS = 20
 const EVENT_ROWS = 10
@@ -39,7 +39,7 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
 }
 
 async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
-  const { account } = words
+  const { account } = texts
   const { user } = kit.requireSession(c)
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const [held, ledger, events, usage] = await Promise.all([
@@ -54,7 +54,7 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 <section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
 <section class="card"><h2>${account.balance}</h2><p class="figure">${dollars(held.balance)}</p><p class="quiet">${account.planIs(held.subscription.plan)} ${day(held.subscription.startedAt)}</p></section>
 </div>
-<section class="card"><h2>${words.usage.title}</h2>${usageChart(usage)}</section>
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(eventRow)}</ul></section>`
@@ -62,13 +62,13 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 function profile(user: User, token: string): Html {
-  const { account } = words
+  const { account } = texts
   return html`<p class="quiet">${account.signsInAs} <strong>${user.email}</strong></p>
 <form method="post" action="/account/name" class="inline">${formToken(token)}<div class="field"><label for="name">${account.name}</label><input id="name" name="name" maxlength="${MAX_USER_NAME_LENGTH}" autocomplete="name" value="${user.name ?? ''}"></div><button class="second">${account.save}</button></form>`
 }
 
 function authorizationRow({ appId, name, grantedAt, revokedAt }: ChargeAuthorization, token: string): Html {
-  const { account } = words
+  const { account } = texts
   const isWithdrawn = revokedAt !== null
   const label = isWithdrawn ? account.grant : account.withdraw
   const since = isWithdrawn
@@ -79,7 +79,7 @@ function authorizationRow({ appId, name, grantedAt, revokedAt }: ChargeAuthoriza
 }
 
 function ledgerTable(entries: readonly LedgerEntry[]): Html {
-  const { columns } = words.account
+  const { columns } = texts.account
   return html`<table class="ledger"><thead><tr><th scope="col">${columns.when}</th><th scope="col">${columns.what}</th><th scope="col" class="amount">${columns.amount}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>
 ${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td>${entry.description}${entry.appId ? html` <code>${entry.appId}</code>` : ''}</td><td class="amount">${entry.amount > 0 ? '+' : ''}${dollars(entry.amount)}</td><td class="amount">${dollars(entry.balanceAfter)}</td></tr>`)}
 </tbody></table>`
@@ -87,11 +87,11 @@ ${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td>${entry.desc
 
 function olderLink({ next }: Slice<LedgerEntry>): Html | '' {
   if (!next) return ''
-  return html`<p class="card-foot"><a href="/account?cursor=${encodeCursor(next)}">${words.account.older}</a></p>`
+  return html`<p class="card-foot"><a href="/account?cursor=${encodeCursor(next)}">${texts.account.older}</a></p>`
 }
 
 function eventRow({ type, at, client, network }: SecurityEvent): Html {
-  const { eventNames } = words.account
+  const { eventNames } = texts.account
   return html`<li class="item event"><span>${eventNames[type]}</span><span class="quiet">${client ? describeClient(client) : ''} ${network ? html`<code>${network}</code>` : ''}</span><span class="when">${time(at)}</span></li>`
 }
 

@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import { parseId } from '../ids.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { empty, formToken, type Html, pageHead, time } from './layout.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** /agents: live connections, kept up to date by server-sent events. */
 export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -29,19 +29,19 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
 async function renderAgents(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const agents = await kit.agents.connections(user.id)
-  const body = html`${pageHead(words.agents.title, words.agents.lead)}
-<p class="unseen" role="status" data-said></p>
+  const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
+<p class="unseen" role="status" data-announce></p>
 <section class="card flush" data-stream="/agents/events">${agentList(agents, kit.forms.token(c))}</section>`
-  return kit.render(c, { title: words.agents.title, current: '/agents' }, body)
+  return kit.render(c, { title: texts.agents.title, current: '/agents' }, body)
 }
 
 function agentList(agents: readonly LiveAgent[], token: string): Html {
-  if (agents.length === 0) return empty(words.agents.empty, words.agents.emptyLead)
+  if (agents.length === 0) return empty(texts.agents.empty, texts.agents.emptyLead)
   return html`<ul class="list">${agents.map(agent => agentRow(agent, token))}</ul>`
 }
 
 function agentRow(agent: LiveAgent, token: string): Html {
-  const { agents, keys } = words
+  const { agents, keys } = texts
   const name = agent.keyName ?? keys.unnamed
   return html`<li class="item" data-row="${agent.connectionId}">
 <div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient}</p></div>
@@ -73,7 +73,7 @@ function streamAgents(kit: PageKit, c: PageContext): Response {
     }
     const state = agents.map(agent => agent.connectionId).join()
     if (state !== seen) await send('list', String(await agentList(agents, token)))
-    if (seen !== null && state !== seen) await send('said', words.agents.count(agents.length))
+    if (seen !== null && state !== seen) await send('announce', texts.agents.count(agents.length))
     seen = state
     return true
   })

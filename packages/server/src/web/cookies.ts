@@ -5,16 +5,16 @@ import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 
 /** A link that this browser requested. */
-export interface AskedLink {
+export interface RequestedLink {
   loginId: string
   email: EmailAddress
   at: Instant
 }
 
 /** Maximum number of requested links in the cookie. */
-const MAX_ASKED_LINKS = 5
+const MAX_REQUESTED_LINKS = 5
 /** Longer than a link's lifetime, so that the page can say that it expired rather than that it is unknown. */
-const ASKED_KEPT_FOR = HOUR
+const REQUESTED_KEPT_FOR = HOUR
 /** Maximum number of addresses for which a browser is recognised. */
 const MAX_RETURNING = 5
 /** The longest lifetime that browsers permit for cookies. */
@@ -27,8 +27,8 @@ export interface Cookies {
   /** The random value to which form tokens (CSRF tokens) are bound; created if the browser has none. */
   formSecret(c: Context): string
   /** Links that this browser requested in the last hour, newest first. Forged entries are ignored. */
-  askedLinks(c: Context): AskedLink[]
-  rememberAsked(c: Context, link: AskedLink): void
+  requestedLinks(c: Context): RequestedLink[]
+  rememberRequested(c: Context, link: RequestedLink): void
   /** Whether someone signed in to this address in this browser before. Authenticated by a MAC. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
@@ -71,14 +71,14 @@ export function createCookies({
       setCookie(c, names.form, made, attributes)
       return made
     },
-    askedLinks(c) {
-      return readAsked(getCookie(c, names.asked) ?? '').filter(link => clock.now() < link.at + ASKED_KEPT_FOR)
+    requestedLinks(c) {
+      return readRequested(getCookie(c, names.asked) ?? '').filter(link => clock.now() < link.at + REQUESTED_KEPT_FOR)
     },
-    rememberAsked(c, link) {
-      const links = [link, ...this.askedLinks(c)].slice(0, MAX_ASKED_LINKS)
+    rememberRequested(c, link) {
+      const links = [link, ...this.requestedLinks(c)].slice(0, MAX_REQUESTED_LINKS)
       const body = Buffer.from(JSON.stringify(links)).toString('base64url')
       const value = `${body}~${secrets.mac('link-marker', body)}`
-      setCookie(c, names.asked, value, { ...attributes, maxAge: ASKED_KEPT_FOR / SECOND })
+      setCookie(c, names.asked, value, { ...attributes, maxAge: REQUESTED_KEPT_FOR / SECOND })
     },
     isReturning: (c, email) => markers(c).some(marker => secrets.verifyMac('send-marker', email, marker)),
     rememberSignIn(c, email) {
@@ -93,10 +93,10 @@ export function createCookies({
     return (getCookie(c, names.returning) ?? '').split('~').filter(Boolean).slice(0, MAX_RETURNING)
   }
 
-  function readAsked(value: string): AskedLink[] {
+  function readRequested(value: string): RequestedLink[] {
     const [body = '', mac = ''] = value.split('~')
     if (!secrets.verifyMac('link-marker', body, mac)) return []
-    const links = JSON.parse(Buffer.from(body, 'base64url').toString()) as AskedLink[]
+    const links = JSON.parse(Buffer.from(body, 'base64url').toString()) as RequestedLink[]
     return links.filter(link => parseEmailAddress(link.email) === link.email)
   }
 }

@@ -18,7 +18,7 @@ export interface Forms {
   read(c: Context): URLSearchParams
 }
 
-/** CSRF protection: the request's origin, and a token that is a MAC over a cookie that other sites cannot read. */
+/** CSRF protection: checks the request's origin, and a token that is a MAC over a cookie of this site. */
 export function createForms({
   secrets,
   cookies,

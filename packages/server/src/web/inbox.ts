@@ -4,7 +4,7 @@ import { parseEmailAddress } from '../users/email-address.ts'
 import type { InboxItem, PageContext, PageInbox, PageKit, PageVariables } from './kit.ts'
 import { empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** CSP for the HTML of a mail, which is untrusted: no scripts, forms or requests. Links open in a new tab. */
 const MAIL_POLICY =
@@ -52,7 +52,7 @@ async function find(inbox: PageInbox, c: PageContext): Promise<InboxItem> {
 /** The plain text of a view; null for the HTML view, which uses an iframe. */
 async function textOf(inbox: PageInbox, mail: InboxItem, view: string): Promise<string | null> {
   if (view === 'text') return mail.text
-  return view === 'source' ? ((await inbox.source(mail.id)) ?? words.inbox.noSource) : null
+  return view === 'source' ? ((await inbox.source(mail.id)) ?? texts.inbox.noSource) : null
 }
 
 function toJson({ createdAt, ...rest }: InboxItem) {
@@ -60,17 +60,17 @@ function toJson({ createdAt, ...rest }: InboxItem) {
 }
 
 function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]) {
-  const { inbox } = words
+  const { inbox } = texts
   const to = c.req.query('to')
   const events = to ? `/inbox/events?${new URLSearchParams({ to })}` : '/inbox/events'
   const body = html`${pageHead(inbox.title, inbox.lead)}
-<p class="unseen" role="status" data-said></p>
+<p class="unseen" role="status" data-announce></p>
 <section class="card flush" data-stream="${events}">${mailList(mails)}</section>`
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
 function mailList(mails: readonly InboxItem[]): Html {
-  const { inbox } = words
+  const { inbox } = texts
   if (mails.length === 0) return empty(inbox.empty, inbox.emptyLead)
   return html`<ul class="list">${mails.map(
     mail =>
@@ -85,7 +85,7 @@ function streamInbox(kit: PageKit, c: PageContext, inbox: PageInbox): Response {
     const mails = await mailsFor(inbox, c)
     const newest = mails[0]?.id ?? ''
     if (newest !== seen) await send('list', String(await mailList(mails)))
-    if (seen !== null && newest !== seen) await send('said', words.inbox.arrived)
+    if (seen !== null && newest !== seen) await send('announce', texts.inbox.arrived)
     seen = newest
     return true
   })
@@ -97,7 +97,7 @@ function renderMail(
   mail: InboxItem,
   view: { name: string; text: string | null },
 ) {
-  const { inbox } = words
+  const { inbox } = texts
   const views: [string, string][] = [
     ['html', inbox.html],
     ['text', inbox.text],

@@ -6,20 +6,20 @@ import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'
 import { formToken, type Html } from './layout.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 
 /** Hidden fields of the form that creates a key. */
-export interface FormMarks {
+export interface HiddenFields {
   token: string
   /** Id of the key, so that a form that is sent twice creates one key. */
   once: string
 }
 
 /** The form with all properties of a key; rare ones are collapsed. Refilled after a validation error. */
-export function createForm({ token, once }: FormMarks, typed = new URLSearchParams()): Html {
-  const { keys } = words
+export function createForm({ token, once }: HiddenFields, typed = new URLSearchParams()): Html {
+  const { keys } = texts
   const scopes = typed.getAll('scope')
   const some = typed.get('access') === 'some'
   const rare = typed.get('own_scopes') || typed.get('networks')
@@ -54,7 +54,7 @@ function scopeChoice(scope: string, meaning: string, checked: boolean): Html {
 }
 
 function expiryChoices(chosen: string): Html[] {
-  const { keys } = words
+  const { keys } = texts
   const options: [string, string][] = [
     ['never', keys.expiryNever],
     ...EXPIRY_PRESET_DAYS.map(days => [String(days), keys.expiryDays(days)] as [string, string]),
@@ -66,9 +66,9 @@ function expiryChoices(chosen: string): Html[] {
   )
 }
 
-/** Parses the form; returns the wanted key or an error message. */
-export function readWanted(form: URLSearchParams, now: Instant): NewApiKey | string {
-  const { keys } = words
+/** Parses the form; returns the properties key or an error message. */
+export function readProperties(form: URLSearchParams, now: Instant): NewApiKey | string {
+  const { keys } = texts
   const scopes = readScopes(form)
   const expiresAt = readExpiry(form, now)
   const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))

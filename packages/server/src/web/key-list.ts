@@ -3,7 +3,7 @@ import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts
 import { DAY, type Instant } from '../clock.ts'
 import { describeClient } from './client-name.ts'
 import { day, type Html, time } from './layout.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** Keys that expire within this time are highlighted. */
 const SOON = 14 * DAY
@@ -14,7 +14,7 @@ const MAX_CLIENT_LENGTH = 24
 
 /** A table with one row per key; narrow screens show each row as a block with labels. */
 export function keyTable(keys: readonly ApiKey[], now: Instant): Html {
-  const { columns } = words.keys
+  const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
   return html`<table class="rows keys"><thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
 ${keys.map(key => row(key, now))}
@@ -22,7 +22,7 @@ ${keys.map(key => row(key, now))}
 }
 
 function row(key: ApiKey, now: Instant): Html {
-  const { keys } = words
+  const { keys } = texts
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
@@ -31,7 +31,7 @@ function row(key: ApiKey, now: Instant): Html {
 }
 
 function revokeLink(key: ApiKey): Html {
-  return html`<a class="revoke" href="/keys/${key.id}/revoke">${words.keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>`
+  return html`<a class="revoke" href="/keys/${key.id}/revoke">${texts.keys.revoke}<span class="unseen"> ${labelOf(key)}</span></a>`
 }
 
 /** The key's name, or its stored prefix. */
@@ -40,14 +40,14 @@ export function labelOf(key: ApiKey): string {
 }
 
 function access({ scopes }: ApiKey): Html | string {
-  if (scopes === null) return words.keys.everything
+  if (scopes === null) return texts.keys.everything
   const hidden = scopes.length - SHOWN_SCOPES
-  return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${words.keys.moreScopes(hidden)}` : ''}`
+  return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes(hidden)}` : ''}`
 }
 
 export function lastUsed(key: ApiKey, status: ApiKeyStatus, show = time): Html | string {
   if (key.lastUsedAt) return show(key.lastUsedAt)
-  return status === 'active' ? html`<span class="stands-out">${words.keys.never}</span>` : words.keys.never
+  return status === 'active' ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }
 
 /** In short: the key's own page has the whole of it. */
@@ -57,20 +57,20 @@ function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
 }
 
 export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {
-  if (key.expiresAt === null) return words.keys.never
+  if (key.expiresAt === null) return texts.keys.never
   const isSoon = status === 'active' && key.expiresAt < now + SOON
   return isSoon
-    ? html`<span class="stands-out">${day(key.expiresAt)} <span class="tag warn">${words.keys.soon}</span></span>`
+    ? html`<span class="stands-out">${day(key.expiresAt)} <span class="tag warn">${texts.keys.soon}</span></span>`
     : day(key.expiresAt)
 }
 
 export function statusTag(key: ApiKey, status: ApiKeyStatus): Html {
-  const { statuses, replaced } = words.keys
+  const { statuses, replaced } = texts.keys
   return html`<span class="tag ${status}">${statuses[status]}</span>${key.replacedBy && status === 'active' ? html` <span class="tag warn">${replaced}</span>` : ''}`
 }
 
 export function filterLinks(filter: ApiKeyStatus | null): Html {
-  const { keys } = words
+  const { keys } = texts
   const links: [string, string, boolean][] = [
     ['/keys', keys.all, filter === null],
     ...(['active', 'expired', 'revoked'] as const).map(

@@ -7,14 +7,14 @@ import { describeClient } from './client-name.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html, time } from './layout.ts'
+import { texts } from './texts.ts'
 import { usageChart } from './usage-chart.ts'
-import { words } from './words.ts'
 
 const OVERLAPS: [seconds: number, label: string][] = [
-  [0, words.keys.overlapNow],
-  [HOUR / SECOND, words.keys.overlapHour],
-  [DEFAULT_OVERLAP_SECONDS, words.keys.overlapDay],
-  [(7 * DAY) / SECOND, words.keys.overlapWeek],
+  [0, texts.keys.overlapNow],
+  [HOUR / SECOND, texts.keys.overlapHour],
+  [DEFAULT_OVERLAP_SECONDS, texts.keys.overlapDay],
+  [(7 * DAY) / SECOND, texts.keys.overlapWeek],
 ]
 
 export function overlapOf(form: URLSearchParams): number {
@@ -27,21 +27,21 @@ export async function renderKey(
   kit: PageKit,
   c: PageContext,
   key: ApiKey,
-  said: { problem?: string },
+  shown: { problem?: string },
   status = 200,
 ): Promise<Response> {
-  const { keys } = words
+  const { keys } = texts
   const state = statusOf(key, kit.clock.now())
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 <div class="head"><div><h1>${key.name ?? keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, kit.clock.now())}</section>
-<section class="card"><h2>${words.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
-${state === 'active' ? whatToDo(key, kit.forms.token(c)) : ''}`
-  return kit.render(c, { title: labelOf(key), current: '/keys', problem: said.problem ?? null }, body, status)
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
+${state === 'active' ? actions(key, kit.forms.token(c)) : ''}`
+  return kit.render(c, { title: labelOf(key), current: '/keys', problem: shown.problem ?? null }, body, status)
 }
 
 function facts(key: ApiKey, now: Instant): Html {
-  const { keys } = words
+  const { keys } = texts
   const { columns } = keys
   const state = statusOf(key, now)
   const rows: [string, Html | string][] = [
@@ -64,11 +64,11 @@ function facts(key: ApiKey, now: Instant): Html {
 function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   if (!from) return []
   const program = from.client ? ` · ${describeClient(from.client)}` : ''
-  return [[words.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
+  return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
 }
 
-function whatToDo(key: ApiKey, token: string): Html {
-  const { keys } = words
+function actions(key: ApiKey, token: string): Html {
+  const { keys } = texts
   return html`<section class="card"><h2>${keys.name}</h2>
 <form method="post" action="/keys/${key.id}/rename" class="inline">${formToken(token)}<div class="field"><label class="unseen" for="name">${keys.name}</label><input id="name" name="name" maxlength="${MAX_KEY_NAME_LENGTH}" value="${key.name ?? ''}" autocomplete="off"></div><button class="second">${keys.rename}</button></form></section>
 ${
@@ -87,7 +87,7 @@ export function renderCreated(
   made: { key: string; apiKey: ApiKey },
   oldKeyUntil: Instant | null,
 ): Response | Promise<Response> {
-  const { keys } = words
+  const { keys } = texts
   const line = `KEYWAY_URL=${kit.publicUrl} KEYWAY_API_KEY=${made.key} npx -y ${kit.publicUrl}/sdk.tgz`
   const powerShellLine = `$env:KEYWAY_URL='${kit.publicUrl}'; $env:KEYWAY_API_KEY='${made.key}'; npx -y ${kit.publicUrl}/sdk.tgz`
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(made.apiKey)}</p></div></div>
@@ -96,7 +96,7 @@ ${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKey
 <li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${secret('new-key', made.key)}</li>
 <li><strong>${keys.run}</strong><p>${keys.runLead}</p>${secret('run-line', line)}
 <details><summary>${keys.runPowerShell}</summary>${secret('run-line-powershell', powerShellLine)}</details></li>
-<li><strong class="live" role="status" data-waits-for="${made.apiKey.id}" data-live="${keys.live}">${keys.waiting}</strong><p>${keys.waitingLead} <a href="/agents">${words.nav.agents}</a></p></li>
+<li><strong class="live" role="status" data-waits-for="${made.apiKey.id}" data-live="${keys.live}">${keys.waiting}</strong><p>${keys.waitingLead} <a href="/agents">${texts.nav.agents}</a></p></li>
 </ol></section>
 <p><a class="button second" href="/keys">${keys.done}</a></p>`
   c.header('Referrer-Policy', 'no-referrer')
@@ -105,12 +105,12 @@ ${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKey
 
 /** With a copy button if scripts run; its space is reserved, so that the layout does not shift. */
 function secret(id: string, text: string): Html {
-  const { keys } = words
+  const { keys } = texts
   return html`<div class="secret"><code id="${id}" tabindex="0">${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`
 }
 
 export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): Promise<Response> {
-  const { keys } = words
+  const { keys } = texts
   const agents = await kit.agents.connections(key.userId)
   const connected = agents.filter(agent => agent.keyId === key.id)
   const title = keys.revokeTitle(labelOf(key))

@@ -4,13 +4,13 @@ import type { ApiKey, ApiKeyStatus } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
-import { createForm, type FormMarks, nameOf, readWanted } from './key-form.ts'
+import { createForm, type HiddenFields, nameOf, readProperties } from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
 import { overlapOf, renderCreated, renderKey, renderRevoke } from './key-page.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** Keys per page, so that it stays under 60 KB. */
 const ROWS = 40
@@ -30,8 +30,8 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/keys/:id/rotate', c =>
     change(kit, c, async (userId, id, form) => {
       const overlap = overlapOf(form)
-      const made = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
-      return renderCreated(kit, c, made, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
+      const created = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
+      return renderCreated(kit, c, created, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
     }),
   )
   app.get('/keys/:id/revoke', async c => renderRevoke(kit, c, await keyOf(kit, c)))
@@ -44,8 +44,8 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
 }
 
 /** Refusals that are shown on the page of the form. */
-const SAID_ON_PAGE: { [code: string]: ((kit: PageKit) => string) | null | undefined } = {
-  key_limit_reached: kit => words.keys.limit(kit.maxActiveKeys),
+const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit) => string) | null | undefined } = {
+  key_limit_reached: kit => texts.keys.limit(kit.maxActiveKeys),
   api_key_inactive: null,
   api_key_replaced: null,
   invalid_request: null,
@@ -53,9 +53,9 @@ const SAID_ON_PAGE: { [code: string]: ((kit: PageKit) => string) | null | undefi
 }
 
 function problemOf(kit: PageKit, error: unknown): string {
-  const said = error instanceof KeywayError ? SAID_ON_PAGE[error.code] : undefined
-  if (said === undefined) throw error
-  return said ? said(kit) : (error as KeywayError).message
+  const message = error instanceof KeywayError ? SHOWN_ON_FORM[error.code] : undefined
+  if (message === undefined) throw error
+  return message ? message(kit) : (error as KeywayError).message
 }
 
 function statusOf(c: PageContext, error: unknown): number {
@@ -94,12 +94,12 @@ async function change(
 async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const form = kit.forms.read(c)
-  const wanted = readWanted(form, kit.clock.now())
-  if (typeof wanted === 'string') return renderNew(kit, c, { typed: form, problem: wanted }, 400)
+  const properties = readProperties(form, kit.clock.now())
+  if (typeof properties === 'string') return renderNew(kit, c, { typed: form, problem: properties }, 400)
   const id = readOnce(kit, user.id, form.get('once') ?? '')
   try {
-    const made = await kit.apiKeys.create(user.id, { ...wanted, id }, kit.callerOf(c.req.raw, c.env))
-    return await renderCreated(kit, c, made, null)
+    const created = await kit.apiKeys.create(user.id, { ...properties, id }, kit.callerOf(c.req.raw, c.env))
+    return await renderCreated(kit, c, created, null)
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect('/keys?done=made_before', 303)
@@ -118,7 +118,7 @@ function readOnce(kit: PageKit, userId: string, once: string): string | undefine
   return kit.secrets.verifyMac('new-key-id', `${userId} ${id}`, mac) ? id : undefined
 }
 
-function marksOf(kit: PageKit, c: PageContext): FormMarks {
+function hiddenFieldsOf(kit: PageKit, c: PageContext): HiddenFields {
   const { user } = kit.requireSession(c)
   return { token: kit.forms.token(c), once: newOnce(kit, user.id) }
 }
@@ -126,13 +126,13 @@ function marksOf(kit: PageKit, c: PageContext): FormMarks {
 function renderNew(
   kit: PageKit,
   c: PageContext,
-  said: { typed?: URLSearchParams; problem?: string },
+  shown: { typed?: URLSearchParams; problem?: string },
   status = 200,
 ): Response | Promise<Response> {
-  const { keys } = words
+  const { keys } = texts
   const body = html`${pageHead(keys.create, keys.createLead)}
-<section class="card">${createForm(marksOf(kit, c), said.typed)}</section>`
-  const problem = said.problem ?? null
+<section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed)}</section>`
+  const problem = shown.problem ?? null
   return kit.render(c, { title: keys.create, current: '/keys', problem }, body, status)
 }
 
@@ -142,20 +142,20 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const slice = await kit.apiKeys.list(user.id, filter, { limit: ROWS, after })
   const isFirst = slice.rows.length === 0 && !filter && !after
-  const body = isFirst ? firstKey(marksOf(kit, c)) : keyList(slice, filter, after !== null, kit.clock.now())
-  return kit.render(c, { title: words.keys.title, current: '/keys' }, body)
+  const body = isFirst ? firstKey(hiddenFieldsOf(kit, c)) : keyList(slice, filter, after !== null, kit.clock.now())
+  return kit.render(c, { title: texts.keys.title, current: '/keys' }, body)
 }
 
 /** The empty list: an introduction and the form. */
-function firstKey(marks: FormMarks): Html {
-  const { keys } = words
+function firstKey(hidden: HiddenFields): Html {
+  const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
-<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(marks)}</section>
+<div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(hidden)}</section>
 <aside><h2>${keys.howTitle}</h2><ol class="steps">${keys.how.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside></div>`
 }
 
 function keyList(slice: Slice<ApiKey>, filter: ApiKeyStatus | null, isOlder: boolean, now: number): Html {
-  const { keys } = words
+  const { keys } = texts
   const same = filter ? { status: filter } : undefined
   const older = slice.next && new URLSearchParams({ ...same, cursor: encodeCursor(slice.next) })
   return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}

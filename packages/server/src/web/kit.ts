@@ -67,7 +67,7 @@ export interface PageServices {
    * `assertMayGuess` throws that before a code is checked.
    */
   failures: { refusal(caller: Caller, error: KeywayError): KeywayError; assertMayGuess(caller: Caller): void }
-  /** Null where mail leaves the machine. */
+  /** Null if mail is sent by a server. */
   inbox: PageInbox | null
   lifetimes: SessionLifetimes
   log: Log
@@ -85,16 +85,16 @@ export interface PageServices {
   users: Users
 }
 
-/** What the HTTP layer passes to pages, since `web/` must not import `http/`. */
+/** Provided by the HTTP layer, which `web/` must not import. */
 export interface RequestFacts {
   callerOf(request: Request, env: unknown): Caller
   /**
-   * The body of a form. The edge reads it, before the page takes a place in its work limit.
+   * The body of a form, which the HTTP layer has read before the page counts in its work limit.
    *
    * @throws KeywayError `payload_too_large`, `unsupported_media_type`
    */
   formOf(request: Request, env: unknown): Buffer
-  /** Whether listening address, peer and Host are loopback, without a proxy. */
+  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
   isLocal(request: Request, env: unknown): boolean
 }
 

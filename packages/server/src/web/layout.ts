@@ -2,7 +2,7 @@ import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 import type { Instant } from '../clock.ts'
 import type { User } from '../users/user.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
@@ -38,24 +38,24 @@ export function page(shell: Shell, options: PageOptions, body: Html): Html {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>${problem ? `${words.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
+<title>${problem ? `${texts.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
 <link rel="icon" href="${shell.markUrl}" type="image/svg+xml">
 <link rel="stylesheet" href="${shell.styleUrl}">
 <script type="module" src="${shell.scriptUrl}"></script>
 </head>
 <body class="${isWide(options) ? 'app' : 'gate'}"${user ? raw(' data-signed-in') : ''}>
-<a class="skip" href="#main">${words.nav.skip}</a>
+<a class="skip" href="#main">${texts.nav.skip}</a>
 <header class="top">
 <a class="brand" href="/">${mark}<span>${shell.productName}</span></a>
 ${user ? navigation(options) : ''}
-${user ? signOut(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${words.nav.signIn}</a>` : ''}
+${user ? signOut(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${texts.nav.signIn}</a>` : ''}
 </header>
 <main id="main" tabindex="-1">
 ${problem ? html`<p class="banner problem" role="alert">${problem}</p>` : ''}
 ${notice && !problem ? html`<p class="banner notice" role="status">${notice}</p>` : ''}
 ${body}
 </main>
-${isWide(options) || !options.showsInbox ? '' : html`<footer class="local"><a href="/inbox">${words.nav.localInbox}</a></footer>`}
+${isWide(options) || !options.showsInbox ? '' : html`<footer class="local"><a href="/inbox">${texts.nav.localInbox}</a></footer>`}
 </body>
 </html>`
 }
@@ -67,17 +67,17 @@ function isWide({ user, current }: PageOptions): boolean {
 
 function navigation({ current, showsInbox }: PageOptions): Html {
   const entries: [string, string][] = [
-    ['/keys', words.nav.keys],
-    ['/agents', words.nav.agents],
-    ['/sessions', words.nav.sessions],
-    ['/account', words.nav.account],
+    ['/keys', texts.nav.keys],
+    ['/agents', texts.nav.agents],
+    ['/sessions', texts.nav.sessions],
+    ['/account', texts.nav.account],
   ]
-  if (showsInbox) entries.push(['/inbox', words.nav.inbox])
-  return html`<nav class="tabs" aria-label="${words.nav.main}">${entries.map(([path, label]) => html`<a href="${path}"${current === path ? raw(' aria-current="page"') : ''}>${label}</a>`)}</nav>`
+  if (showsInbox) entries.push(['/inbox', texts.nav.inbox])
+  return html`<nav class="tabs" aria-label="${texts.nav.main}">${entries.map(([path, label]) => html`<a href="${path}"${current === path ? raw(' aria-current="page"') : ''}>${label}</a>`)}</nav>`
 }
 
 function signOut(user: User, token: string): Html {
-  return html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${user.email}">${user.email}</span>${formToken(token)}<button class="plain">${words.nav.signOut}</button></form>`
+  return html`<form method="post" action="/sign-out" class="sign-out"><span class="who" title="${user.email}">${user.email}</span>${formToken(token)}<button class="plain">${texts.nav.signOut}</button></form>`
 }
 
 /** The head of a page: title, lead and main action. */

@@ -22,7 +22,7 @@ import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 import { createStreams } from './streams.ts'
 import { verifyPages } from './verify.ts'
-import { isNotice, words } from './words.ts'
+import { isNotice, texts } from './texts.ts'
 
 export interface Pages {
   /**
@@ -35,7 +35,7 @@ export interface Pages {
   readonly routes: readonly { method: string; path: string }[]
 }
 
-/** The web pages: a client of the same verbs as the API, with a session cookie of their own. */
+/** The web pages. They use the same operations as the API, with a session cookie. */
 export function createPages(services: PageServices & RequestFacts): Pages {
   const assets = loadAssets()
   const kit = createKit(services, assets)
@@ -117,7 +117,7 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
     render(c, options, body, status = 200) {
       const user = c.get('signedIn')?.user ?? null
       const done = c.req.query('done') ?? ''
-      const notice = isNotice(done) && !options.problem ? words.notices[done] : null
+      const notice = isNotice(done) && !options.problem ? texts.notices[done] : null
       const facts = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
       return c.html(page(shell, { ...facts, ...options }, body), status as 200)
     },

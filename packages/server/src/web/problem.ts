@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { KeywayError } from '../errors.ts'
 import { SealError } from '../secrets.ts'
 import { type PageContext, type PageKit, Redirect } from './kit.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 interface Problem {
   title: string
@@ -17,16 +17,16 @@ export function renderProblem(kit: PageKit, c: PageContext, error: Error): Respo
   if (status >= 500) kit.log.error({ err: error.name, detail: error.message }, 'a page failed')
   const retryAfter = error instanceof KeywayError ? error.extras.retryAfter : undefined
   if (status === 503 || retryAfter) c.header('Retry-After', String(retryAfter ?? 1))
-  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/">${words.errors.home}</a></p></section>`
+  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/">${texts.errors.home}</a></p></section>`
   return kit.render(c, { title, current: '' }, body, status)
 }
 
 export function notFound(): KeywayError {
-  return new KeywayError('not_found', words.errors.notFoundLead)
+  return new KeywayError('not_found', texts.errors.notFoundLead)
 }
 
 export function methodNotAllowed(): KeywayError {
-  return new KeywayError('method_not_allowed', words.errors.methodLead)
+  return new KeywayError('method_not_allowed', texts.errors.methodLead)
 }
 
 export function wantsHtml(c: PageContext): boolean {
@@ -38,7 +38,7 @@ export function wantsJson(c: PageContext): boolean {
 }
 
 function describe(error: Error): Problem {
-  const { errors } = words
+  const { errors } = texts
   if (error instanceof SealError)
     return { title: errors.unavailable, lead: errors.unavailableLead, status: 503 }
   if (!(error instanceof KeywayError))

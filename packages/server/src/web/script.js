@@ -1,9 +1,9 @@
-// Comfort only: every page works without this file. No token is ever kept where a script can read it later.
+// Progressive enhancement: every page works without this file. Tokens are never stored where a script could read them.
 
 document.documentElement.classList.add('js')
 
-// The link's token leaves the address bar and the history at once; the form on the page still holds it. What was
-// just done is said once, and not again after a reload.
+// Removes the link's token from the address bar and the history; the form still has it. Removes `done`, so that a reload
+// does not repeat the notice.
 const here = new URL(location.href)
 if (here.pathname === '/verify') history.replaceState(null, '', '/verify')
 else if (here.searchParams.has('done')) {
@@ -11,7 +11,8 @@ else if (here.searchParams.has('done')) {
   history.replaceState(null, '', here)
 }
 
-function inTheirOwnZone(root) {
+/** Shows times in the reader's time zone and language. */
+function localizeTimes(root) {
   for (const element of root.querySelectorAll('time')) {
     const date = new Date(element.dateTime)
     const isDay = element.classList.contains('day')
@@ -21,9 +22,9 @@ function inTheirOwnZone(root) {
       : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })
   }
 }
-inTheirOwnZone(document)
+localizeTimes(document)
 
-// A form that is on its way is not sent twice by a second tap.
+// Ignores a second tap while a form is being submitted.
 const RESENT_AFTER_MS = 10_000
 for (const form of document.querySelectorAll('form')) {
   form.addEventListener('submit', event => {
@@ -65,7 +66,7 @@ for (const element of document.querySelectorAll('[data-countdown]')) {
   tick()
 }
 
-// Signing in by a link in one tab lets the tab that waits for it go on. Nothing but the fact is told.
+// After a sign-in by a link in one tab, the tab that waits for it continues. The message contains no data.
 const tabs = new BroadcastChannel('keyway')
 if (document.body.hasAttribute('data-signed-in')) tabs.postMessage('signed in')
 for (const element of document.querySelectorAll('[data-goes-on]')) {
@@ -74,7 +75,7 @@ for (const element of document.querySelectorAll('[data-goes-on]')) {
   })
 }
 
-// A browser opens few connections to one server, so a tab that nobody looks at holds none.
+// Browsers limit the connections to one server, so hidden tabs close their stream.
 function listen(url, listeners) {
   let stream = null
   const close = () => {
@@ -100,23 +101,23 @@ function listen(url, listeners) {
   return stop
 }
 
-// What the server shows of a live list, kept up to date: it sends the whole list whenever it changed.
+// Live lists: the server sends the whole list whenever it changed.
 for (const element of document.querySelectorAll('[data-stream]')) {
-  const said = document.querySelector('[data-said]')
+  const announcement = document.querySelector('[data-announce]')
   listen(element.dataset.stream, {
     list(event) {
       const focused = document.activeElement?.closest('[data-row]')
       const position = [...(focused?.querySelectorAll('a, button') ?? [])].indexOf(document.activeElement)
       element.innerHTML = event.data
-      inTheirOwnZone(element)
+      localizeTimes(element)
       if (focused) {
         const same = element.querySelector(`[data-row="${CSS.escape(focused.dataset.row)}"]`)
         const target = same?.querySelectorAll('a, button')[position] ?? document.getElementById('main')
         target.focus({ preventScroll: true })
       }
     },
-    said(event) {
-      said.textContent = event.data
+    announce(event) {
+      announcement.textContent = event.data
     },
   })
 }

@@ -7,7 +7,7 @@ import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** Maximum shown; the API lists all of them in pages. */
 const ROWS = 100
@@ -37,21 +37,21 @@ async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
   const { rows } = await kit.sessions.list(user.id, { limit: ROWS, after: null })
   const token = kit.forms.token(c)
-  const body = html`${pageHead(words.sessions.title, words.sessions.lead, rows.length > 1 ? endOthers(token) : '')}
+  const body = html`${pageHead(texts.sessions.title, texts.sessions.lead, rows.length > 1 ? endOthers(token) : '')}
 <section class="card flush"><ul class="list">${rows.map(session => row(kit, session, token, session.id === current.id))}</ul></section>`
-  return kit.render(c, { title: words.sessions.title, current: '/sessions' }, body)
+  return kit.render(c, { title: texts.sessions.title, current: '/sessions' }, body)
 }
 
 function endOthers(token: string): Html {
-  return html`<form method="post" action="/sessions/end-others">${formToken(token)}<button class="second harm">${words.sessions.endOthers}</button></form>`
+  return html`<form method="post" action="/sessions/end-others">${formToken(token)}<button class="second harm">${texts.sessions.endOthers}</button></form>`
 }
 
 function row(kit: PageKit, session: Session, token: string, isCurrent: boolean): Html {
-  const { sessions } = words
+  const { sessions } = texts
   const client = session.client ? describeClient(session.client) : sessions.unknownClient
   return html`<li class="item">
 <div class="what"><span class="name">${client}</span>${isCurrent ? html` <span class="tag active">${sessions.current}</span>` : ''}<p><code>${session.network}</code></p></div>
 <p class="when">${sessions.used} ${time(session.lastUsedAt)}<br>${sessions.created} ${time(session.createdAt)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
-<form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? words.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
+<form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? texts.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
 </li>`
 }

@@ -5,10 +5,10 @@ import { KeywayError } from '../errors.ts'
 import { isLoginCode } from '../magic-links/login-code.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
-import type { AskedLink } from './cookies.ts'
+import type { RequestedLink } from './cookies.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
@@ -21,7 +21,7 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
   app.post('/sign-in', c => send(kit, c))
   app.get('/check-mail', c => {
-    const [asked] = kit.cookies.askedLinks(c)
+    const [asked] = kit.cookies.requestedLinks(c)
     // The link was opened in another tab meanwhile: continue here too.
     if (asked && c.get('signedIn')?.user.email === asked.email) return c.redirect('/keys', 303)
     return asked ? renderCheckMail(kit, c, asked, {}) : c.redirect('/sign-in', 303)
@@ -42,12 +42,12 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
   const typed = form.get('email') ?? ''
   const appId = form.get('app_id') ?? undefined
   const email = parseEmailAddress(typed)
-  if (!email) return renderSignIn(kit, c, { problem: words.signIn.badEmail, email: typed, appId }, 400)
+  if (!email) return renderSignIn(kit, c, { problem: texts.signIn.badEmail, email: typed, appId }, 400)
   try {
     const isReturning = kit.cookies.isReturning(c, email)
     const wanted = { email, appId: appId && isAppId(appId) ? appId : DEFAULT_APP_ID, isReturning }
     const { loginId } = await kit.magicLinks.send(wanted, kit.callerOf(c.req.raw, c.env))
-    kit.cookies.rememberAsked(c, { loginId, email, at: kit.clock.now() })
+    kit.cookies.rememberRequested(c, { loginId, email, at: kit.clock.now() })
     return c.redirect(form.get('again') ? '/check-mail?done=resent' : '/check-mail', 303)
   } catch (error) {
     if (!(error instanceof KeywayError) || error.code !== 'rate_limited') throw error
@@ -58,8 +58,8 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
 function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: string, appId?: string) {
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
-  const problem = words.checkMail.limited(duration(seconds), kit.inbox ? error.extras.setting : undefined)
-  const [asked] = kit.cookies.askedLinks(c)
+  const problem = texts.checkMail.limited(duration(seconds), kit.inbox ? error.extras.setting : undefined)
+  const [asked] = kit.cookies.requestedLinks(c)
   if (asked && asked.email === parseEmailAddress(email))
     return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
   return renderSignIn(kit, c, { problem, email, appId }, 429)
@@ -71,23 +71,23 @@ function countdown(seconds: number): string {
 }
 
 function duration(seconds: number): string {
-  const { units } = words
+  const { units } = texts
   if (seconds < 120) return units.seconds(seconds)
   return seconds < 7200 ? units.minutes(Math.ceil(seconds / 60)) : units.hours(Math.ceil(seconds / 3600))
 }
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
-  const asked = kit.cookies.askedLinks(c).find(link => link.loginId === form.get('login_id'))
+  const asked = kit.cookies.requestedLinks(c).find(link => link.loginId === form.get('login_id'))
   if (!asked) return c.redirect('/sign-in', 303)
   const code = (form.get('code') ?? '').replace(/[\s-]/g, '')
-  if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { problem: words.checkMail.badCode }, 400)
+  if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { problem: texts.checkMail.badCode }, 400)
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
     kit.failures.assertMayGuess(caller)
     const isReturning = kit.cookies.isReturning(c, asked.email)
     const proof = { loginId: asked.loginId, code, email: asked.email, isReturning }
-    return await enter(kit, c, await kit.magicLinks.verify(proof, 'page', caller))
+    return await startSession(kit, c, await kit.magicLinks.verify(proof, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     const refusal = kit.failures.refusal(caller, error)
@@ -100,7 +100,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 /** Sets the session cookie, and ends the browser's previous session. */
-export async function enter(
+export async function startSession(
   kit: PageKit,
   c: PageContext,
   started: { cookie: string; isNewUser: boolean; user: User },
@@ -114,16 +114,16 @@ export async function enter(
 }
 
 function codeProblem(kit: PageKit, error: KeywayError): string | null {
-  if (error.code === 'magic_link_invalid') return words.checkMail.badCode
-  if (error.code === 'magic_link_expired') return words.checkMail.expired
-  if (error.code === 'magic_link_used') return words.checkMail.used
-  if (error.code === 'account_suspended') return words.verify.suspendedLead(kit.supportEmail)
-  return error.code === 'rate_limited' ? words.checkMail.codesRefused : null
+  if (error.code === 'magic_link_invalid') return texts.checkMail.badCode
+  if (error.code === 'magic_link_expired') return texts.checkMail.expired
+  if (error.code === 'magic_link_used') return texts.checkMail.used
+  if (error.code === 'account_suspended') return texts.verify.suspendedLead(kit.supportEmail)
+  return error.code === 'rate_limited' ? texts.checkMail.codesRefused : null
 }
 
 /** The form for the address; also shown for invalid links. */
 export function emailField(email: string, { invalid = false, focus = false } = {}): Html {
-  const { signIn } = words
+  const { signIn } = texts
   const states = `${invalid ? ' aria-invalid="true"' : ''}${focus ? ' autofocus' : ''}`
   return html`<div class="field">
 <label for="email">${signIn.email}</label>
@@ -134,34 +134,34 @@ export function emailField(email: string, { invalid = false, focus = false } = {
 function renderSignIn(
   kit: PageKit,
   c: PageContext,
-  said: { problem?: string; email: string; appId?: string },
+  shown: { problem?: string; email: string; appId?: string },
   status = 200,
 ): Response | Promise<Response> {
-  const { signIn } = words
+  const { signIn } = texts
   const body = html`<section class="card">
 <h1>${signIn.heading(kit.productName)}</h1>
 <p class="lead">${signIn.lead}</p>
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
-${said.appId ? html`<input type="hidden" name="app_id" value="${said.appId}">` : ''}
-${emailField(said.email, { invalid: said.problem === signIn.badEmail, focus: true })}
+${shown.appId ? html`<input type="hidden" name="app_id" value="${shown.appId}">` : ''}
+${emailField(shown.email, { invalid: shown.problem === signIn.badEmail, focus: true })}
 <button class="full">${signIn.submit}</button>
 </form>
 <p class="hint">${signIn.newHere}</p>
 </section>`
-  return kit.render(c, { title: signIn.title, problem: said.problem ?? null }, body, status)
+  return kit.render(c, { title: signIn.title, problem: shown.problem ?? null }, body, status)
 }
 
 function renderCheckMail(
   kit: PageKit,
   c: PageContext,
-  asked: AskedLink,
-  said: { problem?: string; pause?: number },
+  asked: RequestedLink,
+  shown: { problem?: string; pause?: number },
   status = 200,
 ): Response | Promise<Response> {
-  const { checkMail } = words
-  const rested = Math.ceil((kit.clock.now() - asked.at) / 1000)
-  const pause = said.pause ?? Math.max(0, RESEND_PAUSE_SECONDS - rested)
+  const { checkMail } = texts
+  const elapsed = Math.ceil((kit.clock.now() - asked.at) / 1000)
+  const pause = shown.pause ?? Math.max(0, RESEND_PAUSE_SECONDS - elapsed)
   const token = kit.forms.token(c)
   const inboxIsHere = kit.showsInbox(c)
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
@@ -187,12 +187,12 @@ ${formToken(token)}
 </form>
 <p class="hint countdown" data-countdown="${pause}" data-enables="resend" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(countdown(pause)) : ''}</p>
 </section>`
-  return kit.render(c, { title: checkMail.title, problem: said.problem ?? null }, body, status)
+  return kit.render(c, { title: checkMail.title, problem: shown.problem ?? null }, body, status)
 }
 
 /** If mail is not sent: a link to the local inbox, or a hint for the operator. */
 function whereMailIs(isHere: boolean): Html {
-  const { checkMail } = words
+  const { checkMail } = texts
   return isHere
     ? html`<p><a class="button full" href="/inbox" target="_blank">${checkMail.inbox}</a></p>`
     : html`<p class="hint">${checkMail.inboxElsewhere} <code>npx keyway inbox</code></p>`

@@ -49,7 +49,7 @@ export function createStreams({
       // 204 makes an EventSource stop reconnecting.
       if (stopping.aborted || count >= MAX_STREAMS_PER_OWNER) return c.body(null, 204)
       held.set(owner, count + 1)
-      c.header('X-Accel-Buffering', 'no') // a proxy that gathers answers would hold events back
+      c.header('X-Accel-Buffering', 'no') // a buffering proxy would delay events
       return streamSSE(
         c,
         async stream => {
@@ -67,7 +67,7 @@ export function createStreams({
             release(owner)
           }
         },
-        async error => log.warn({ err: error.name }, 'a page could not be kept up to date'),
+        async error => log.warn({ err: error.name }, 'the event stream of a page failed'),
       )
     },
   }

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Instant } from '../clock.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 import { day, type Html } from './layout.ts'
-import { words } from './words.ts'
+import { texts } from './texts.ts'
 
 /** Units of the drawing for one day, of which the gap to the next is part, and for the highest bar. */
 const DAY_WIDTH = 10
@@ -17,7 +17,7 @@ interface Bar {
 
 /** Uses and refusals by the day as bars, and as a table, which says the same to who does not see the bars. */
 export function usageChart(days: readonly UsageBucket[]): Html {
-  const { usage } = words
+  const { usage } = texts
   const bars = days.map(toBar)
   const [uses, refused] = [sum(bars.map(bar => bar.uses)), sum(bars.map(bar => bar.refused))]
   const summary = usage.summary(uses, refused, days.length)
@@ -47,7 +47,7 @@ function drawn({ uses, refused }: Bar, index: number, highest: number): Html {
 }
 
 function table(days: readonly UsageBucket[]): Html {
-  const { columns } = words.usage
+  const { columns } = texts.usage
   const heads = [
     columns.exchanges,
     columns.apiCalls,

@@ -5,8 +5,8 @@ import { KeywayError } from '../errors.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
-import { emailField, enter } from './sign-in.ts'
-import { words } from './words.ts'
+import { emailField, startSession } from './sign-in.ts'
+import { texts } from './texts.ts'
 
 /** Query parameters of a mailed link. */
 interface LinkParts {
@@ -25,10 +25,10 @@ export function verifyPages(app: Hono<PageVariables>, kit: PageKit): void {
     // The script removed the token from the address, and the page was reloaded.
     if (!c.req.query('token') && !c.req.query('email')) return c.redirect('/check-mail', 303)
     const parts = readParts(name => c.req.query(name))
-    if (!parts) return renderDead(kit, c, 'invalid', c.req.query('email') ?? '')
+    if (!parts) return renderUnusable(kit, c, 'invalid', c.req.query('email') ?? '')
     const { state, loginId } = await kit.magicLinks.inspect(parts.token, parts.email)
-    if (state !== 'live') return answerDead(kit, c, state, parts.email)
-    const asked = kit.cookies.askedLinks(c).some(link => link.loginId === loginId)
+    if (state !== 'live') return answerUnusable(kit, c, state, parts.email)
+    const asked = kit.cookies.requestedLinks(c).some(link => link.loginId === loginId)
     return renderConfirm(kit, c, parts, asked && otherPerson(c, parts) === null)
   })
   app.post('/verify', c => {
@@ -47,65 +47,65 @@ function readParts(field: (name: string) => string | null | undefined): LinkPart
 
 /** The address of another user who is signed in here, or null. */
 function otherPerson(c: PageContext, { email }: LinkParts): string | null {
-  const present = c.get('signedIn')?.user.email ?? null
-  return present === email ? null : present
+  const current = c.get('signedIn')?.user.email ?? null
+  return current === email ? null : current
 }
 
 async function verify(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
   const parts = readParts(name => form.get(name))
-  if (!parts) return renderDead(kit, c, 'invalid', form.get('email') ?? '')
+  if (!parts) return renderUnusable(kit, c, 'invalid', form.get('email') ?? '')
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
-    const askedFor = kit.cookies.askedLinks(c).map(({ loginId }) => loginId)
-    return await enter(kit, c, await kit.magicLinks.verify({ ...parts, askedFor }, 'page', caller))
+    const askedFor = kit.cookies.requestedLinks(c).map(({ loginId }) => loginId)
+    return await startSession(kit, c, await kit.magicLinks.verify({ ...parts, askedFor }, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'account_suspended') return renderSuspended(kit, c)
-    const dead = DEAD_STATES[error.code]
+    const unusable = UNUSABLE_STATES[error.code]
     // A second click on the button is not counted as a failure: the first one signed this user in.
-    if (dead === 'used' && c.get('signedIn')?.user.email === parts.email) return c.redirect('/keys', 303)
+    if (unusable === 'used' && c.get('signedIn')?.user.email === parts.email) return c.redirect('/keys', 303)
     const refusal = kit.failures.refusal(caller, error)
-    if (!dead || refusal.code === 'rate_limited') throw refusal
-    return renderDead(kit, c, dead, parts.email)
+    if (!unusable || refusal.code === 'rate_limited') throw refusal
+    return renderUnusable(kit, c, unusable, parts.email)
   }
 }
 
-type DeadState = 'used' | 'expired' | 'invalid'
+type UnusableState = 'used' | 'expired' | 'invalid'
 
-const DEAD_STATES: { [code: string]: DeadState | undefined } = {
+const UNUSABLE_STATES: { [code: string]: UnusableState | undefined } = {
   magic_link_used: 'used',
   magic_link_expired: 'expired',
   magic_link_invalid: 'invalid',
 }
 
 /** A link that already signed this user in is no error: redirect to the keys. */
-function answerDead(kit: PageKit, c: PageContext, state: DeadState, email: string) {
+function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, email: string) {
   if (state === 'used' && c.get('signedIn')?.user.email === email) return c.redirect('/keys', 303)
-  return renderDead(kit, c, state, email)
+  return renderUnusable(kit, c, state, email)
 }
 
-function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, bySelf: boolean) {
-  const { verify } = words
+function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isAutomatic: boolean) {
+  const { verify } = texts
   const other = otherPerson(c, parts)
   const body = html`<section class="card">
 <h1>${verify.title}</h1>
-${bySelf ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${verify.lead} <strong>${parts.email}</strong>.</p>`}
+${isAutomatic ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${verify.lead} <strong>${parts.email}</strong>.</p>`}
 ${other ? html`<p class="banner warning">${verify.other(other)}</p>` : ''}
-<form method="post" action="/verify"${bySelf ? raw(' data-auto-submit') : ''}>
+<form method="post" action="/verify"${isAutomatic ? raw(' data-auto-submit') : ''}>
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="token" value="${parts.token}">
 <input type="hidden" name="email" value="${parts.email}">
 ${parts.appId ? html`<input type="hidden" name="app_id" value="${parts.appId}">` : ''}
 <button class="full">${verify.submit}</button>
 </form>
-${bySelf ? '' : html`<p class="hint">${verify.notYou}</p>`}
+${isAutomatic ? '' : html`<p class="hint">${verify.notYou}</p>`}
 </section>`
   return kit.render(c, { title: verify.title }, body)
 }
 
-function renderDead(kit: PageKit, c: PageContext, state: DeadState, email: string) {
-  const { verify } = words
+function renderUnusable(kit: PageKit, c: PageContext, state: UnusableState, email: string) {
+  const { verify } = texts
   const body = html`<section class="card">
 <h1>${verify[state]}</h1>
 <p class="lead">${verify[`${state}Lead`]}</p>
@@ -119,7 +119,7 @@ ${emailField(email)}
 }
 
 function renderSuspended(kit: PageKit, c: PageContext) {
-  const { verify } = words
+  const { verify } = texts
   const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead(kit.supportEmail)}</p></section>`
   return kit.render(c, { title: verify.suspended }, body, 403)
 }

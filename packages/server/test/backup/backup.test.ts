@@ -73,7 +73,7 @@ for (const [from, to] of moves) {
       const target = await freshSettings(to, t)
       const journal = join(shop.settings.KEYWAY_DATA_DIR!, 'journal')
       const told = await done(keyway(target, 'restore', file, '--journal', journal))
-      assert.match(told, /stays so/)
+      assert.match(told, /changes since then are applied/)
       const restored = await startNode(t, target, links)
       const exchanges = await Promise.all(
         keys.map(async ({ key }) => (await exchange(restored.origin, key)).body.code ?? 'works'),
@@ -140,7 +140,7 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     await shop.node.close()
     await refused(shop.settings, /has accounts already/, 'restore', shop.file)
     const target = await freshSettings('sqlite', t)
-    await refused({ ...target, KEYWAY_SECRET: OTHER_SECRET }, /made under the secret/, 'restore', shop.file)
+    await refused({ ...target, KEYWAY_SECRET: OTHER_SECRET }, /written with the secret/, 'restore', shop.file)
     await refused(target, /cannot be read/, 'restore', shop.file, '--journal', join(shop.file, 'nowhere'))
 
     const whole = readFileSync(shop.file)
@@ -201,8 +201,8 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       const both = { ...shop.settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
       await shop.node.close()
       const serving = await startNode(t, both, shop.links)
-      assert.match(await done(keyway(both, 'keys', 'reseal')), /Rewrapped \d+ values/)
-      assert.match(await done(keyway(both, 'keys', 'reseal')), /Rewrapped 0 values/)
+      assert.match(await done(keyway(both, 'keys', 'reseal')), /Re-encrypted \d+ values/)
+      assert.match(await done(keyway(both, 'keys', 'reseal')), /Re-encrypted 0 values/)
       const during = await refresh(serving.origin, shop.ann.refresh_token)
       assert.equal(during.status, 200)
       await serving.close()

@@ -89,13 +89,13 @@ function openFilesOf(folder: string): string[] {
 test('a data directory that cannot be created is one sentence at once, with the reason', t => {
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
-  assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be made: a file is in the place/)
+  assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be created: a file is in the place/)
   assertSaid(
     { KEYWAY_DATA_DIR: join(file, 'below') },
-    /^KEYWAY_DATA_DIR ".*" cannot be made: a file is in the place/,
+    /^KEYWAY_DATA_DIR ".*" cannot be created: a file is in the place/,
   )
   if (process.platform !== 'linux') return
-  assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be made: .*ENOENT/)
+  assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be created: .*ENOENT/)
 })
 
 test('so is a database file or a journal in such a place', { skip: process.platform !== 'linux' }, t => {
@@ -110,7 +110,7 @@ test('a read-only data directory is one sentence, with a secret of its own or a 
   if (!folder) return
   assertSaid({ KEYWAY_DATA_DIR: folder }, /^The secret cannot be written .*: the file system is read-only/)
   assertSaid({ KEYWAY_DATA_DIR: folder, KEYWAY_SECRET: EXAMPLE_SECRET }, /serve\.lock cannot be used/)
-  assertSaid({ KEYWAY_DATA_DIR: join(folder, 'x') }, /cannot be made: the file system is read-only/)
+  assertSaid({ KEYWAY_DATA_DIR: join(folder, 'x') }, /cannot be created: the file system is read-only/)
 })
 
 test('a full disk is named at once; no half of a secret stays', t => {

@@ -71,18 +71,18 @@ test('a public URL at which nothing answers, or another service, is named', asyn
 
   const stranger = await startKeyway(t)
   const moved = await examine(t, withConfig({ publicUrl: stranger.url }))
-  assert.match(moved.wrong[0]!.detail, /not this service/)
+  assert.match(moved.wrong[0]!.detail, /another service/)
 
   const other = createServer((_, response) => response.end('<h1>Welcome to nginx</h1>')).listen(0)
   t.after(() => other.close())
   const page = `http://localhost:${(other.address() as AddressInfo).port}`
   const wrong = await examine(t, withConfig({ publicUrl: page }))
-  assert.match(wrong.wrong[0]!.detail, /not as this service does/)
+  assert.match(wrong.wrong[0]!.detail, /not a response of this service/)
 })
 
 test('a proxy that is not named shows, by settings and by what requests brought', async t => {
   const open = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
-  assert.match(open.wrong[0]!.detail, /escape every limit/)
+  assert.match(open.wrong[0]!.detail, /evade every limit/)
   const https = await examine(t, withConfig({ publicUrl: 'https://keyway.example' }))
   assert.ok(
     https.wrong.some(({ check, detail }) => check === 'proxies' && /KEYWAY_TRUSTED_PROXIES/.test(detail)),
@@ -127,11 +127,11 @@ test('values of an older or an unknown secret are counted, with what to do', asy
   const lost = await runCommand({ ...services, secrets: createSecrets([fresh]) }, 'doctor')
   assert.match(
     lost.text,
-    /LOOK {2}secrets: \d+ stored values were sealed by a secret that KEYWAY_SECRET does not list/,
+    /LOOK {2}secrets: \d+ stored values were encrypted with a secret that KEYWAY_SECRET does not list/,
   )
   const spare = createSecrets([...services.config.secrets, fresh])
   const ready = await runCommand({ ...services, secrets: spare }, 'doctor')
-  assert.match(ready.text, /ok {4}secrets: .*can be taken out/)
+  assert.match(ready.text, /ok {4}secrets: .*can be removed/)
 })
 
 test('a mail server that refuses, and mail that does not leave, are named without the password', async t => {

@@ -48,7 +48,7 @@ test('an address without account is shown when mail was asked for, so that the c
   const { data, text } = await runCommand(services, 'users show', 'new@example.com')
   assert.equal(data.user, null)
   assert.equal(data.mails[0].kind, 'sign_in')
-  assert.match(text, /has none yet/)
+  assert.match(text, /has no account/)
   await assert.rejects(runCommand(services, 'users show', 'nobody@example.com'), { code: 'not_found' })
 })
 

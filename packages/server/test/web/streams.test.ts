@@ -35,7 +35,7 @@ test('mail arrives in the inbox, agents on their page, both without a reload', a
   const journey = createJourney(web.url)
   const agent = await journey.connect(await journey.exchange(key))
   await page.getByRole('link', { name: 'robot' }).waitFor()
-  assert.equal(await page.locator('[data-said]').textContent(), 'One agent is connected now.')
+  assert.equal(await page.locator('[data-announce]').textContent(), 'One agent is connected now.')
   await page.getByRole('button', { name: 'Disconnect robot' }).click()
   await page.getByText('Disconnected.').waitFor()
   await page.getByText('No agent is connected').waitFor()

@@ -4,7 +4,7 @@ import type { Suppressions } from '../../outbox/suppressions.ts'
 import { isFromPostmark, readPostmark } from './postmark.ts'
 import { mayBeFromResend, readResend } from './resend.ts'
 
-/** Bounces and complaints, as Resend and Postmark post them. */
+/** Receives bounces and complaints from the webhooks of Resend and Postmark. */
 export function createMailHooks({
   secret,
   clock,

@@ -12,8 +12,8 @@ const LASTING = new Set([
 ])
 
 /**
- * A webhook of Postmark. It is not signed: Postmark's documentation asks for credentials in the webhook's URL, which
- * arrive as HTTP Basic. The password is the secret, the user name is free.
+ * A webhook call of Postmark. It is not signed: Postmark's documentation recommends credentials in the webhook's URL,
+ * which it sends as HTTP Basic. The password is the secret, the user name is ignored.
  */
 export function readPostmark({ header, body }: HookCall, secret: string): HookReading {
   if (!isFromPostmark(header, secret)) return 'forged'

@@ -1,15 +1,15 @@
 import type { SuppressionReason } from '../../outbox/suppression.ts'
 
-/** What a provider reports: these addresses take no mail, or want none. */
+/** A provider's report that these addresses do not exist or do not want mail. */
 export interface Report {
   addresses: string[]
   reason: SuppressionReason
 }
 
-/** `forged`: nothing proves that the provider sent it. `unreadable`: it did, and it is not a JSON object. */
+/** `forged`: not authenticated by the provider. `unreadable`: authenticated, but not a JSON object. */
 export type HookReading = Report | 'forged' | 'unreadable' | 'irrelevant'
 
-/** The members of a JSON object, or null. */
+/** Parses a JSON object; null for anything else. */
 export function parseObject(body: Buffer): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(body.toString())

@@ -8,16 +8,15 @@ const TOLERANCE = 5 * MINUTE
 const SECRET_PREFIX = 'whsec_'
 
 /**
- * A webhook of Resend, which signs as Svix does (docs.svix.com, "Verifying webhooks manually"): HMAC-SHA-256 over
- * id, time and body under the base64 after `whsec_`; during the rotation of a secret there are
- * several signatures.
+ * A webhook call of Resend, signed as by Svix (docs.svix.com, "Verifying webhooks manually"): HMAC-SHA-256 of id, time
+ * and body, with the base64 after `whsec_` as key; several signatures while the secret is being rotated.
  */
 export function readResend({ header, body }: HookCall, secret: string, now: Instant): HookReading {
   if (!mayBeFromResend(header, now)) return 'forged'
   const id = header('svix-id')
   const time = header('svix-timestamp')
   const signatures = header('svix-signature')!
-  // Other texts are no secrets of Resend, and could decode to an empty HMAC key.
+  // Without the prefix it is not a secret of Resend, and could decode to an empty HMAC key.
   if (!secret.startsWith(SECRET_PREFIX)) return 'forged'
   const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64')
   const expected = `v1,${hmac(key, Buffer.concat([Buffer.from(`${id}.${time}.`), body])).toString('base64')}`

@@ -17,7 +17,7 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** A template whose every value is escaped, unless it is HTML already. */
+/** Escapes every interpolated value that is not an `Html` object. */
 function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return new Html(strings.reduce((text, string, index) => text + toHtml(parts[index - 1]!) + string))
 }
@@ -32,7 +32,7 @@ function toHtml(part: Part): string {
 const THEME = {
   font: "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
   mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
-  /** Pixels; every mail program shows as many. */
+  /** Pixels; supported by every mail program. */
   width: 600,
   light: {
     page: '#f6f7f9',
@@ -59,8 +59,8 @@ const THEME = {
 const { light, dark, font, mono, width } = THEME
 
 /**
- * Tables and inline styles, because mail programs drop most other markup; the style sheet only has the dark colours
- * and the margins for phones. Nothing is loaded from the network.
+ * Uses tables and inline styles, since many mail programs remove other markup; the style sheet only has the dark colours
+ * and the margins for phones. Loads nothing from the network.
  */
 export function renderHtml(mail: TemplatedMail, product: { name: string; supportEmail: string }): string {
   return html`<!doctype html>
@@ -126,7 +126,7 @@ function renderButton({ label, url, urlLabel }: Extract<Block, { kind: 'button' 
 <p class="muted" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
 }
 
-/** Two groups separated by padding instead of a space, so that copying yields the code alone. */
+/** Separates the two groups of digits by padding instead of a space, so that the copied code has no space. */
 function renderCode({ label, code }: Extract<Block, { kind: 'code' }>): Html {
   const half = Math.ceil(code.length / 2)
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 28px"><tr>
@@ -151,7 +151,7 @@ function renderNote(text: string): Html {
 `
 }
 
-/** Keeps the body's first words out of the preview. */
+/** Invisible characters after the preheader, so that the preview does not continue with the body. */
 const PADDING = new Html('&#847;&zwnj;&nbsp;'.repeat(60))
 
 const STYLE_SHEET = `

@@ -12,8 +12,8 @@ export interface MailWriterDeps {
 }
 
 /**
- * Writes mails as HTML and plain text. A message is the same on every attempt. A mail to an unconfirmed address
- * contains nothing that a user chose.
+ * Writes mails as HTML and plain text. Every attempt sends the same message. A mail to an unconfirmed address contains no
+ * user-supplied text.
  */
 export function createMailWriter({ productName, supportEmail, publicUrl }: MailWriterDeps): MailWriter {
   const templates = createEnglishTemplates(productName, {

@@ -2,9 +2,9 @@ import { type Instant, MINUTE, toRfc3339 } from '../../clock.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 
-/** The templates of all mails, in one place: another language is another file like this one. */
+/** The texts of all mails in one language. */
 export interface Templates {
-  /** Whether the account exists is read when the mail is sent, so the requester never learns it. */
+  /** `hasAccount` is read when the mail is sent, so that a request does not reveal whether an account exists. */
   signIn(content: Content<'sign_in'>, hasAccount: boolean): TemplatedMail
   welcome(content: Content<'welcome'>): TemplatedMail
   refreshTokenReused(content: Content<'refresh_token_reused'>): TemplatedMail
@@ -19,7 +19,7 @@ export interface TemplatedMail {
   /** The template's name. */
   template: string
   subject: string
-  /** What mail programs show beside the subject. */
+  /** The preview text that mail programs show next to the subject. */
   preheader: string
   heading: string
   body: Block[]
@@ -229,7 +229,7 @@ function dateAndTime(instant: Instant): string {
 
 const LONGEST_CLIENT = 80
 
-/** Removes from a client's own text what mail programs would turn into a link. */
+/** Removes from a client-supplied text what mail programs would turn into a link. */
 function inert(text: string): string {
   return text
     .replace(/[^\x20-\x7e]+/g, ' ')

@@ -3,8 +3,8 @@ import { TRIAL_CREDIT } from '../users/trial-credit.ts'
 
 const CREDIT = `$${formatMoney(TRIAL_CREDIT)}`
 
-/** All texts of the pages, ready for translation. Functions where values are inserted. */
-export const words = {
+/** All texts of the pages, ready for translation; functions insert values. */
+export const texts = {
   nav: {
     main: 'Main',
     keys: 'Keys',
@@ -22,13 +22,13 @@ export const words = {
     minutes: (count: number) => `${count} minutes`,
     hours: (count: number) => `${count} hours`,
   },
-  /** Shown once after an action; the name is in the URL. */
+  /** Shown once after an action; the URL has the name as `?done=`. */
   notices: {
-    ended: 'You were signed out because this session ended. Sign in again to go on.',
+    ended: 'You were signed out because this session ended. Sign in again to continue.',
     signed_out: 'You are signed out.',
     resent: 'A new mail is on its way. Earlier ones still work too.',
     welcome: `Welcome. Your account is ready, with ${CREDIT} to try things out.`,
-    made_before: 'That key was made already, and it is shown only once. If you did not keep it, rotate it.',
+    made_before: 'That key was created already, and it is shown only once. If you did not keep it, rotate it.',
     renamed: 'The name was changed.',
     revoked: 'The key was revoked. It no longer works, and its agents were disconnected.',
     disconnected: 'Disconnected. An agent whose key is active may reconnect.',
@@ -291,10 +291,9 @@ export const words = {
   errors: {
     problem: 'Problem',
     notFound: 'There is nothing here',
-    notFoundLead: 'The address may be mistyped, or what it showed is gone.',
-    method: 'This is no page to open',
-    methodLead:
-      'A form sends to this address, or it was asked in a way that it does not answer. Nothing was changed.',
+    notFoundLead: 'The address may be mistyped, or the page no longer exists.',
+    method: 'This page cannot be opened',
+    methodLead: 'This address does not support the method of the request. Nothing was changed.',
     form: 'This form was out of date',
     formLead: 'Nothing was changed. Go back, reload the page and try again.',
     limited: 'Too many attempts',
@@ -306,6 +305,6 @@ export const words = {
   },
 } as const
 
-export function isNotice(name: string): name is keyof typeof words.notices {
-  return Object.hasOwn(words.notices, name)
+export function isNotice(name: string): name is keyof typeof texts.notices {
+  return Object.hasOwn(texts.notices, name)
 }
