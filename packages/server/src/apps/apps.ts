@@ -103,8 +103,7 @@ function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
     },
     !isPage(verifyUrl) && {
       field: 'verify_url',
-      message:
-        'must be an https URL (http on loopback only), for example "https://shop.example.com/verify"',
+      message: 'must be an https URL (http on loopback only), for example "https://shop.example.com/verify"',
     },
   ].filter(error => error !== false)
   if (errors.length > 0) throw invalidRequest(errors)

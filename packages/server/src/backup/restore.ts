@@ -110,7 +110,9 @@ async function insertAll(
   let batch: Row[] = []
   const flush = async () => {
     if (batch.length > 0 && !(await tx.insert(table, batch)))
-      throw new OperatorError(`The backup has rows of ${JSON.stringify(table)}, which does not belong in backups.`)
+      throw new OperatorError(
+        `The backup has rows of ${JSON.stringify(table)}, which does not belong in backups.`,
+      )
     batch = []
   }
   for await (const each of counted(readRows(backup), progress)) {

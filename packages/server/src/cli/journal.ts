@@ -92,7 +92,8 @@ function explain(
 
 function conclusion(replayed: number, dryRun: boolean): string {
   if (replayed === 0) return 'The database has all of them.'
-  if (dryRun) return `${replayed} are missing in the database. Nothing was changed: omit --dry-run to re-apply them.`
+  if (dryRun)
+    return `${replayed} are missing in the database. Nothing was changed: omit --dry-run to re-apply them.`
   return `${replayed} were missing in the database and are re-applied.`
 }
 

@@ -64,7 +64,5 @@ async function untilAttempted(
 }
 
 function refused(error: Error): never {
-  throw new OperatorError(
-    `The check of the mail server failed: ${error.message}. See KEYWAY_MAIL_URL.`,
-  )
+  throw new OperatorError(`The check of the mail server failed: ${error.message}. See KEYWAY_MAIL_URL.`)
 }

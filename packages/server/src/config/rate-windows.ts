@@ -27,8 +27,6 @@ const rateWindow: Parser<RateWindow> = text => {
   const [, limitText = '', window = ''] = /^([1-9]\d{0,6})\/(minute|hour|day)$/.exec(text) ?? []
   const limit = Number(limitText)
   if (!window || limit > MAX_LIMIT)
-    throw new Mistake(
-      `must be numbers of at least 1 per minute, hour or day, not ${JSON.stringify(text)}`,
-    )
+    throw new Mistake(`must be numbers of at least 1 per minute, hour or day, not ${JSON.stringify(text)}`)
   return { window: window as WindowName, limit }
 }

@@ -127,8 +127,7 @@ export const settings = {
   }),
   KEYWAY_MAGIC_LINK_LIMITS: required({
     default: '5/minute,20/hour,50/day',
-    meaning:
-      'Sign-in mails to one address, in sliding windows. `a+tag@` shares the limit of `a@`.',
+    meaning: 'Sign-in mails to one address, in sliding windows. `a+tag@` shares the limit of `a@`.',
     example: '5/minute,20/hour,50/day',
     parse: rateWindows,
   }),
@@ -255,7 +254,8 @@ export const settings = {
   }),
   KEYWAY_JOURNAL_DIR: optional({
     defaultMeaning: '`<data dir>/journal` with SQLite',
-    meaning: 'The folder of the journal, an append-only record of endings, grants and charges, which a restore or a failover re-applies.',
+    meaning:
+      'The folder of the journal, an append-only record of endings, grants and charges, which a restore or a failover re-applies.',
     example: '/var/lib/keyway-journal',
     parse: values.directory,
   }),

@@ -58,7 +58,5 @@ export function list<T>(item: Parser<T>): Parser<T[]> {
 export const cidr: Parser<string> = text => {
   const parsed = parseCidr(text)
   if (parsed) return parsed
-  throw new Mistake(
-    `must list addresses or CIDRs whose host bits are zero, not ${JSON.stringify(text)}`,
-  )
+  throw new Mistake(`must list addresses or CIDRs whose host bits are zero, not ${JSON.stringify(text)}`)
 }

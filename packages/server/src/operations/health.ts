@@ -6,7 +6,8 @@ import { clockProblem } from './clock-sync.ts'
 /** /readyz reports mail that waits longer. */
 const MAIL_LATE_SECONDS = 60
 const STALE = 'has not reached the database for ten seconds, so it accepts no connections'
-const NOT_LISTENING = 'this node receives no events of other nodes; it polls the database every second instead'
+const NOT_LISTENING =
+  'this node receives no events of other nodes; it polls the database every second instead'
 
 /** The checks of /readyz, by name. Only a failed required one makes this node not ready. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {

@@ -83,7 +83,10 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
     const abort = new AbortController()
     const delivery = deliver(deps, message, abort, () => sent++)
       .catch(error =>
-        log.error({ message_id: message.id, reason: describeError(error) }, 'A delivery could not be settled.'),
+        log.error(
+          { message_id: message.id, reason: describeError(error) },
+          'A delivery could not be settled.',
+        ),
       )
       .then(() => {
         inProgress.delete(delivery)

@@ -32,10 +32,7 @@ export function createSuppressions({
       for (const address of new Set(addresses.map(parseEmailAddress))) {
         if (!address) continue
         await suppressions.record({ address, reason, provider, at, until: at + SUPPRESSED_FOR })
-        log.warn(
-          { recipient: maskAddress(address), reason, provider },
-          'An address was suppressed.',
-        )
+        log.warn({ recipient: maskAddress(address), reason, provider }, 'An address was suppressed.')
       }
     },
     find: address => suppressions.find(address, clock.now()),

@@ -72,7 +72,9 @@ export function createCookies({
       return made
     },
     requestedLinks(c) {
-      return readRequested(getCookie(c, names.asked) ?? '').filter(link => clock.now() < link.at + REQUESTED_KEPT_FOR)
+      return readRequested(getCookie(c, names.asked) ?? '').filter(
+        link => clock.now() < link.at + REQUESTED_KEPT_FOR,
+      )
     },
     rememberRequested(c, link) {
       const links = [link, ...this.requestedLinks(c)].slice(0, MAX_REQUESTED_LINKS)

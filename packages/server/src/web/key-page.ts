@@ -37,7 +37,12 @@ export async function renderKey(
 <section class="card">${facts(key, kit.clock.now())}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
 ${state === 'active' ? actions(key, kit.forms.token(c)) : ''}`
-  return kit.render(c, { title: labelOf(key), current: '/keys', problem: shown.problem ?? null }, body, status)
+  return kit.render(
+    c,
+    { title: labelOf(key), current: '/keys', problem: shown.problem ?? null },
+    body,
+    status,
+  )
 }
 
 function facts(key: ApiKey, now: Instant): Html {

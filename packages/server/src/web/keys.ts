@@ -142,7 +142,9 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const slice = await kit.apiKeys.list(user.id, filter, { limit: ROWS, after })
   const isFirst = slice.rows.length === 0 && !filter && !after
-  const body = isFirst ? firstKey(hiddenFieldsOf(kit, c)) : keyList(slice, filter, after !== null, kit.clock.now())
+  const body = isFirst
+    ? firstKey(hiddenFieldsOf(kit, c))
+    : keyList(slice, filter, after !== null, kit.clock.now())
   return kit.render(c, { title: texts.keys.title, current: '/keys' }, body)
 }
 

@@ -21,8 +21,8 @@ import { pageHeaders } from './security-headers.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 import { createStreams } from './streams.ts'
-import { verifyPages } from './verify.ts'
 import { isNotice, texts } from './texts.ts'
+import { verifyPages } from './verify.ts'
 
 export interface Pages {
   /**

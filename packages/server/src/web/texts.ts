@@ -28,7 +28,8 @@ export const texts = {
     signed_out: 'You are signed out.',
     resent: 'A new mail is on its way. Earlier ones still work too.',
     welcome: `Welcome. Your account is ready, with ${CREDIT} to try things out.`,
-    made_before: 'That key was created already, and it is shown only once. If you did not keep it, rotate it.',
+    made_before:
+      'That key was created already, and it is shown only once. If you did not keep it, rotate it.',
     renamed: 'The name was changed.',
     revoked: 'The key was revoked. It no longer works, and its agents were disconnected.',
     disconnected: 'Disconnected. An agent whose key is active may reconnect.',

@@ -35,7 +35,10 @@ test('a writer thread that dies ends the process, which says why, with a failing
   t.after(() => server.end('SIGKILL'))
   process.kill(server.pid, 'SIGUSR2')
   assert.equal(await server.exited, 1, server.output())
-  assert.match(server.output(), /Keyway stopped after a failure: the thread that writes the database has ended/)
+  assert.match(
+    server.output(),
+    /Keyway stopped after a failure: the thread that writes the database has ended/,
+  )
 })
 
 test('more connections than the process may have open end nothing', {
