@@ -43,8 +43,8 @@ async function refused(settings: Record<string, string>, because: RegExp, ...wor
 }
 
 forEachEngine(engine => {
-  describe('a restore writes nothing', { timeout: 120_000 }, () => {
-    test('from a backup with a changed, added, removed or reordered row, or under another name', async t => {
+  describe('a restore is refused and writes nothing', { timeout: 120_000 }, () => {
+    test('from a backup with a changed, added, removed or reordered row, or with another file name', async t => {
       const { file, target } = await backUp(engine, t)
       const forged = (change: (lines: string[]) => string[]) => changeBackup(file, file, change)
       const genuine = `${file}.genuine`
@@ -154,8 +154,8 @@ forEachEngine(engine => {
     })
   })
 
-  describe('with the journal', { timeout: 120_000 }, () => {
-    test('no replaced app secret and no withdrawn role comes back by a restore, and an end that may be cut off is reported', async t => {
+  describe('a restore or replay with the journal', { timeout: 120_000 }, () => {
+    test('restores no replaced app secret and no withdrawn role, and reports a possibly truncated end', async t => {
       const settings = await freshSettings(engine, t)
       const links = createPrintedLinks()
       const node = await startNode(t, settings, links)
@@ -197,7 +197,7 @@ forEachEngine(engine => {
   })
 })
 
-test('a replay refuses a forged line, and files without MACs unless they are accepted', {
+test('refuses a forged line, and files without MACs unless --unauthenticated is given', {
   timeout: 60_000,
 }, async t => {
   const { settings, ann, journal, instance } = await backUp('sqlite', t)

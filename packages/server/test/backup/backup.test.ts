@@ -47,7 +47,7 @@ const moves: [EngineName, EngineName][] = [
 for (const [from, to] of moves) {
   const skip = (from === 'postgres' || to === 'postgres') && postgresMissing()
   describe(`a backup of ${from} restored into ${to}`, { skip, timeout: 120_000 }, () => {
-    test('with the journal, what was revoked, granted or charged since the backup stays so', async t => {
+    test('re-applies later revocations, grants and charges from the journal', async t => {
       const shop = await openShop(from, t)
       const { node, ann, keys, links, secret, file } = shop
       const charging = Promise.all(
@@ -106,7 +106,7 @@ for (const [from, to] of moves) {
       assert.equal(hers.balance.amount, '0.00', 'her address had its credit')
     })
 
-    test('without the journal all keys are revoked, unless they are to be kept, and both is said', async t => {
+    test('revokes all keys without a journal, unless --keep-keys is given, and reports either', async t => {
       const shop = await openShop(from, t)
       await done(keyway(shop.settings, 'backup', shop.file))
       const strict = await freshSettings(to, t)
@@ -125,8 +125,8 @@ for (const [from, to] of moves) {
   })
 }
 
-describe('a restore refuses', { timeout: 60_000 }, () => {
-  test('another secret, a cut file, a full database, a running server and a file that is there', async t => {
+describe('a restore is refused with', { timeout: 60_000 }, () => {
+  test('another secret, a truncated file, a non-empty database or a running server', async t => {
     const shop = await openShop('sqlite', t)
     await done(keyway(shop.settings, 'backup', shop.file))
     const refused = async (settings: Record<string, string>, because: RegExp, ...words: string[]) => {
@@ -154,7 +154,7 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
     await done(keyway(target, 'restore', shop.file))
   })
 
-  test('a journal that began after the backup, or is of another service, since it cannot know everything', async t => {
+  test('a journal that began after the backup or is of another service', async t => {
     const shop = await openShop('sqlite', t)
     await done(keyway(shop.settings, 'backup', shop.file))
     const target = await freshSettings('sqlite', t)
@@ -175,7 +175,7 @@ describe('a restore refuses', { timeout: 60_000 }, () => {
   })
 })
 
-test('a journal knows everything from the first start on, also where nothing had happened yet', async t => {
+test('a journal covers the time since the first start, also without any entries', async t => {
   const settings = await freshSettings('sqlite', t)
   const links = createPrintedLinks()
   const node = await startNode(t, settings, links)
@@ -193,8 +193,10 @@ test('a journal knows everything from the first start on, also where nothing had
 })
 
 for (const engine of ['sqlite', 'postgres'] as const) {
-  describe(`changing the secret on ${engine}`, { skip: engine === 'postgres' && postgresMissing() }, () => {
-    test('reseal rewraps all of it while serving, and the old secret can go', {
+  describe(`rotating KEYWAY_SECRET on ${engine}`, {
+    skip: engine === 'postgres' && postgresMissing(),
+  }, () => {
+    test('keys reseal re-encrypts all values while the service runs, and the old secret can be removed', {
       timeout: 60_000,
     }, async t => {
       const shop = await openShop(engine, t)

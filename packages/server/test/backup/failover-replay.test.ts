@@ -18,7 +18,7 @@ const SQLITE: Loss = 'a copied SQLite file'
 for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
   describe(`after ${loss}`, { skip, timeout: 120_000 }, () => {
-    test('the replay ends again what had ended, closes its connections on every node, and twice is once', async t => {
+    test('journal replay re-applies lost endings and closes connections on every node, and repeating it changes nothing', async t => {
       const lostMoments = await loseLastMoments(loss, t)
       const { settings, ann, keys, bob, cat, dan, unused, links, secret, leaked, lost } = lostMoments
       const journal = settings.KEYWAY_JOURNAL_DIR!
@@ -103,8 +103,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
 
 for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
-  describe(`where people went on after ${loss} came back`, { skip, timeout: 120_000 }, () => {
-    test('two replays at once overwrite nothing newer, and name what a person must decide', async t => {
+  describe(`with new changes after ${loss} came back`, { skip, timeout: 120_000 }, () => {
+    test('two concurrent replays overwrite no newer change, and report what the operator must decide', async t => {
       const lost = await loseLastMoments(loss, t)
       const { ann, keys, bob, secret } = lost
       const token = ann.access_token
@@ -163,8 +163,8 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
   })
 }
 
-describe('a replay refuses, and changes nothing', { timeout: 60_000 }, () => {
-  test('a journal that is not there, garbled, of another service or of a newer version', async t => {
+describe('a replay is refused and changes nothing', { timeout: 60_000 }, () => {
+  test('with a missing or corrupt journal, or one of another service or a newer version', async t => {
     const settings = settingsOfFolder(t)
     const { services } = await startNode(t, settings)
     const journal = settings.KEYWAY_JOURNAL_DIR!
@@ -195,7 +195,7 @@ describe('a replay refuses, and changes nothing', { timeout: 60_000 }, () => {
     await refused(/of another service \(0123456789abcdef; this one is \w{16}\)/)
   })
 
-  test('but passes over a last line that a crash cut, and counts what the database does not have', async t => {
+  test('a last line that a crash truncated is skipped, and missing rows are counted', async t => {
     const settings = settingsOfFolder(t)
     const { services } = await startNode(t, settings)
     const journal = settings.KEYWAY_JOURNAL_DIR!

@@ -42,7 +42,7 @@ async function signIn(email: string): Promise<SignIn> {
 }
 
 describe('the command line', () => {
-  test('every command has a summary and help that says more', async () => {
+  test('every command has a summary and a longer help', async () => {
     for (const name of commandNames) {
       const command = await loadCommand(name)
       assert.equal(command?.name, name)
@@ -53,7 +53,7 @@ describe('the command line', () => {
     for (const name of commandNames) assert.match(out, new RegExp(`^  ${name}\\b`, 'm'))
   })
 
-  test('a command line that is not understood is one sentence and status 64', async () => {
+  test('an invalid command line is one sentence and status 64', async () => {
     for (const args of [['nope'], ['users', 'show'], ['users', 'list', '--wrong'], ['apps', 'add', 'x']]) {
       const { status, out, err } = await keywayProcess(settings, ...args)
       assert.equal(status, 64, args.join(' '))
@@ -97,13 +97,13 @@ describe('the command line', () => {
     await done(runHere({ KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET }, 'users', 'list'))
   })
 
-  test('a command that fails is one sentence and status 1', async () => {
+  test('a failed command is one sentence and status 1', async () => {
     const { status, err } = await keywayProcess(settings, 'users', 'show', 'nobody@example.com')
     assert.equal(status, 1)
     assert.equal(err.trim().split('\n').length, 1)
   })
 
-  test('a file that cannot be opened is one sentence that names it, and status 1', async () => {
+  test('a file that cannot be opened is named in one sentence, with status 1', async () => {
     const nowhere = join(folder.path, 'no', 'such', 'folder', 'keyway.backup')
     const { status, err } = await keyway('backup', nowhere)
     assert.equal(status, 1)
@@ -125,7 +125,7 @@ describe('the command line', () => {
     assert.deepEqual((await json('inbox', '--to', 'nobody@example.com')).data, [])
   })
 
-  test('users show has keys, sessions and mails, and no secret', async () => {
+  test('users show lists keys, sessions and mails, and no secret', async () => {
     const { access_token } = await signIn(ada)
     const { key } = await journey.createKey(access_token, 'shown')
     const { status, out } = await keyway('users', 'show', ada)
@@ -136,7 +136,7 @@ describe('the command line', () => {
     assert.doesNotMatch(out, /token=/)
   })
 
-  test('a running server notices within a second that a key was revoked', async () => {
+  test('a running server refuses a key within a second after keys revoke', async () => {
     const { access_token } = await signIn(ada)
     const { id, key } = await journey.createKey(access_token, 'ended')
     const socket = await journey.connect(await journey.exchange(key))
@@ -204,7 +204,7 @@ describe('the command line', () => {
     }
   })
 
-  test('suspending ends the sessions, activating gives the keys back', async () => {
+  test('users suspend ends sessions, and users activate enables the keys again', async () => {
     const { access_token } = await signIn('bob@example.com')
     const { key } = await journey.createKey(access_token, 'lent')
     assert.equal((await json('users', 'suspend', 'bob@example.com')).status, 'suspended')
@@ -215,14 +215,14 @@ describe('the command line', () => {
     await assert.rejects(journey.me(access_token), /401/)
   })
 
-  test('set-role and delete change the account', async () => {
+  test('users set-role and users delete change the account', async () => {
     const { user } = await signIn('eve@example.com')
     assert.equal((await json('users', 'set-role', user.id, 'admin')).role, 'admin')
     assert.equal((await keyway('users', 'set-role', user.id, 'queen')).status, 1)
     assert.equal((await json('users', 'delete', user.id)).email, null)
   })
 
-  test('clear-limits lets an address ask again at once', async () => {
+  test('users clear-limits lets an address request mail again', async () => {
     const email = 'often@example.com'
     for (let sent = 0; sent < 5; sent++) await journey.sendLink(email)
     await assert.rejects(journey.sendLink(email), /rate_limited/)
@@ -230,7 +230,7 @@ describe('the command line', () => {
     await journey.sendLink(email)
   })
 
-  test('an app is registered once, and its secret stands alone on standard output', async () => {
+  test('apps add registers an id once, and apps secret prints only the secret', async () => {
     assert.equal((await json('apps', 'add', 'shop', '--name', 'The shop')).first_party, false)
     assert.equal((await keyway('apps', 'add', 'shop', '--name', 'Again')).status, 1)
     assert.match((await keywayProcess(settings, 'apps', 'secret', 'shop')).out, /^sva_[\w-]{43}\n$/)
@@ -239,7 +239,7 @@ describe('the command line', () => {
     assert.deepEqual(ids, ['console', 'hub', 'service-sdk', 'shop'])
   })
 
-  test('an app has rights over older keys and sessions of its id only with --adopt, and both ways are counted', async () => {
+  test('apps add gives rights over older keys and sessions only with --adopt, and reports their number', async () => {
     const eve = 'eve.of.old@example.com'
     for (const appId of ['old', 'older', 'oldest']) {
       await journey.sendLink(eve, appId)
@@ -266,7 +266,7 @@ describe('the command line', () => {
       assert.equal(covers.get(id), null, id)
   })
 
-  test('an app cannot take an audience that the service issues its own tokens to', async () => {
+  test('apps add refuses an audience of the service’s own tokens', async () => {
     for (const audience of [server.url, `${server.url}/hub`]) {
       const { status, err } = await keyway('apps', 'add', 'mine', '--name', 'Mine', '--audience', audience)
       assert.equal(status, 1)
@@ -274,14 +274,14 @@ describe('the command line', () => {
     }
   })
 
-  test('rotate-signing publishes a new key and signs nobody out', async () => {
+  test('keys rotate-signing publishes a new key and ends no session', async () => {
     const { access_token } = await signIn(ada)
     const { kid } = await json('keys', 'rotate-signing')
     assert.ok(kid)
     await journey.me(access_token)
   })
 
-  test('a running server publishes a new signing key within a second', async () => {
+  test('a running server publishes a key of keys rotate-signing within a second', async () => {
     const { kid } = await json('keys', 'rotate-signing')
     const made = performance.now()
     for (let isPublished = false; !isPublished; ) {
@@ -291,7 +291,7 @@ describe('the command line', () => {
     }
   })
 
-  test('mail test sends one mail, and doctor finds nothing wrong', async () => {
+  test('mail test sends one mail, and doctor reports no problem', async () => {
     assert.equal((await json('mail', 'test', ada)).state, 'sent')
     const { findings } = await json('doctor')
     assert.ok(
@@ -300,7 +300,7 @@ describe('the command line', () => {
     )
   })
 
-  test('migrate is harmless to repeat', async () => {
+  test('migrate can be repeated', async () => {
     assert.deepEqual(await json('migrate'), { ok: true })
   })
 })

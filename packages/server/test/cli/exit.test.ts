@@ -12,7 +12,7 @@ import { HOUR } from '../../src/clock.ts'
 import { freePort } from '../support/free-port.ts'
 import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
 
-test('a start whose clock lies behind the last heartbeat of a killed process serves', async t => {
+test('the server starts with a clock behind the last heartbeat of a killed process', async t => {
   const { settings, file } = place(t)
   const killed = await serve(settings)
   await killed.end('SIGKILL')
@@ -25,7 +25,7 @@ test('a start whose clock lies behind the last heartbeat of a killed process ser
   assert.equal(await server.end('SIGTERM'), 0)
 })
 
-test('a writer thread that dies ends the process, which says why, with a failing status', {
+test('the process ends with a message and status 1 when its writer thread dies', {
   timeout: 30_000,
 }, async t => {
   const { settings } = place(t)
@@ -41,7 +41,7 @@ test('a writer thread that dies ends the process, which says why, with a failing
   )
 })
 
-test('more connections than the process may have open end nothing', {
+test('the process survives running out of file descriptors', {
   skip: platform() === 'win32',
 }, async t => {
   const { settings } = place(t)
@@ -73,7 +73,7 @@ function processorTime(pid: number): number | null {
   return 10 * (Number(fields[11]) + Number(fields[12]))
 }
 
-test('an output that cannot be written ends nothing', { skip: !existsSync('/dev/full') }, async t => {
+test('the process survives output that cannot be written', { skip: !existsSync('/dev/full') }, async t => {
   const { settings } = place(t)
   const port = await freePort()
   const full = openSync('/dev/full', 'w')
@@ -105,7 +105,7 @@ async function untilAlive(url: string): Promise<void> {
   assert.fail(`${url} does not answer`)
 }
 
-test('an exit that no command asked for says why, with a failing status', () => {
+test('an unexpected exit prints a message and has status 1', () => {
   const main = new URL('../../src/cli.ts', import.meta.url)
   // A command that waits for what never comes, with nothing that keeps the process alive for it.
   const script = `

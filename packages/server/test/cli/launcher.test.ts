@@ -68,7 +68,7 @@ async function printedOnTerminal(t: TestContext, settings: Record<string, string
 }
 
 describe('starting and stopping', () => {
-  test('a start on a terminal prints where to go next', async t => {
+  test('a start on a terminal prints its URLs', async t => {
     const settings = await defaults(t)
     const printed = await printedOnTerminal(t, settings)
     for (const path of ['/sign-in', '/docs', '/hub', '/inbox'])
@@ -81,14 +81,14 @@ describe('starting and stopping', () => {
     assert.deepEqual({ level, url, msg }, { level: 'info', url: server.url, msg: 'Keyway is ready' })
   })
 
-  test('the data directory is readable by its owner alone', async t => {
+  test('only its owner can read the data directory', async t => {
     const settings = await defaults(t)
     const server = await served(t, settings)
     assert.equal(statSync(settings.KEYWAY_DATA_DIR!).mode & 0o777, 0o700)
     assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
   })
 
-  test('a first start that listens for others names the inbox that it answers, which is a command', async t => {
+  test('a start on a public address prints the inbox command instead of its page', async t => {
     const settings: Record<string, string> = { ...(await defaults(t)), KEYWAY_HOST: '0.0.0.0' }
     const printed = await printedOnTerminal(t, settings)
     assert.match(printed, /Inbox +npx keyway inbox/)
@@ -104,7 +104,7 @@ describe('starting and stopping', () => {
       assert.ok(performance.now() - started < 10_000)
     })
 
-  test('SIGTERM to npm reaches it, and npm ends with its status', async t => {
+  test('SIGTERM to npm stops the service, and npm ends with its status', async t => {
     const settings = await defaults(t)
     const npm = spawn('npm', ['start'], { cwd: root, env: environment(settings) })
     t.after(() => npm.kill('SIGKILL'))
@@ -114,7 +114,7 @@ describe('starting and stopping', () => {
     await assert.rejects(fetch(`http://localhost:${settings.KEYWAY_PORT}/livez`))
   })
 
-  test('a taken port is one sentence and status 78', async t => {
+  test('a port in use is one sentence and status 78', async t => {
     const settings = await defaults(t)
     const other = createServer().listen(Number(settings.KEYWAY_PORT), '127.0.0.1')
     t.after(() => other.close())
@@ -123,7 +123,7 @@ describe('starting and stopping', () => {
     assert.match(stderr, /^Port \d+ .*is in use.*\n$/)
   })
 
-  test('a second serve on one data directory is one sentence and status 78', async t => {
+  test('a second server on one data directory is one sentence and status 78', async t => {
     const settings = await defaults(t)
     await served(t, settings)
     const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: '0' })
@@ -131,7 +131,7 @@ describe('starting and stopping', () => {
     assert.equal(stderr.trim().split('\n').length, 1, stderr)
   })
 
-  test('places that cannot be used are one sentence and status 78 each', async t => {
+  test('unusable paths are one sentence and status 78 each', async t => {
     const settings = await defaults(t)
     const folder = settings.KEYWAY_DATA_DIR!
     mkdirSync(join(folder, 'locked/serve.lock'), { recursive: true })
@@ -151,7 +151,7 @@ describe('starting and stopping', () => {
     }
   })
 
-  test('wrong settings are listed with status 78 before anything is made', async t => {
+  test('invalid settings are listed with status 78 before anything is created', async t => {
     const settings = await defaults(t)
     const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: 'x', KEYWAY_LOG_LEVEL: 'y' })
     assert.equal(code, 78)
@@ -163,7 +163,7 @@ describe('starting and stopping', () => {
 describe('the launcher', () => {
   const oldNode = OLD_NODES.find(isOld)
 
-  test('starts the right Node from an older one, and passes the exit status on', {
+  test('starts the required Node from an older one, and returns its exit status', {
     skip: !oldNode && 'no other Node here',
   }, async () => {
     const checked = await keyway(['check-config', '--json'], {}, oldNode)
@@ -171,7 +171,7 @@ describe('the launcher', () => {
     assert.equal((await keyway(['no-such-command'], {}, oldNode)).code, 64)
   })
 
-  test('says what to do when the right Node did not come', {
+  test('says what to do if the required Node is not installed', {
     skip: !oldNode && 'no other Node here',
   }, async t => {
     const folder = temporaryFolder()
@@ -183,7 +183,7 @@ describe('the launcher', () => {
     assert.match(stderr, /npm ci/)
   })
 
-  test('npm test says the same, where only an older Node is', {
+  test('npm test prints the same with an older Node only', {
     skip: !oldNode && 'no other Node here',
   }, async () => {
     const { pretest } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts

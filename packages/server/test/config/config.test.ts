@@ -34,7 +34,7 @@ function temporaryFile(t: TestContext, content: string): string {
 }
 
 describe('settings', () => {
-  test('nothing needs to be set', () => {
+  test('no setting is required', () => {
     const config = loadConfig({})
     assert.equal(config.publicUrl, 'http://localhost:8080')
     assert.equal(config.verifyUrl, 'http://localhost:8080/verify')
@@ -56,13 +56,13 @@ describe('settings', () => {
     for (const mistake of mistakes) assert.match(mistake, /^KEYWAY_\w+ .+ Example: KEYWAY_\w+=\S/)
   })
 
-  test('a mistyped name is a mistake that names the nearest setting', () => {
+  test('a mistyped name is a mistake with the nearest setting as suggestion', () => {
     assertMistake({ KEYWAY_PUBLIC_URI: 'https://x.example' }, /did you mean KEYWAY_PUBLIC_URL\?/)
     assertMistake({ KEYWAY_SECRETS_FILE: '/x' }, /did you mean KEYWAY_SECRET_FILE\?/)
     assertMistake({ KEYWAY_PORT_FILE: '/x' }, /KEYWAY_PORT_FILE is not a setting/)
   })
 
-  test('service links of Kubernetes are not taken for settings', () => {
+  test('service links of Kubernetes are ignored', () => {
     const links = {
       KEYWAY_PORT: 'tcp://10.0.0.1:8080',
       KEYWAY_PORT_8080_TCP_ADDR: '10.0.0.1',
@@ -71,7 +71,7 @@ describe('settings', () => {
     assert.equal(loadConfig(links).port, 8080)
   })
 
-  test('variables of the SDK are not taken for settings', () => {
+  test('variables of the SDK are ignored', () => {
     assert.deepEqual(mistakesOf({ KEYWAY_API_KEY: 'svc_', KEYWAY_URL: 'http://localhost:8080' }), [])
   })
 
@@ -79,13 +79,13 @@ describe('settings', () => {
     assert.equal(loadConfig({ KEYWAY_PORT: '', KEYWAY_MAIL_URL: ' ' }).port, 8080)
   })
 
-  test('PORT is read where KEYWAY_PORT is not set', () => {
+  test('PORT is read if KEYWAY_PORT is not set', () => {
     assert.equal(loadConfig({ PORT: '3000' }).port, 3000)
     assert.equal(loadConfig({ PORT: '3000' }).publicUrl, 'http://localhost:3000')
     assert.equal(loadConfig({ PORT: '3000', KEYWAY_PORT: '4000' }).port, 4000)
   })
 
-  test('a secret can come from a file, and not from both places', t => {
+  test('a secret can be read from a file, but not be set in both ways', t => {
     const file = temporaryFile(t, `${SECRET}\n`)
     assert.deepEqual(loadConfig({ KEYWAY_SECRET_FILE: file }).secrets, [Buffer.alloc(32, 1)])
     assertMistake({ KEYWAY_SECRET_FILE: file, KEYWAY_SECRET: SECRET }, /KEYWAY_SECRET_FILE too: keep one/)
@@ -93,7 +93,7 @@ describe('settings', () => {
     assertMistake({ KEYWAY_SECRET_FILE: temporaryFile(t, '\n') }, /is empty/)
   })
 
-  test('the text of a secret is in no message', () => {
+  test('messages do not contain the text of a secret', () => {
     const secret = 'hunter2%'
     const mistakes = mistakesOf({
       KEYWAY_SECRET: secret,
@@ -116,7 +116,7 @@ describe('addresses of other machines', () => {
   const ofEvents = (url: string) =>
     warned({ KEYWAY_DATABASE_URL: 'postgres://localhost/keyway', KEYWAY_EVENTS_URL: url })
 
-  test('PostgreSQL on another machine without TLS is warned of, once', () => {
+  test('a remote PostgreSQL without TLS causes one warning', () => {
     for (const query of ['', '?sslmode=disable', '?sslmode=prefer', '?ssl=false'])
       assert.match(ofDatabase(`postgres://me:pw@db.example.com/keyway${query}`), /KEYWAY_DATABASE_URL.*TLS/)
     assert.doesNotMatch(ofDatabase('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL|pw/)
@@ -126,7 +126,7 @@ describe('addresses of other machines', () => {
     assert.equal(ofDatabase('postgres:///keyway?host=/var/run/postgresql'), '')
   })
 
-  test('so is an events address of its own, Redis or PostgreSQL', () => {
+  test('a separate events URL without TLS causes a warning, for Redis and PostgreSQL', () => {
     assert.match(ofEvents('redis://:pw@redis.example.com'), /KEYWAY_EVENTS_URL.*rediss/)
     assert.match(ofEvents('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL.*TLS/)
     for (const url of ['rediss://redis.example.com', 'redis://127.0.0.1', 'redis://localhost:6380'])
@@ -135,7 +135,7 @@ describe('addresses of other machines', () => {
 })
 
 describe('addresses of the service', () => {
-  test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which is warned of', () => {
+  test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which causes a warning', () => {
     const plain = {
       ...SMTP,
       KEYWAY_MAIL_FROM: 'me@example.com',
@@ -148,7 +148,7 @@ describe('addresses of the service', () => {
       assert.deepEqual(mistakesOf({ KEYWAY_PUBLIC_URL: `http://${host}:8080` }), [])
   })
 
-  test('the public URL is an origin', () => {
+  test('the public URL must be an origin', () => {
     assert.equal(
       loadConfig({ ...PUBLIC, KEYWAY_PUBLIC_URL: 'https://Keyway.Example.com/' }).publicUrl,
       'https://keyway.example.com',
@@ -161,7 +161,7 @@ describe('addresses of the service', () => {
     assertMistake({ ...PUBLIC, KEYWAY_PUBLIC_URL: 'https://u:p@keyway.example.com' }, /must be an origin/)
   })
 
-  test('the verify URL keeps its own query and is https', () => {
+  test('the verify URL keeps its own query and must be https', () => {
     const own = 'https://app.example.com/verify?theme=dark'
     assert.equal(loadConfig({ ...PUBLIC, KEYWAY_VERIFY_URL: own }).verifyUrl, own)
     assertMistake(
@@ -171,7 +171,7 @@ describe('addresses of the service', () => {
     assertMistake({ ...PUBLIC, KEYWAY_VERIFY_URL: `${own}&token=1` }, /no token in its query/)
   })
 
-  test('plain http for the service itself lets no page elsewhere receive tokens over it', () => {
+  test('KEYWAY_INSECURE_HTTP does not allow plain http for a verify URL elsewhere', () => {
     const insecure = {
       ...PUBLIC,
       KEYWAY_PUBLIC_URL: 'http://keyway.internal',
@@ -186,7 +186,7 @@ describe('addresses of the service', () => {
     assert.equal(loadConfig(insecure).verifyUrl, 'http://keyway.internal/verify')
   })
 
-  test('a CORS origin is an origin and never *', () => {
+  test('a CORS origin must be an origin, and not *', () => {
     const origins = 'https://a.example, https://b.example:8443'
     assert.deepEqual(loadConfig({ KEYWAY_CORS_ORIGINS: origins }).corsOrigins, [
       'https://a.example',
@@ -198,21 +198,21 @@ describe('addresses of the service', () => {
 })
 
 describe('limits', () => {
-  test('windows are read in any order and sorted', () => {
+  test('windows may be in any order and are sorted', () => {
     assert.deepEqual(loadConfig({ KEYWAY_MAGIC_LINK_LIMITS: '50/day, 5/minute' }).magicLinkLimits, [
       { window: 'minute', limit: 5 },
       { window: 'day', limit: 50 },
     ])
   })
 
-  test('equal numbers in two windows are allowed: the longer one then decides', () => {
+  test('two windows may have the same limit', () => {
     assert.deepEqual(loadConfig({ KEYWAY_MAGIC_LINK_LIMITS: '5/minute,5/hour' }).magicLinkLimits, [
       { window: 'minute', limit: 5 },
       { window: 'hour', limit: 5 },
     ])
   })
 
-  test('0, a window twice, an unknown window and more per minute than per hour are mistakes', () => {
+  test('a limit of 0, a repeated or unknown window, and more per minute than per hour are mistakes', () => {
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '0/minute' }, /at least 1/)
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '5/minute,6/minute' }, /at most once/)
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: '5/week' }, /minute, hour or day/)
@@ -220,7 +220,7 @@ describe('limits', () => {
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: ',' }, /at least one window/)
   })
 
-  test('only the limits of a network can be off', () => {
+  test('only the network limits can be off', () => {
     assert.equal(loadConfig({ KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }).magicLinkNetworkLimits, null)
     assertMistake({ KEYWAY_MAGIC_LINK_LIMITS: 'off' }, /must be numbers/)
   })
@@ -229,7 +229,7 @@ describe('limits', () => {
 describe('mail', () => {
   const mailOf = (url: string) => loadConfig({ ...SMTP, KEYWAY_MAIL_URL: url }).mail
 
-  test('SMTP requires STARTTLS unless the host is loopback or the address says tls=off', () => {
+  test('SMTP requires STARTTLS unless the host is loopback or the URL has tls=off', () => {
     const smtp = { kind: 'smtp', secure: false, user: null, password: null }
     assert.deepEqual(mailOf('smtp://mail.example.com'), {
       ...smtp,
@@ -265,12 +265,12 @@ describe('mail', () => {
     assert.equal(mail.password, 'p:w/%')
   })
 
-  test('the keys of providers keep their case', () => {
+  test('provider keys keep their letter case', () => {
     assert.deepEqual(mailOf('resend://re_AbC'), { kind: 'resend', key: 're_AbC' })
     assert.deepEqual(mailOf('postmark://AbC-1'), { kind: 'postmark', token: 'AbC-1' })
   })
 
-  test('other forms are mistakes', () => {
+  test('other mail URLs are mistakes', () => {
     for (const url of [
       'mail.example.com',
       'http://mail.example.com',
@@ -285,11 +285,11 @@ describe('mail', () => {
     assertMistake({ KEYWAY_PUBLIC_URL: 'https://keyway.example.com' }, /inbox:/)
   })
 
-  test('a support contact is required once mail is sent', () => {
+  test('a support address is required unless mail goes to the inbox', () => {
     assertMistake({ KEYWAY_MAIL_URL: 'smtp://mail.example.com' }, /KEYWAY_SUPPORT_EMAIL is missing/)
   })
 
-  test('the sender is an address with or without a name', () => {
+  test('the sender must be an address with or without a name', () => {
     const from = (text: string) => loadConfig({ KEYWAY_MAIL_FROM: text }).mailFrom
     assert.deepEqual(from('Ada & Co <a@example.com>'), { name: 'Ada & Co', address: 'a@example.com' })
     assert.deepEqual(from('"Ada, Inc" <a@example.com>'), { name: 'Ada, Inc', address: 'a@example.com' })
@@ -301,7 +301,7 @@ describe('mail', () => {
 describe('database and secret', () => {
   const postgres = { KEYWAY_DATABASE_URL: 'postgres://u:p@db.example.com/keyway' }
 
-  test('PostgreSQL needs a secret, and carries the events unless told otherwise', () => {
+  test('PostgreSQL requires a secret, and is the event carrier by default', () => {
     assertMistake(postgres, /KEYWAY_SECRET is missing/)
     const config = loadConfig({ ...postgres, KEYWAY_SECRET: SECRET })
     assert.deepEqual(config.events, { kind: 'postgres', url: postgres.KEYWAY_DATABASE_URL })
@@ -310,7 +310,7 @@ describe('database and secret', () => {
     assert.equal(loadConfig({ ...postgres, ...events, KEYWAY_SECRET: SECRET }).events.kind, 'redis')
   })
 
-  test('a secret is base64 of at least 32 bytes; several are comma separated', () => {
+  test('a secret must be base64 of at least 32 bytes; several are comma separated', () => {
     const short = Buffer.alloc(31).toString('base64')
     assertMistake({ KEYWAY_SECRET: short }, /at least 32 random bytes/)
     assertMistake({ KEYWAY_SECRET: `${SECRET},not base64 at all, is it? no, no, no` }, /base64/)

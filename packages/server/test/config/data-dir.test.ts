@@ -46,7 +46,7 @@ function assertSaid(settings: Record<string, string>, expected: RegExp): void {
   assert.match(said, expected)
 }
 
-test('folders are made with mode 0700, whatever the umask', t => {
+test('folders are created with mode 0700 whatever the umask', t => {
   const dataDir = join(temporaryFolder(t), 'one', 'two')
   const before = process.umask(0o277)
   try {
@@ -61,7 +61,7 @@ test('folders are made with mode 0700, whatever the umask', t => {
   for (const folder of [dataDir, join(dataDir, '..')]) assert.equal(statSync(folder).mode & 0o777, 0o700)
 })
 
-test('no file of a data directory that is there already is readable by others, new or old', async t => {
+test('files in an existing data directory are made unreadable for others', async t => {
   const folder = temporaryFolder(t)
   chmodSync(folder, 0o755)
   const before = process.umask(0o022)
@@ -86,7 +86,7 @@ function openFilesOf(folder: string): string[] {
   return readdirSync(folder).filter(name => (statSync(join(folder, name)).mode & 0o077) !== 0)
 }
 
-test('a data directory that cannot be created is one sentence at once, with the reason', t => {
+test('a data directory that cannot be created is one sentence with the reason', t => {
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
   assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be created: a file is in the place/)
@@ -98,14 +98,16 @@ test('a data directory that cannot be created is one sentence at once, with the 
   assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be created: .*ENOENT/)
 })
 
-test('so is a database file or a journal in such a place', { skip: process.platform !== 'linux' }, t => {
+test('a database file or journal that cannot be created is one sentence with the reason', {
+  skip: process.platform !== 'linux',
+}, t => {
   const folder = temporaryFolder(t)
   const database = { KEYWAY_DATA_DIR: folder, KEYWAY_DATABASE_URL: 'sqlite:/proc/x/k.db' }
   assertSaid(database, /^\/proc\/x\/k\.db cannot be used: .*ENOENT/)
   assertSaid({ KEYWAY_DATA_DIR: folder, KEYWAY_JOURNAL_DIR: '/proc/x' }, /^KEYWAY_JOURNAL_DIR .*ENOENT/)
 })
 
-test('a read-only data directory is one sentence, with a secret of its own or a given one', t => {
+test('a read-only data directory is one sentence, with a generated and with a configured secret', t => {
   const folder = mountDisk(t, 'ro,size=1m')
   if (!folder) return
   assertSaid({ KEYWAY_DATA_DIR: folder }, /^The secret cannot be written .*: the file system is read-only/)
@@ -113,7 +115,7 @@ test('a read-only data directory is one sentence, with a secret of its own or a 
   assertSaid({ KEYWAY_DATA_DIR: join(folder, 'x') }, /cannot be created: the file system is read-only/)
 })
 
-test('a full disk is named at once; no half of a secret stays', t => {
+test('a full disk is reported, and no partial secret file is left', t => {
   const folder = mountDisk(t, 'size=64k')
   if (!folder) return
   const database = start({ KEYWAY_DATA_DIR: folder })

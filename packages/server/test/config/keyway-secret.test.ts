@@ -13,7 +13,7 @@ function freshDataDir(t: TestContext): string {
 
 const modeOf = (path: string) => statSync(path).mode & 0o777
 
-test('the first start makes the data directory for its owner only, and a secret in it', t => {
+test('the first start creates a data directory for its owner only, with a secret', t => {
   const dataDir = freshDataDir(t)
   const { secrets } = loadOrCreateSecret(loadConfig({ KEYWAY_DATA_DIR: dataDir }))
   assert.equal(secrets[0]?.length, 32)
@@ -21,12 +21,12 @@ test('the first start makes the data directory for its owner only, and a secret 
   assert.equal(modeOf(join(dataDir, 'secret')), 0o600)
 })
 
-test('the next start has the same secret', t => {
+test('later starts read the same secret', t => {
   const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
   assert.deepEqual(loadOrCreateSecret(config).secrets, loadOrCreateSecret(config).secrets)
 })
 
-test('a lost secret beside a database is one sentence, and never generated again', t => {
+test('a missing secret of an existing database is one sentence, and is not generated again', t => {
   const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
   mkdirSync(config.dataDir)
   writeFileSync(join(config.dataDir, 'keyway.db'), '')
@@ -37,7 +37,7 @@ test('a lost secret beside a database is one sentence, and never generated again
   assert.throws(() => readFileSync(join(config.dataDir, 'secret')))
 })
 
-test('a secret file that was cut short is named and not replaced', t => {
+test('a truncated secret file is reported and not replaced', t => {
   const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
   mkdirSync(config.dataDir)
   writeFileSync(join(config.dataDir, 'secret'), 'short')
@@ -45,7 +45,7 @@ test('a secret file that was cut short is named and not replaced', t => {
   assert.equal(readFileSync(join(config.dataDir, 'secret'), 'utf8'), 'short')
 })
 
-test('a secret that was given is used as it is, and none is written', t => {
+test('a configured secret is used, and no secret file is written', t => {
   const given = Buffer.alloc(32, 9)
   const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t), KEYWAY_SECRET: given.toString('base64') })
   assert.deepEqual(loadOrCreateSecret(config).secrets, [given])

@@ -119,7 +119,7 @@ function bearer(token: string): Headers {
 }
 
 forEachEngine(engine => {
-  test('every route answers every kind of credential as the table says', async t => {
+  test('every route accepts exactly the kinds of credential that the access table lists', async t => {
     const { server, credentials } = await openCredentials(engine, t)
     const refusals = new Set(credentials.flatMap(({ refusal }) => refusal('owner') ?? []))
     for (const [named, needed] of Object.entries(RIGHTS)) {
@@ -143,7 +143,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a key may narrow the networks of keys and never widen them, its own or another’s', async t => {
+  test('an API key may narrow the allowed networks of any key of its owner, but never widen them', async t => {
     const { server, headersOf } = await openCredentials(engine, t)
     const token = headersOf('access token').Authorization!.slice('Bearer '.length)
     const target = await server.createKey(token, {})
@@ -169,7 +169,7 @@ forEachEngine(engine => {
   })
 })
 
-test('every protected route stands in the table', async t => {
+test('the access table lists every protected route', async t => {
   const { server } = await openCredentials('sqlite', t)
   const routes = server.app.routes.filter(({ access }) => access !== 'public')
   assert.deepEqual(
@@ -184,7 +184,7 @@ function challengeOf(needed: string, refusal: string | null): string {
 }
 
 describe('the Authorization header', () => {
-  test('is taken in any case, once, and in one part', async t => {
+  test('accepts the scheme in any letter case, and refuses a repeated or divided header', async t => {
     const { server, headersOf } = await openCredentials('sqlite', t)
     const token = headersOf('access token').Authorization!.slice('Bearer '.length)
     for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
@@ -215,7 +215,7 @@ describe('the Authorization header', () => {
     assert.match(await server.raw(twice), /^HTTP\/1\.1 400 /)
   })
 
-  test('names the scope that is missing', async t => {
+  test('an insufficient_scope challenge names the missing scope', async t => {
     const { server, headersOf } = await openCredentials('sqlite', t)
     const answer = await server.get('/v1/me', {
       headers: headersOf('key with agent:connect'),
@@ -228,13 +228,13 @@ describe('the Authorization header', () => {
   })
 })
 
-describe('a credential anywhere else', () => {
+describe('a credential outside the Authorization header', () => {
   let paths: string[]
   before(() => {
     paths = ['access_token', 'api_key', 'token', 'refresh_token', 'key']
   })
 
-  test('never works from a URL, even beside a good one', async t => {
+  test('is refused in a URL, even with a valid Authorization header', async t => {
     const { server, headersOf } = await openCredentials('sqlite', t)
     const headers = headersOf('access token')
     const token = headers.Authorization!.slice('Bearer '.length)
@@ -247,7 +247,7 @@ describe('a credential anywhere else', () => {
     assert.equal((await server.post(`/auth/agent-token?api_key=${key}`, {})).status, 400)
   })
 
-  test('never works from a cookie, another header, a form or a Basic user', async t => {
+  test('is ignored in a cookie, another header, a form or a Basic user name', async t => {
     const { server, headersOf } = await openCredentials('sqlite', t)
     const token = headersOf('access token').Authorization!.slice('Bearer '.length)
     const { key } = await server.createKey(token)
@@ -268,7 +268,7 @@ describe('a credential anywhere else', () => {
   })
 })
 
-test('no body that names another person is an identity', async t => {
+test('a user id in a body does not change whose data a call accesses', async t => {
   const { server, headersOf } = await openCredentials('sqlite', t)
   const carl = await server.signIn('carl@example.com')
   const headers = headersOf('access token')
@@ -286,7 +286,7 @@ test('no body that names another person is an identity', async t => {
   assert.deepEqual(listed.body.data, [])
 })
 
-test('a suspended owner’s key is told so, wherever it is shown', async t => {
+test('a key of a suspended owner is refused with account_suspended on every route', async t => {
   const { server, headersOf } = await openCredentials('sqlite', t)
   const headers = headersOf('key without scopes')
   const { body } = await server.get('/v1/me', { headers })

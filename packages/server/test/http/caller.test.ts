@@ -14,7 +14,7 @@ function from(remoteAddress: string, headers: Record<string, string> = {}): Inco
 
 const chain = (forwarded: string) => trusting.of(from('10.0.0.1', { 'x-forwarded-for': forwarded }))
 
-test('behind trusted proxies the right-most address that is not one of them counts', () => {
+test('the client behind trusted proxies is the right-most address that is not a trusted proxy', () => {
   assert.equal(chain('1.2.3.4, 203.0.113.7').address, '203.0.113.7')
   assert.equal(chain('1.2.3.4, 203.0.113.7, 10.0.0.9').address, '203.0.113.7')
   assert.equal(chain('203.0.113.7:4711').address, '203.0.113.7')
@@ -24,13 +24,13 @@ test('behind trusted proxies the right-most address that is not one of them coun
   )
 })
 
-test('what cannot be read ends the chain at the hop that wrote it', () => {
+test('an invalid entry of X-Forwarded-For ends the chain at the hop that added it', () => {
   assert.equal(chain('203.0.113.7, garbage').address, '10.0.0.1')
   assert.equal(chain('').address, '10.0.0.1')
   assert.equal(chain('203.0.113.7, "><script>, 10.0.0.2').address, '10.0.0.2')
 })
 
-test('one IPv6 /64 is one network, and mapped IPv4 is IPv4', () => {
+test('addresses of one IPv6 /64 are one network, and IPv4-mapped addresses are IPv4', () => {
   assert.equal(chain('2001:db8::1').network, chain('2001:DB8:0:0:ffff::2').network)
   assert.notEqual(chain('2001:db8::1').network, chain('2001:db8:0:1::1').network)
   assert.equal(chain('::ffff:1.2.3.4').network, '1.2.3.4')
@@ -62,11 +62,11 @@ function openWatch() {
   return { callers, warnings, call, pass: (milliseconds: number) => (time += milliseconds) }
 }
 
-test('without a trusted proxy no header is believed', () => {
+test('forwarding headers are ignored without a trusted proxy', () => {
   openWatch().call('192.0.2.1', FORWARDED)
 })
 
-test('each proxy that no setting names is warned of once an hour', () => {
+test('the log warns once an hour of each proxy that the settings do not list', () => {
   const { warnings, call, pass } = openWatch()
   call('10.0.0.1', FORWARDED, 50)
   call('10.0.0.2', FORWARDED, 50)
@@ -80,13 +80,13 @@ test('each proxy that no setting names is warned of once an hour', () => {
   assert.equal(warnings.length, 3)
 })
 
-test('no stranger can make /readyz say that a proxy is missing', () => {
+test('requests from public addresses cannot cause a failed proxy check of /readyz', () => {
   const { callers, call } = openWatch()
   for (const stranger of ['192.0.2.1', '203.0.113.9', '2001:db8::1']) call(stranger, FORWARDED, 1000)
   assert.equal(callers.proxyMistake, null)
 })
 
-test('/readyz names a proxy of the own network that forwards as a rule, and forgets it ten minutes later', () => {
+test('/readyz reports an unlisted private proxy that forwards most of its requests, until ten minutes after the last', () => {
   const { callers, call, pass } = openWatch()
   call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY - 1)
   assert.equal(callers.proxyMistake, null)
@@ -99,7 +99,7 @@ test('/readyz names a proxy of the own network that forwards as a rule, and forg
   assert.equal(callers.proxyMistake, null)
 })
 
-test('a header that a stranger sends through a proxy which adds none shows no mistake', () => {
+test('a forwarding header that a client sends through a proxy that adds none causes no failed check', () => {
   const { callers, call } = openWatch()
   for (let n = 0; n < 100; n++) {
     call('127.0.0.1', FORWARDED)
@@ -108,19 +108,19 @@ test('a header that a stranger sends through a proxy which adds none shows no mi
   assert.equal(callers.proxyMistake, null)
 })
 
-test('strangers push no proxy out of what is remembered of the own network', () => {
+test('requests from public addresses do not evict counts of private proxies', () => {
   const { callers, call } = openWatch()
   call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY)
   for (let n = 0; n < 1000; n++) call(`198.51.${n >> 8}.${n & 255}`, FORWARDED)
   assert.ok(callers.proxyMistake)
 })
 
-test('a peer without an address is limited like any other', () => {
+test('a peer without an address has the same limits as others', () => {
   const nowhere = { socket: {}, headers: {} } as unknown as IncomingMessage
   assert.ok(trusting.of(nowhere).network)
 })
 
-test('only this machine, under its own name and without a proxy, is local', () => {
+test('a request is local only from this machine, to a loopback name, and without a proxy', () => {
   const callers = createCallers({ trustedProxies: [], host: '127.0.0.1', log })
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost:8080' })), true)
   assert.equal(callers.isLocal(from('::1', { host: '[::1]:8080' })), true)

@@ -8,7 +8,7 @@ import { basic, openServer } from '../support/http.ts'
 const ORIGIN = 'https://app.example.com'
 const BROWSER = { Accept: 'text/html,application/xhtml+xml' }
 
-test('only configured origins may call from a browser, and never with credentials', async t => {
+test('only configured origins may call from a browser, without credentials mode', async t => {
   const server = await openServer('sqlite', t, { corsOrigins: [ORIGIN] })
   const allowed = await server.get('/livez', { headers: { Origin: ORIGIN } })
   assert.equal(allowed.headers.get('access-control-allow-origin'), ORIGIN)
@@ -42,13 +42,13 @@ test('only configured origins may call from a browser, and never with credential
   assert.equal(problem.headers.get('access-control-allow-origin'), ORIGIN, 'errors can be read too')
 })
 
-test('without configured origins no answer speaks of origins', async t => {
+test('responses have no CORS headers if no origin is configured', async t => {
   const server = await openServer('sqlite', t)
   const { headers } = await server.get('/livez', { headers: { Origin: ORIGIN } })
   assert.equal(headers.get('access-control-allow-origin'), null)
 })
 
-test('no GET, HEAD or OPTIONS spends a link', async t => {
+test('GET, HEAD and OPTIONS do not use up a link', async t => {
   const server = await openServer('sqlite', t)
   const { token } = await server.sendTo('ada@example.com')
   for (const method of ['GET', 'HEAD', 'OPTIONS', 'PUT']) {
@@ -64,7 +64,7 @@ test('no GET, HEAD or OPTIONS spends a link', async t => {
   assert.equal(signedIn.body.is_new_user, true)
 })
 
-test('no Host or forwarding header and no body field moves the mailed link', async t => {
+test('the mailed link does not depend on Host, forwarding headers or body fields', async t => {
   const server = await openServer('sqlite', t)
   const headers = {
     'X-Forwarded-Host': 'evil.test',
@@ -90,7 +90,7 @@ test('no Host or forwarding header and no body field moves the mailed link', asy
   }
 })
 
-test('sending tells nothing that could sign anyone in', async t => {
+test('the response to a send contains nothing that could sign in', async t => {
   const server = await openServer('sqlite', t)
   await server.signIn('known@example.com')
   const known = await server.post('/auth/send-magic-link', { email: 'known@example.com' })
@@ -103,7 +103,7 @@ test('sending tells nothing that could sign anyone in', async t => {
   for (const secret of [link, token, code]) assert.ok(!known.text.includes(secret))
 })
 
-test('the exchange takes POST and JSON only, and names what a path answers', async t => {
+test('the exchange accepts only POST with JSON, and a 405 lists the methods of a path', async t => {
   const server = await openServer('sqlite', t)
   for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'PATCH']) {
     const answer = await server.call(method, '/auth/agent-token')
@@ -114,7 +114,7 @@ test('the exchange takes POST and JSON only, and names what a path answers', asy
   assert.match((await server.get('/nowhere')).body.detail, /\/docs/)
 })
 
-test('a 404 points to /docs, whatever was not found', async t => {
+test('every 404 refers to /docs', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const headers = { authorization: `Bearer ${tokens.accessToken}` }
@@ -132,7 +132,7 @@ test('a 404 points to /docs, whatever was not found', async t => {
   }
 })
 
-test('HEAD answers as GET does, without the body', async t => {
+test('HEAD has the status and headers of GET, without a body', async t => {
   const server = await openServer('sqlite', t)
   const head = await server.call('HEAD', '/.well-known/jwks.json')
   assert.equal(head.status, 200)
@@ -140,7 +140,7 @@ test('HEAD answers as GET does, without the body', async t => {
   assert.equal(head.headers.get('cache-control'), 'public, max-age=30')
 })
 
-test('the key set is public, cacheable, and holds no private part', async t => {
+test('the JWK Set is public and cacheable, and has no private keys', async t => {
   const server = await openServer('sqlite', t)
   const first = await server.get('/.well-known/jwks.json')
   for (const jwk of first.body.keys)
@@ -151,13 +151,13 @@ test('the key set is public, cacheable, and holds no private part', async t => {
   assert.equal(second.text, '')
 })
 
-test('a plain request to the hub is told to upgrade', async t => {
+test('a request to the hub without an upgrade gets 426', async t => {
   const server = await openServer('sqlite', t)
   const { status, headers, body } = await server.get('/hub')
   assert.deepEqual([status, body.code, headers.get('upgrade')], [426, 'upgrade_required', 'websocket'])
 })
 
-test('a token in the query of the hub is 401 with the two right ways, also where nothing was upgraded', async t => {
+test('a token in the query of the hub gets 401 with the two accepted ways, with and without an upgrade', async t => {
   const server = await openServer('sqlite', t)
   for (const name of ['token', 'access_token', 'api_key']) {
     const { status, headers, body } = await server.get(`/hub?${name}=x`)
@@ -167,7 +167,7 @@ test('a token in the query of the hub is 401 with the two right ways, also where
   }
 })
 
-test('programs get addresses at the root, browsers a page, and pages nothing of the API', async t => {
+test('the root path has URLs for programs and a page for browsers, and API paths never reach the pages', async t => {
   const pages = new Hono()
   pages.get('/', c => c.redirect('/sign-in', 303))
   pages.get('/sign-in', c => c.html('<p>Sign in</p>'))
@@ -204,7 +204,7 @@ test('programs get addresses at the root, browsers a page, and pages nothing of 
 })
 
 forEachEngine(engine => {
-  test('a session lives: signed in, refreshed, repeated, listed, signed out', async t => {
+  test('a session is created, refreshed, refreshed again with its idempotency key, listed and ended', async t => {
     const server = await openServer(engine, t)
     const { token } = await server.sendTo('ada@example.com')
     const { body: first } = await server.post('/auth/verify-magic-link', { token, email: 'ada@example.com' })
@@ -231,7 +231,7 @@ forEachEngine(engine => {
     assert.equal((await server.post('/auth/revoke', { token: 1 })).status, 400)
   })
 
-  test('an app charges once, asks about tokens, and follows what ends', async t => {
+  test('an app charges once, introspects tokens, and follows the revocation feed', async t => {
     const server = await openServer(engine, t)
     const { tokens, user } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
@@ -283,7 +283,7 @@ forEachEngine(engine => {
   })
 })
 
-test('live connections come in pages, newest first, each once', async t => {
+test('live connections are listed in pages, newest first, each once', async t => {
   const server = await openServer('sqlite', t)
   const { user, tokens } = await server.signIn('ada@example.com')
   const now = server.clock.now()

@@ -6,7 +6,7 @@ import { createTestClock } from '../support/clock.ts'
 import { openServer } from '../support/http.ts'
 import { caller } from '../support/services.ts'
 
-test('failures fill a true sliding window, and a refused one never makes the wait longer', () => {
+test('failures are limited in a sliding window, and refused attempts do not prolong the wait', () => {
   const clock = createTestClock()
   const limits = createFailureLimits({ clock, windows: [{ window: 'minute', limit: 2 }] })
   const failure = new KeywayError('invalid_api_key', 'no')
@@ -23,7 +23,7 @@ test('failures fill a true sliding window, and a refused one never makes the wai
   assert.equal(limits.refusal(caller(), new KeywayError('invalid_request', 'x')).code, 'invalid_request')
 })
 
-test('whoever holds a good key is served however much others behind the same address get wrong', async t => {
+test('a valid key is accepted however many failures come from the same address', async t => {
   const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 3 }] })
   const { tokens } = await server.signIn('ada@example.com')
   const { key } = await server.createKey(tokens.accessToken)
@@ -44,7 +44,7 @@ test('whoever holds a good key is served however much others behind the same add
   assert.equal((await guess()).status, 401)
 })
 
-test('the networks of one IPv6 /48 together have sixteen times the failures of one', () => {
+test('the networks of one IPv6 /48 together have sixteen times the failure limit of one', () => {
   const clock = createTestClock()
   const limits = createFailureLimits({ clock, windows: [{ window: 'minute', limit: 3 }] })
   const failure = new KeywayError('invalid_api_key', 'no')
@@ -59,7 +59,7 @@ test('the networks of one IPv6 /48 together have sixteen times the failures of o
   assert.equal(limits.refusal(caller('2001:db8:2::1'), failure).code, 'invalid_api_key')
 })
 
-test('with the failures of a network used up a right code is refused unchecked, and the link and keys are served', async t => {
+test('a typed code is refused unchecked once its network has too many failures, while links and keys are accepted', async t => {
   const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 3 }] })
   const { tokens } = await server.signIn('ada@example.com')
   const { key } = await server.createKey(tokens.accessToken)

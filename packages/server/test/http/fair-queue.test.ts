@@ -35,13 +35,13 @@ async function untilStarted(started: readonly string[], count: number): Promise<
   while (started.length < count) await nextTurn()
 }
 
-test('a request starts at once while nothing waits', () => {
+test('a request starts immediately while no other waits', () => {
   const started: string[] = []
   add(createFairQueue(), started, 'a')
   assert.deepEqual(started, ['a'])
 })
 
-test('a flow of many requests waits behind itself, not in front of another', async () => {
+test('requests of a busy flow do not delay other flows', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   add(queue, started, 'flood', FLOOD)
@@ -52,7 +52,7 @@ test('a flow of many requests waits behind itself, not in front of another', asy
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
-test('requests of one flow start in the order in which they came', async () => {
+test('requests of one flow start in order of arrival', async () => {
   const queue = createFairQueue()
   const started: number[] = []
   for (let n = 0; n < FLOOD; n++)
@@ -67,7 +67,7 @@ test('requests of one flow start in the order in which they came', async () => {
   )
 })
 
-test('a thousand networks that are refused again and again yield to those that are not', async () => {
+test('a thousand networks with many refusals yield to other networks', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   const networks = Array.from({ length: 1000 }, (_, n) => `noisy-${n}`)
@@ -81,7 +81,7 @@ test('a thousand networks that are refused again and again yield to those that a
   assert.ok(position <= 3, `started ${position} requests later`)
 })
 
-test('a noisy network is slowed down and never shut out', async () => {
+test('a noisy network still gets a share of the turns', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   for (let n = 0; n < NOISY_AFTER; n++) queue.refused('noisy')
@@ -94,7 +94,7 @@ test('a noisy network is slowed down and never shut out', async () => {
   assert.ok(position <= 4, `started ${position} requests later`)
 })
 
-test('a flow with too many waiting requests is refused, and no other', async () => {
+test('a flow with too many waiting requests is refused, other flows are not', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   const accepted = add(queue, started, 'flood', 10 * MAX_WAITING_OF_A_FLOW)
@@ -103,7 +103,7 @@ test('a flow with too many waiting requests is refused, and no other', async () 
   await untilStarted(started, accepted + 1)
 })
 
-test('a network gains no turns by making up a credential for each request', async () => {
+test('a network gains no turns by inventing a credential for each request', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   for (let n = 0; n < FLOOD; n++) add(queue, started, `made-up-${n}`, 1, 'one')
@@ -114,7 +114,7 @@ test('a network gains no turns by making up a credential for each request', asyn
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
-test('within a network the requests of one credential wait behind themselves', async () => {
+test('within a network, requests of one credential do not delay others', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   add(queue, started, 'flood', FLOOD, 'one')
@@ -125,7 +125,7 @@ test('within a network the requests of one credential wait behind themselves', a
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
-test('the room of all is not exceeded by making up credentials, and others get in', async () => {
+test('invented credentials do not exceed the total queue limit, and other networks are still accepted', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   let accepted = 0
@@ -135,7 +135,7 @@ test('the room of all is not exceeded by making up credentials, and others get i
   await untilStarted(started, accepted + 5)
 })
 
-test('a turn of the event loop is as long as the work in it, also where that goes on in microtasks', async () => {
+test('the time slice of a turn includes work that continues in microtasks', async () => {
   const queue = createFairQueue()
   let turn = 0
   let done = 0
@@ -162,7 +162,7 @@ test('a turn of the event loop is as long as the work in it, also where that goe
   assert.ok(most <= 4, `${most} ms of work in one turn`)
 })
 
-test('a waiting request that nobody waits for is dropped, and makes room in its flow', async () => {
+test('a waiting request is removed when its client disconnects, which frees its place in the flow', async () => {
   const queue = createFairQueue()
   const started: string[] = []
   add(queue, started, 'a', FLOOD)
@@ -204,7 +204,7 @@ async function arriving(server: Awaited<ReturnType<typeof openServer>>, count: n
   return requests
 }
 
-test('a request whose connection closed while it waited is never begun', async t => {
+test('a request whose connection closed while it waited is not started', async t => {
   const server = await openServer('sqlite', t)
   const [incoming] = await arriving(server, 1)
   const begun: number[] = []
@@ -216,7 +216,7 @@ test('a request whose connection closed while it waited is never begun', async t
   assert.equal(begun.includes(FLOOD - 2), false)
 })
 
-test('a probe has a place while the flow of its network is full', async t => {
+test('a probe is accepted while the flow of its network is full', async t => {
   const server = await openServer('sqlite', t)
   const [arrived] = await arriving(server, 1)
   const ask = (url: string) => Object.assign(Object.create(arrived!), { url, headers: {} }) as IncomingMessage
@@ -234,7 +234,7 @@ test('a probe has a place while the flow of its network is full', async t => {
   while (!begun) await nextTurn()
 })
 
-test('refused upgrades count as refusals of their network, which yields to others then', async t => {
+test('refused upgrades count as refusals, so that their network yields to others', async t => {
   const server = await openServer('sqlite', t, { trustedProxies: ['127.0.0.0/8'] })
   const noisy = { 'X-Forwarded-For': '203.0.113.1' }
   const upgrade =
@@ -258,7 +258,7 @@ test('refused upgrades count as refusals of their network, which yields to other
   )
 })
 
-test('a connection that sends hundreds of requests without waiting for answers is closed', async t => {
+test('a connection with hundreds of pipelined requests is closed', async t => {
   const server = await openServer('sqlite', t)
   const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1' })
   t.after(() => socket.destroy())

@@ -11,7 +11,7 @@ const NO_LIMIT = [{ window: 'minute' as const, limit: 1_000_000 }]
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
-describe('one row that many want at once leaves the connections to others', {
+describe('contention for one row leaves database connections to others', {
   skip: postgresMissing(),
 }, () => {
   test('exchanges are served while 2,000 sends over the limit are pipelined', async t => {
@@ -51,7 +51,7 @@ describe('one row that many want at once leaves the connections to others', {
     assert.equal((await flood).get(200), 1)
   })
 
-  test('a row that another process holds keeps no more than one connection waiting', async t => {
+  test('a row locked by another process blocks at most one connection', async t => {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
     await send(server)

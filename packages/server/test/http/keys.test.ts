@@ -6,7 +6,7 @@ import { type CallAnswer, openServer } from '../support/http.ts'
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
 forEachEngine(engine => {
-  test('a key lives: made, listed, read, renamed, exchanged, rotated, revoked', async t => {
+  test('a key can be created, listed, read, renamed, exchanged, rotated and revoked', async t => {
     const server = await openServer(engine, t)
     const { tokens, user } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
@@ -42,7 +42,7 @@ forEachEngine(engine => {
     assert.equal((await server.get('/v1/api-keys?status=revoked', { token })).body.data.length, 2)
   })
 
-  test('another person’s key and an unknown one answer alike, and nothing happens to it', async t => {
+  test('a key of another user is answered like an unknown one, and is not changed', async t => {
     const server = await openServer(engine, t)
     const ada = await server.signIn('ada@example.com')
     const bob = await server.signIn('bob@example.com')
@@ -64,7 +64,7 @@ forEachEngine(engine => {
   })
 })
 
-test('an empty name removes the name of a key and of a person; null and nothing leave it', async t => {
+test('an empty name removes the name of a key or user; null and omission leave it unchanged', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
@@ -81,7 +81,7 @@ test('an empty name removes the name of a key and of a person; null and nothing 
   assert.equal((await server.post('/v1/api-keys', { name: '' }, { token })).body.name, null)
 })
 
-test('near misses of a key are all refused in the same words', async t => {
+test('malformed and wrong keys are refused with the same problem', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const { key } = await server.createKey(tokens.accessToken)
@@ -112,7 +112,7 @@ test('near misses of a key are all refused in the same words', async t => {
   assert.equal((await server.post('/auth/agent-token', { api_key: 'x'.repeat(100_000) })).status, 413)
 })
 
-test('ids that are no ids are 404, whatever they hold', async t => {
+test('malformed ids in a path are 404', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const { id } = await server.createKey(tokens.accessToken)
@@ -133,7 +133,7 @@ test('ids that are no ids are 404, whatever they hold', async t => {
   assert.equal((await server.get(`/v1/api-keys/${id}`, { token: tokens.accessToken })).body.status, 'active')
 })
 
-test('lists are bounded and cursors are nobody else’s', async t => {
+test('pages of lists are bounded, and a cursor reveals no rows of other users', async t => {
   const server = await openServer('sqlite', t)
   const ada = await server.signIn('ada@example.com')
   const bob = await server.signIn('bob@example.com')
@@ -170,7 +170,7 @@ test('lists are bounded and cursors are nobody else’s', async t => {
   }
 })
 
-test('bad expiries, scopes, names and networks are refused with an example', async t => {
+test('invalid expiries, scopes, names and networks are refused with an example', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const bodies = [
@@ -202,7 +202,7 @@ test('bad expiries, scopes, names and networks are refused with an example', asy
   }
 })
 
-test('what is wrong with a field is said once, and host bits of a network are named', async t => {
+test('each problem of a field is reported once, also host bits of a network', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
@@ -213,7 +213,7 @@ test('what is wrong with a field is said once, and host bits of a network are na
   assert.match(bits.body.errors[0].message, /no address bits after the prefix/)
 })
 
-test('only a use that succeeds moves last_used_at', async t => {
+test('only a successful use updates last_used_at', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
@@ -232,7 +232,7 @@ test('only a use that succeeds moves last_used_at', async t => {
   assert.notEqual(await lastUseOf(narrow.id), null)
 })
 
-test('the whole key is in the answer that makes it and in no other', async t => {
+test('the whole key is only in the response that creates it', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
@@ -256,7 +256,7 @@ test('the whole key is in the answer that makes it and in no other', async t => 
 })
 
 forEachEngine(engine => {
-  test('a mistyped field of a key is refused with the name that was meant, and makes and changes nothing', async t => {
+  test('a mistyped field of a key is refused with a suggestion, and nothing is created or changed', async t => {
     const server = await openServer(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
@@ -293,7 +293,7 @@ forEachEngine(engine => {
   })
 })
 
-test('null leaves a key without an end, and never without restrictions', async t => {
+test('null means no expiry of a key, but is refused for its scopes', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const made = (body: object) => server.post('/v1/api-keys', body, { token: tokens.accessToken })
@@ -302,7 +302,7 @@ test('null leaves a key without an end, and never without restrictions', async t
   assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'scopes'])
 })
 
-test('too many keys within a window are 429 with the window and the wait', async t => {
+test('too many created keys are refused with 429, the window and the wait', async t => {
   const server = await openServer('sqlite', t, { keyCreationLimits: [{ window: 'hour', limit: 2 }] })
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
@@ -320,7 +320,7 @@ test('too many keys within a window are 429 with the window and the wait', async
   assert.equal((await server.post('/v1/api-keys', {}, { token: again.tokens.accessToken })).status, 201)
 })
 
-test('the setting that refused is named to whoever runs the service with its inbox, and to nobody else', async t => {
+test('problems name the setting behind a refusal only with the local inbox', async t => {
   for (const hasInbox of [true, false]) {
     const server = await openServer('sqlite', t, {
       keyCreationLimits: [{ window: 'hour', limit: 1 }],

@@ -15,7 +15,7 @@ interface Body {
 }
 
 describe('the API document', () => {
-  test('documents all that is routed, each with summary, description, security and examples', async t => {
+  test('documents every route with summary, description, security and examples', async t => {
     const { app, get } = await openServer('sqlite', t)
     const { body: document } = await get('/openapi.json')
     assert.match(document.openapi, /^3\.1\./)
@@ -48,7 +48,7 @@ describe('the API document', () => {
     assert.doesNotMatch(text, /\$defs/)
   })
 
-  test('says which bodies refuse unknown fields: those that make or change a credential', async t => {
+  test('marks the bodies that refuse unknown fields: those that create or change a credential', async t => {
     const { app } = await openServer('sqlite', t)
     const document = createOpenApi(app.routes, { publicUrl: 'https://keyway.test', version: '0.0.0' })
     const strict = app.routes.filter(({ path, method }) => {
@@ -69,7 +69,7 @@ describe('the API document', () => {
     assert.equal(validator.version, '3.1')
   })
 
-  test('its example requests work, and the answers are what it says', async t => {
+  test('its example requests succeed, and responses match the schemas', async t => {
     const world = await openWorld(t)
     // Signing out and ending sessions come last, since the others need the session.
     const routes = world.server.app.routes.toSorted((a, b) => order(a) - order(b))
@@ -96,7 +96,7 @@ describe('the API document', () => {
   })
 })
 
-test('every code has a page that explains it, for programs and for people', async t => {
+test('every error code is explained as JSON and as an HTML page', async t => {
   const { get } = await openServer('sqlite', t)
   for (const code of ERROR_CODES) {
     const { body } = await get(`/errors/${code}`)
@@ -109,7 +109,7 @@ test('every code has a page that explains it, for programs and for people', asyn
   assert.equal((await get('/errors/__proto__')).status, 404)
 })
 
-test('every refusal has one shape and tells nothing of the inside', async t => {
+test('every refusal is a problem document without internal details', async t => {
   const { server, callExample } = await openWorld(t)
   const { app, call } = server
   const refusals: CallAnswer[] = []
@@ -195,7 +195,7 @@ function order({ operation }: Route): number {
   return ['endOtherSessions', 'logOut'].indexOf(operation)
 }
 
-test('people can read every call, its example and its errors at /docs', async t => {
+test('/docs lists every call with its example and its errors', async t => {
   const { app, get } = await openServer('sqlite', t)
   const { text, headers } = await get('/docs')
   assert.match(headers.get('content-type')!, /^text\/html/)

@@ -4,7 +4,7 @@ import { openServer } from '../support/http.ts'
 
 const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
 
-test('more calls than can be answered in time are told so at once, with Retry-After, and probes still pass', async t => {
+test('calls beyond the limit of concurrent calls are refused immediately with Retry-After, and probes are answered', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, failureLimits: [] })
   const held = Promise.withResolvers<void>()
   const { transaction } = server.storage
@@ -23,7 +23,7 @@ test('more calls than can be answered in time are told so at once, with Retry-Af
   assert.equal((await send(7)).status, 200, 'and when they are done there is room again')
 })
 
-test('one network that takes every place is refused, and others are still served', async t => {
+test('a network that uses all concurrent calls is refused, and others are served', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, trustedProxies: ['127.0.0.0/8'] })
   const held = Promise.withResolvers<void>()
   const { transaction } = server.storage

@@ -8,7 +8,7 @@ import { basic, openServer } from '../support/http.ts'
 const SWEEP_MS = 3000
 
 forEachEngine(engine => {
-  test('a stream of revocations ends within the sweep once its secret is replaced, and tells nothing after it', async t => {
+  test('a revocation stream ends within one sweep after its secret is replaced, and sends nothing more', async t => {
     const { server, secret, follow, replaceSecret } = await openFollowers(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
     const { id } = await server.createKey(tokens.accessToken)
@@ -26,7 +26,7 @@ forEachEngine(engine => {
   })
 })
 
-test('the streams that one app holds are bounded and given back, and no other app is refused', async t => {
+test('the number of revocation streams of one app is limited, closed streams no longer count, and other apps are not refused', async t => {
   const { server, secret, follow } = await openFollowers('sqlite', t)
   const streams = []
   for (let n = 0; n < MAX_STREAMS_PER_APP; n++) streams.push(await follow(secret))

@@ -20,7 +20,7 @@ const WORKED_ON = 2
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
-test('whoever sends a body slowly takes no place from others, on every API route that takes one', async t => {
+test('a slow body does not count as a concurrent call, on any API route with a body', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [] })
   const { tokens } = await server.signIn('ada@example.com')
   const app = basic('shop', await server.registerApp('shop'))
@@ -37,7 +37,7 @@ test('whoever sends a body slowly takes no place from others, on every API route
   }
 })
 
-test('whoever sends a form slowly takes no place from others, on every page that takes one', async t => {
+test('a slow form does not count as a concurrent call, on any page with a form', async t => {
   const pages = await openPages(t)
   const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [], pages })
   const forms = pages.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
@@ -48,7 +48,7 @@ test('whoever sends a form slowly takes no place from others, on every page that
   }
 })
 
-test('over the bound the slowest body of all is cut off, and the newcomer is served', async t => {
+test('with too many slow bodies the oldest is closed and a new one accepted', async t => {
   const intake = { bodies: 3, bodiesPerNetwork: 3, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake, trustedProxies: ['127.0.0.0/8'] })
   const senders = []
@@ -62,7 +62,7 @@ test('over the bound the slowest body of all is cut off, and the newcomer is ser
   assert.equal((await server.post('/auth/agent-token', EXCHANGE)).status, 401)
 })
 
-test('over a bound the network with most slow bodies loses one, and a network with one keeps it', async t => {
+test('with too many slow bodies the network with the most loses one, and a network with one keeps it', async t => {
   const trustedProxies = ['127.0.0.0/8']
   for (const intake of [
     { bodies: 4, bodiesPerNetwork: 3, bytes: 1e6 },
@@ -77,7 +77,7 @@ test('over a bound the network with most slow bodies loses one, and a network wi
   }
 })
 
-test('over the bound of its network a slow body ends another of the same network alone', async t => {
+test('with too many slow bodies of one network only bodies of that network are closed', async t => {
   const intake = { bodies: 100, bodiesPerNetwork: 2, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake, trustedProxies: ['127.0.0.0/8'] })
   const other = await startBody(t, server, '198.51.100.1')
@@ -90,7 +90,7 @@ test('over the bound of its network a slow body ends another of the same network
   )
 })
 
-test('parts of bodies are held within a bound of bytes', async t => {
+test('the memory of incomplete bodies is limited', async t => {
   const intake = { bodies: 100, bodiesPerNetwork: 100, bytes: 40_000 }
   const server = await openServer('sqlite', t, { intake })
   const part = `{"api_key": "${'x'.repeat(12_000)}`
@@ -100,7 +100,7 @@ test('parts of bodies are held within a bound of bytes', async t => {
   assert.equal(senders[3]!.destroyed, false)
 })
 
-test('a body that was cut off is given back, and one in a thousand chunks of a byte is read', async t => {
+test('a closed body no longer counts, and a body in a thousand chunks of one byte is read', async t => {
   const intake = { bodies: 1, bodiesPerNetwork: 1, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake })
   for (let n = 0; n < 5; n++) {
@@ -119,7 +119,7 @@ test('a body that was cut off is given back, and one in a thousand chunks of a b
   assert.match(String((await answered)[0]), /^HTTP\/1\.1 401 .*invalid_api_key/s)
 })
 
-test('a report of a mail provider that its headers show to be forged is refused before its body is read', async t => {
+test('a mail report with invalid headers is refused before its body is read', async t => {
   const server = await openServer('sqlite', t)
   for (const [provider, headers] of [
     ['postmark', ''],

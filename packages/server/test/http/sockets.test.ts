@@ -32,7 +32,7 @@ for (const [name, bytes] of Object.entries(SMUGGLING)) {
   })
 }
 
-test('twenty requests in one write are answered in their order', async t => {
+test('twenty pipelined requests are answered in order', async t => {
   const server = await openServer('sqlite', t)
   const paths = Array.from(
     { length: 20 },
@@ -49,7 +49,7 @@ test('twenty requests in one write are answered in their order', async t => {
   )
 })
 
-test('CONNECT opens no tunnel, is answered, and hides no request behind it', async t => {
+test('CONNECT is refused with a response, and a request after it is not handled', async t => {
   const server = await openServer('sqlite', t)
   for (const target of ['example.com:443', '127.0.0.1:22', 'x:1']) {
     const answer = await server.raw(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n${LIVE}`)
@@ -65,7 +65,7 @@ test('CONNECT opens no tunnel, is answered, and hides no request behind it', asy
   assert.equal((await server.get('/livez')).status, 200)
 })
 
-test('a body that trickles is cut off', async t => {
+test('a connection with a trickling body is closed', async t => {
   const timeouts = { headersMs: 300, requestMs: 400, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
   const answer = await server.raw(`${POST}Content-Length: 100\r\n\r\n{`)
@@ -73,7 +73,7 @@ test('a body that trickles is cut off', async t => {
   assert.equal((await server.get('/livez')).status, 200)
 })
 
-test('headers that trickle are cut off with a reason', async t => {
+test('trickling headers are refused with 408', async t => {
   const timeouts = { headersMs: 200, requestMs: 20_000, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
   const answer = await server.raw('GET /livez HTTP/1.1\r\nHost: x\r\nA: ')
@@ -81,14 +81,14 @@ test('headers that trickle are cut off with a reason', async t => {
   assert.match(answer, /application\/problem\+json/)
 })
 
-test('17 KB of headers are refused with 431 and a problem', async t => {
+test('17 KB of headers are refused with 431 and a problem document', async t => {
   const server = await openServer('sqlite', t)
   const answer = await server.raw(`GET /livez HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`)
   assert.match(answer, /^HTTP\/1\.1 431 /)
   assert.match(answer, /"request_id"/)
 })
 
-test('a missing Host and an expectation of no meaning are answered as every request is', async t => {
+test('a missing Host and an unknown expectation are answered with a problem document or the normal response', async t => {
   const server = await openServer('sqlite', t)
   const noHost = await server.raw('GET /livez HTTP/1.1\r\n\r\n')
   assert.match(noHost, /^HTTP\/1\.1 400 /)
@@ -103,7 +103,7 @@ test('a missing Host and an expectation of no meaning are answered as every requ
   }
 })
 
-test('300 headers and an 8 KB cookie break nothing', async t => {
+test('a request with 300 headers and an 8 KB cookie is answered', async t => {
   const server = await openServer('sqlite', t)
   const many = Array.from({ length: 300 }, (_, index) => `A${index}: b\r\n`).join('')
   assert.match(
@@ -117,7 +117,7 @@ test('300 headers and an 8 KB cookie break nothing', async t => {
   )
 })
 
-test('strange targets and Hosts are answered below 500', async t => {
+test('malformed targets and Hosts are answered with a status below 500', async t => {
   const server = await openServer('sqlite', t)
   const targets = [
     '/%',
@@ -143,7 +143,7 @@ test('strange targets and Hosts are answered below 500', async t => {
   }
 })
 
-test('TRACE, CONNECT and made-up methods get nothing done, nor do overrides', async t => {
+test('TRACE, CONNECT, unknown methods and method overrides have no effect', async t => {
   const server = await openServer('sqlite', t)
   for (const method of ['TRACE', 'PROPFIND', 'PURGE']) {
     assert.match(
@@ -158,7 +158,7 @@ test('TRACE, CONNECT and made-up methods get nothing done, nor do overrides', as
   assert.equal(overridden.status, 401)
 })
 
-test('a client that leaves in the middle of its body disturbs nobody', async t => {
+test('a client that disconnects during its body does not affect others', async t => {
   const server = await openServer('sqlite', t)
   const socket = connect(server.port, '127.0.0.1')
   await once(socket, 'connect')
@@ -168,7 +168,7 @@ test('a client that leaves in the middle of its body disturbs nobody', async t =
   assert.equal((await server.get('/livez')).status, 200)
 })
 
-test('over the bound of connections the one that waited longest is closed, and whoever asks or is answered stays', async t => {
+test('with too many connections the longest idle one is closed, and busy ones stay open', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
   const silent = await connected(t, server.port)
   const streaming = await connected(t, server.port)
@@ -186,7 +186,7 @@ test('over the bound of connections the one that waited longest is closed, and w
   assert.equal(streaming.destroyed, false)
 })
 
-test('connections that were upgraded behind another request keep no place and give none away', async t => {
+test('connections that were upgraded after another request do not count, and are not subtracted twice', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
   const upgrade = 'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
   const slow = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
@@ -219,12 +219,12 @@ async function askWithoutReading(t: TestContext, { server, port }: Server): Prom
   return (await accepted)[0]
 }
 
-test('an answer that is not read is cut off in time', async t => {
+test('a connection with an unread response is closed in time', async t => {
   const limits = { timeouts: { checkMs: 50 }, socketLimits: { unreadMs: 200 } }
   await closed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
 })
 
-test('a connection on which nothing moves in the middle of an answer is closed', {
+test('a connection that is inactive during a response is closed', {
   timeout: 20_000,
 }, async t => {
   const silent = { fetch: () => new Response(new ReadableStream({ start() {} })) }
@@ -235,7 +235,7 @@ test('a connection on which nothing moves in the middle of an answer is closed',
   await closed(socket)
 })
 
-test('over the bound of unread bytes the connection with most of them is closed', async t => {
+test('with too many unread bytes the connection with the most is closed', async t => {
   const limits = { timeouts: { checkMs: 50 }, socketLimits: { unreadBytes: 70_000_000 } }
   const sizes = [30_000_000, 40_000_000, 30_000_000]
   const pages = { fetch: () => new Response('x'.repeat(sizes.shift()!)) }

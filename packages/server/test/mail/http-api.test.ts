@@ -52,7 +52,7 @@ async function startProvider(
 }
 
 describe('mail by Resend', () => {
-  test('is one call with the message’s id as idempotency key', async t => {
+  test('is one request with the message’s id as idempotency key', async t => {
     const { baseUrl, calls } = await startProvider(t, () => ({ status: 200, body: '{"id":"x"}' }))
     await createResendMailer('re_key', { from, baseUrl }).deliver(mail, never)
     assert.equal(calls.length, 1)
@@ -67,7 +67,7 @@ describe('mail by Resend', () => {
     assert.equal(body.headers['Auto-Submitted'], 'auto-generated')
   })
 
-  test('takes a key that may only send for good', async t => {
+  test('accepts a key that may only send', async t => {
     const body = '{"name":"restricted_api_key"}'
     const { baseUrl } = await startProvider(t, () => ({ status: 401, body }))
     await createResendMailer('re_key', { from, baseUrl }).check()
@@ -75,7 +75,7 @@ describe('mail by Resend', () => {
 })
 
 describe('mail by Postmark', () => {
-  test('is one call without tracking and with our Message-ID', async t => {
+  test('is one request without tracking and with the Message-ID of the outbox', async t => {
     const { baseUrl, calls } = await startProvider(t, () => ({ status: 200, body: '{"ErrorCode":0}' }))
     const mailer = createPostmarkMailer('token', { from, baseUrl })
     await mailer.deliver(mail, never)
@@ -115,7 +115,7 @@ for (const [name, create] of [
       await assert.rejects(mailer.check())
     })
 
-    test('a redirect is not followed: the credential stays here', async t => {
+    test('a redirect is not followed, so that the credential is not sent elsewhere', async t => {
       const other = await startProvider(t, () => ({ status: 200 }))
       const { baseUrl } = await startProvider(t, () => ({
         status: 307,
@@ -125,7 +125,7 @@ for (const [name, create] of [
       assert.equal(other.calls.length, 0)
     })
 
-    test('a response that never comes is abandoned when the signal aborts', async t => {
+    test('a request without a response ends when the signal aborts', async t => {
       const { baseUrl, hanging } = await startProvider(t, () => 'hang')
       const abort = new AbortController()
       const delivery = create('key', { from, baseUrl }).deliver(mail, abort.signal)
@@ -134,7 +134,7 @@ for (const [name, create] of [
       await assert.rejects(delivery)
     })
 
-    test('a huge response costs no memory', async t => {
+    test('only the beginning of a huge response is kept in memory', async t => {
       const { baseUrl } = await startProvider(t, () => ({ status: 500, body: 'x'.repeat(5_000_000) }))
       await assert.rejects(create('key', { from, baseUrl }).deliver(mail, never), error => {
         assert.ok((error as Error).message.length < 3000)

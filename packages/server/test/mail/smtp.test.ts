@@ -32,7 +32,7 @@ function mailTo(address: string, changes: Partial<Mail> = {}): Mail {
 }
 
 describe('mail by SMTP', () => {
-  test('one mail goes to one recipient, and header and envelope agree', async t => {
+  test('a mail has one recipient, the same in header and envelope', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     await mailer.deliver(mailTo('ada@example.com'), never)
@@ -59,7 +59,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('line breaks in a subject make no header', async t => {
+  test('line breaks in a subject add no header', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     await mailer.deliver(
@@ -70,7 +70,7 @@ describe('mail by SMTP', () => {
     assert.equal(server.mails[0]!.headers.has('bcc'), false)
   })
 
-  test('an address that is more than one recipient is refused before the server hears of it', async t => {
+  test('an address with several recipients is refused before it is sent to the server', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     for (const address of ['a@x.test, b@y.test', 'a@x.test\r\nRCPT TO:<b@y.test>', 'a@x.test>\r\nDATA']) {
@@ -94,7 +94,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('wrong credentials are retryable, since the operator can mend them', async t => {
+  test('wrong credentials are retryable', async t => {
     const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
     const mailer = open(t, { port: server.port, user: 'keyway', password: 'wrong' })
     await assert.rejects(
@@ -114,7 +114,7 @@ describe('mail by SMTP', () => {
     assert.equal(server.mails[0]!.user, 'keyway')
   })
 
-  test('nothing is sent to a server without STARTTLS, an unknown certificate or a wrong name', async t => {
+  test('no mail is sent to a server without STARTTLS, with an unknown certificate or a wrong name', async t => {
     const bare = await startSmtpServer(t, { startTls: false })
     const unknown = await startSmtpServer(t)
     const misnamed = await startSmtpServer(t, { certificateFor: 'other.test' })
@@ -133,7 +133,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('credentials are never sent in the clear when STARTTLS is stripped', async t => {
+  test('credentials are not sent unencrypted when STARTTLS is stripped', async t => {
     let heard = ''
     const port = await startRawServer(t, socket => {
       socket.write('220 stripped\r\n')
@@ -148,7 +148,7 @@ describe('mail by SMTP', () => {
     assert.doesNotMatch(heard, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
   })
 
-  test('an endless answer ends the attempt, not the process', async t => {
+  test('an endless response of the server fails the attempt', async t => {
     const line = `220-${'x'.repeat(1000)}\r\n`.repeat(64)
     const port = await startRawServer(t, socket => {
       const pour = () => {
@@ -163,7 +163,7 @@ describe('mail by SMTP', () => {
     )
   })
 
-  test('garbage and a reset ends the attempt, not the process', async t => {
+  test('garbage followed by a reset fails the attempt', async t => {
     const garbage = await startRawServer(t, socket => socket.end('\x00\xff\r\nHTTP/1.1 200 OK\r\n\r\n'))
     const reset = await startRawServer(t, socket => socket.resetAndDestroy())
     for (const port of [garbage, reset]) {
@@ -171,7 +171,7 @@ describe('mail by SMTP', () => {
     }
   })
 
-  test('a delivery to a server that hangs ends when the signal aborts', async t => {
+  test('a delivery to a hanging server ends when the signal aborts', async t => {
     const server = await startSmtpServer(t)
     server.behave(recipient => (recipient === 'slow@example.com' ? 'hang' : 'accept'))
     const mailer = open(t, { port: server.port })
@@ -187,7 +187,7 @@ describe('mail by SMTP', () => {
     )
   })
 
-  test('no more than eight connections are open at a time', async t => {
+  test('at most eight connections are open at a time', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     await Promise.all(

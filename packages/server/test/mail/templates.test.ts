@@ -40,9 +40,9 @@ for (const [name, hasAccount] of [
   describe(`the ${name} mail`, () => {
     const mail = written(signIn, hasAccount)
 
-    test('uses the template for its recipient', () => assert.equal(mail.template, name))
+    test('uses the template for a new or existing account', () => assert.equal(mail.template, name))
 
-    test('has a button to the verification URL and no other way out but the support contact', () => {
+    test('has links only to the verify URL and to the support address', () => {
       assert.deepEqual(hrefs(mail.html), [link, `mailto:${supportEmail}`])
       assert.deepEqual(
         mail.text.match(/https?:\/\/\S+/g),
@@ -70,7 +70,7 @@ for (const [name, hasAccount] of [
       assert.doesNotMatch(mail.subject, /04810937|aaaa/)
     })
 
-    test('names link and code for the local inbox', () => {
+    test('provides link and code for the local inbox', () => {
       assert.equal(mail.link, link)
       assert.equal(mail.code, '04810937')
     })
@@ -78,7 +78,7 @@ for (const [name, hasAccount] of [
 }
 
 describe('every mail', () => {
-  test('has a subject of its own, so that mail programs do not fold two into one', () => {
+  test('has a unique subject, so that mail programs do not group two mails', () => {
     const subjects = new Map(all.map(mail => [mail.template, mail.subject]))
     assert.equal(new Set(subjects.values()).size, subjects.size)
     for (const milliseconds of [1, 1000]) {
@@ -87,7 +87,7 @@ describe('every mail', () => {
     }
   })
 
-  test('loads nothing from anywhere and runs nothing', () => {
+  test('loads nothing from the network and has no scripts', () => {
     for (const { html } of all) {
       assert.doesNotMatch(html, /<(img|link|script|iframe|video|object|form|base)\b/i)
       assert.doesNotMatch(html, /url\(|@import|\bsrc=|background=|\son\w+="/i)
@@ -106,26 +106,26 @@ describe('every mail', () => {
     }
   })
 
-  test('is small enough that no mail program cuts it off', () => {
+  test('is small enough not to be truncated by mail programs', () => {
     for (const { html } of all) assert.ok(html.length < 20_000, `${html.length}`)
   })
 
-  test('has a text part of short lines with the support contact', () => {
+  test('has a plain-text part with short lines and the support address', () => {
     for (const { text } of all) {
       assert.ok(text.includes(supportEmail))
       for (const line of text.split('\n')) assert.ok(line.length <= 78 || line.startsWith('https://'), line)
     }
   })
 
-  test('is written the same on every attempt', () => {
+  test('is the same on every attempt', () => {
     for (const content of EXAMPLES) assert.deepEqual(written(content), written(content))
   })
 })
 
-describe('what strangers chose', () => {
+describe('user-supplied text', () => {
   const hostile = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'
 
-  test('is text in a mail and nothing else', () => {
+  test('is escaped in a mail', () => {
     const at = signIn.expiresAt
     const mails = [
       written({ kind: 'refresh_token_reused', at, network: hostile, client: hostile }),
@@ -140,7 +140,7 @@ describe('what strangers chose', () => {
     }
   })
 
-  test('in a client’s name becomes no link by itself', () => {
+  test('in a client’s name is not linked by mail programs', () => {
     const content = {
       kind: 'refresh_token_reused',
       at: 0,
@@ -151,14 +151,14 @@ describe('what strangers chose', () => {
     for (const part of [html, text]) assert.doesNotMatch(part, /evil\.test|www\./)
   })
 
-  test('in a link’s parameters stays inside the address', () => {
+  test('in a link’s parameters is encoded', () => {
     const { html } = written({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
     assert.doesNotMatch(html, /<script/)
   })
 })
 
 describe('the welcome mail', () => {
-  test('names the credit that there is, and none where there is none', () => {
+  test('mentions the credit only if there is one', () => {
     assert.match(written({ kind: 'welcome', trialCredit: '2.00' }).text, /\$2\.00 of trial credit/)
     assert.doesNotMatch(written({ kind: 'welcome', trialCredit: '0.00' }).text, /credit/)
   })

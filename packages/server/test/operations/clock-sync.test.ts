@@ -10,7 +10,7 @@ import { startKeyway } from '../ops/running.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 
 forEachEngine(engine => {
-  test('time goes on when the clock of the database was stepped back by an hour', async t => {
+  test('the service’s time advances after the database’s clock was stepped back by an hour', async t => {
     const { clock } = await openedServices(engine, t)
     const before = clock.now()
     await clock.synchronize(async () => before - HOUR)
@@ -20,14 +20,14 @@ forEachEngine(engine => {
   })
 })
 
-test('on SQLite a step of the system clock forward expires nothing', async t => {
+test('a forward step of the system’s clock expires nothing on SQLite', async t => {
   const { clock } = await openedServices('sqlite', t)
   const before = clock.now()
   await clock.synchronize(async () => before + HOUR)
   assert.ok(clock.now() - before < MINUTE)
 })
 
-test('each step is logged once, and no more than one line a minute', async () => {
+test('each step of a clock is logged once, with at most one line a minute', async () => {
   const lines: string[] = []
   const log = createLog('warn', { write: line => lines.push(line) })
   let monotonic = 0
@@ -62,7 +62,7 @@ test('each step is logged once, and no more than one line a minute', async () =>
   assert.ok(lines.length <= 1 + 6, `${lines.length} lines after five minutes of steps`)
 })
 
-test('a stepped clock is named by /readyz, which stays ready', async t => {
+test('/readyz reports a stepped clock and stays ready', async t => {
   const { services, hub } = await startKeyway(t)
   const clockCheck = async () => (await checkHealth(services, hub)).find(({ name }) => name === 'clock')
   assert.deepEqual([(await clockCheck())?.ok, (await clockCheck())?.detail], [true, undefined])

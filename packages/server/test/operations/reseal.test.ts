@@ -10,7 +10,7 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 const ROWS = 450
 
 forEachEngine(engine => {
-  test('everything is resealed, also where it takes several batches', async t => {
+  test('all sealed values are re-encrypted, also in several batches', async t => {
     const { storage, secrets: old } = await openTestStorage(engine, t)
     await insertUser(storage.store)
     await storage.transaction(async tx => {

@@ -6,7 +6,7 @@ import { connect, makeKey, openHub } from '../hub/fixture.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { openServices } from '../support/services.ts'
 
-test('commands close agents of a server whose system clock was stepped back by an hour', {
+test('a command closes agents of a server whose system clock was stepped back by an hour', {
   timeout: 20_000,
 }, async t => {
   const { services, settings, hub, ada, bob } = await serveAheadOfSystem(t)
@@ -20,7 +20,7 @@ test('commands close agents of a server whose system clock was stepped back by a
   assert.ok(Math.abs(revokedAt! - services.clock.now()) < 60_000)
 })
 
-test('without a server a heartbeat in the future moves no command', async t => {
+test('a heartbeat in the future does not change the time of a command without a running server', async t => {
   const { services, settings, ada } = await serveAheadOfSystem(t)
   const systemTime = await services.storage.readClock()
   await done(keyway(settings, 'keys', 'revoke', ada.key.id))
@@ -28,7 +28,7 @@ test('without a server a heartbeat in the future moves no command', async t => {
   assert.ok(Math.abs(revokedAt! - systemTime) < 60_000)
 })
 
-test('a probe of the data directory neither takes it nor creates anything', async t => {
+test('checking whether the data directory is held neither locks it nor creates files', async t => {
   const { settings } = await serveAheadOfSystem(t)
   const folder = settings.KEYWAY_DATA_DIR
   assert.equal(isDataDirHeld(folder), false)

@@ -8,7 +8,7 @@ const docs = join(import.meta.dirname, '../../../../docs')
 const read = (file: string) => readFileSync(join(docs, file), 'utf8')
 const NAME = /\b(?:keyway|nodejs|process)_[a-z0-9_]+\b/g
 
-test('dashboard, alerts and the table of series name what /metrics has, and nothing that it has not', async t => {
+test('the dashboard, the alerts and the documented metrics match those of /metrics', async t => {
   const { url } = await startKeyway(t)
   await fetch(`${url}/nowhere`)
   await fetch(`${url}/v1/me`)
@@ -24,7 +24,7 @@ test('dashboard, alerts and the table of series name what /metrics has, and noth
   for (const name of own) assert.ok(read('operations.md').includes(`\`${name}\``), name)
 })
 
-test('every alert leads to a chapter that says what to do', () => {
+test('every alert links to a section of the operations manual', () => {
   const chapters = [...read('operations.md').matchAll(/^### (.+)$/gm)].map(([, title]) =>
     title!
       .toLowerCase()
@@ -37,7 +37,7 @@ test('every alert leads to a chapter that says what to do', () => {
   assert.equal(runbooks.length, [...read('alerts.yaml').matchAll(/- alert:/g)].length)
 })
 
-test('the dashboard is one that Grafana can import: panels with queries, none over another', () => {
+test('the dashboard is valid for Grafana: panels with queries that do not overlap', () => {
   const { panels, uid } = JSON.parse(read('grafana-dashboard.json'))
   assert.equal(uid, 'keyway')
   const places = new Set()

@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 
-test('every setting that a deployment names is one that there is', () => {
+test('every setting in a deployment exists', () => {
   const known = new Set(Object.entries(settings).flatMap(([name]) => [name, `${name}_FILE`]))
   const files = globSync('deploy/**/*.{yaml,service,sh}', { cwd: ROOT })
   assert.ok(files.length >= 3)
@@ -19,7 +19,7 @@ test('every setting that a deployment names is one that there is', () => {
   }
 })
 
-test('the settings of the cluster to try out are accepted', () => {
+test('the settings of the example cluster are valid', () => {
   const text = readFileSync(join(ROOT, 'deploy/cluster/compose.yaml'), 'utf8')
   const given = Object.fromEntries(
     [...text.matchAll(/^ {4}(KEYWAY_[A-Z_]+): (.+)$/gm)].map(([, name, value]) => [name!, value!]),

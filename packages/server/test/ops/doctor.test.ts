@@ -37,7 +37,7 @@ function withDatabase(url: string) {
   })
 }
 
-test('doctor finds nothing on a healthy service, and says what it looked at', async t => {
+test('doctor reports all checks and no problem on a healthy service', async t => {
   const { status, findings, wrong, text } = await examine(t)
   assert.deepEqual(wrong, [])
   assert.equal(status, 0)
@@ -59,7 +59,7 @@ test('doctor finds nothing on a healthy service, and says what it looked at', as
   assert.match(text, /^ok {4}data directory: /)
 })
 
-test('a public URL at which nothing answers, or another service, is named', async t => {
+test('doctor reports a public URL that does not answer or is another service', async t => {
   const nothing = `http://localhost:${await freePort()}`
   const dead = await examine(t, withConfig({ publicUrl: nothing }))
   assert.equal(dead.status, 1)
@@ -80,7 +80,7 @@ test('a public URL at which nothing answers, or another service, is named', asyn
   assert.match(wrong.wrong[0]!.detail, /not a response of this service/)
 })
 
-test('a proxy that is not named shows, by settings and by what requests brought', async t => {
+test('doctor reports an unlisted proxy, by the settings and by requests', async t => {
   const open = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
   assert.match(open.wrong[0]!.detail, /evade every limit/)
   const https = await examine(t, withConfig({ publicUrl: 'https://keyway.example' }))
@@ -96,7 +96,7 @@ test('a proxy that is not named shows, by settings and by what requests brought'
   assert.match(found.detail, /KEYWAY_TRUSTED_PROXIES/)
 })
 
-test('a database without TLS on another machine is named; in a network of containers it is no failure', async t => {
+test('doctor reports a remote database without TLS, which is no failure in a container network', async t => {
   const open = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
   assert.match(open.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
   assert.equal(open.status, 1)
@@ -106,7 +106,7 @@ test('a database without TLS on another machine is named; in a network of contai
   assert.equal(inside.status, 0)
 })
 
-test('a data directory that others can read, and clocks that differ, are named', async t => {
+test('doctor reports a data directory that others can read, and differing clocks', async t => {
   const { services } = await startKeyway(t)
   chmodSync(services.config.dataDir, 0o755)
   const readable = await runCommand(services, 'doctor')
@@ -117,7 +117,7 @@ test('a data directory that others can read, and clocks that differ, are named',
   assert.match(skewed.text, /LOOK {2}clock: .*90000 ms/)
 })
 
-test('values of an older or an unknown secret are counted, with what to do', async t => {
+test('doctor counts values sealed with an older or an unknown secret, and says what to do', async t => {
   const { services, url } = await startKeyway(t)
   await createJourney(url).sendLink('ada@example.com')
   const fresh = Buffer.alloc(32, 1)
@@ -134,7 +134,7 @@ test('values of an older or an unknown secret are counted, with what to do', asy
   assert.match(ready.text, /ok {4}secrets: .*can be removed/)
 })
 
-test('a mail server that refuses, and mail that does not leave, are named without the password', async t => {
+test('doctor reports a refused mail login and a stuck mail queue, without the password', async t => {
   const mail = {
     kind: 'smtp' as const,
     host: '127.0.0.1',

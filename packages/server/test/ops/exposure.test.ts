@@ -33,7 +33,7 @@ const CURIOUS = [
   '//etc/passwd',
 ]
 
-test('LOG-04: nothing is served that is not documented, whatever is asked for', async t => {
+test('LOG-04: undocumented paths are not served', async t => {
   const { url } = await startKeyway(t)
   for (const path of CURIOUS) {
     const answer = await fetch(url + path, { redirect: 'manual' })
@@ -42,7 +42,7 @@ test('LOG-04: nothing is served that is not documented, whatever is asked for', 
   }
 })
 
-test('LOG-04: health tells no version and no address, and no answer names what it is made with', async t => {
+test('LOG-04: health checks reveal no version or address, and no response names its software', async t => {
   const { url } = await startKeyway(t)
   for (const path of ['/livez', '/readyz', '/v1/me', '/sign-in', '/nowhere']) {
     const answer = await fetch(url + path)
@@ -53,7 +53,7 @@ test('LOG-04: health tells no version and no address, and no answer names what i
 })
 
 /** The headers that docs and SECURITY.md promise for each kind of answer. */
-test('every kind of answer has the headers that keep browsers from misusing it', async t => {
+test('every kind of response has the security headers for browsers', async t => {
   const { url } = await startKeyway(t)
   for (const path of [
     '/',
@@ -86,7 +86,7 @@ async function started(t: TestContext, settings: Record<string, string>) {
   return { KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0', ...settings }
 }
 
-test('LOG-05: no header, variable or fixed credential makes production easier to enter', async t => {
+test('LOG-05: no debug header, environment variable or default credential gives access', async t => {
   const settings = await started(t, { NODE_ENV: 'test', AUTH_TEST: '1', TEST_OTP: '00000000', DEBUG: '*' })
   const server = await serve(settings)
   t.after(() => server.end('SIGKILL'))
@@ -121,7 +121,7 @@ test('LOG-05: no header, variable or fixed credential makes production easier to
   )
 })
 
-test('LOG-06: a run of refused, broken and odd requests ends no process and leaves it answering', async t => {
+test('LOG-06: the process survives a series of refused, broken and malformed requests', async t => {
   const server = await serve(await started(t, { KEYWAY_LOG_LEVEL: 'warn' }))
   t.after(() => server.end('SIGKILL'))
   const odd = ['{', '[]', 'null', '"x"', '{"api_key":{}}', '\u0000', '{"__proto__":{"admin":true}}']
@@ -146,7 +146,7 @@ test('LOG-06: a run of refused, broken and odd requests ends no process and leav
   assert.equal(await server.end('SIGTERM'), 0)
 })
 
-test('a log reader that goes away ends nothing', async t => {
+test('the process survives a closed log output', async t => {
   const env = environment(await started(t, {}))
   const child = spawn(process.execPath, [launcher, 'serve'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
   t.after(() => child.kill('SIGKILL'))

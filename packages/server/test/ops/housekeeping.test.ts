@@ -38,7 +38,7 @@ async function countOf({ storage }: TestStorage, table: string): Promise<number>
 }
 
 forEachEngine(engine => {
-  test('ended rows are kept for the promised retention, to the millisecond, and pruned after it', async t => {
+  test('ended rows are kept for the promised retention, to the millisecond, and then pruned', async t => {
     const opened = await open(engine, t)
     const { store, storage } = opened
     const user = await insertUser(store)
@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.equal(await opened.run(), 0, 'a second look finds nothing')
   })
 
-  test('keys of a deleted account go a day after it, in batches and on two nodes at once, and nobody else’s', async t => {
+  test('keys of a deleted account are pruned a day later, in batches and on two nodes at once, and no others', async t => {
     const services = await openServices(engine, t)
     const { store, clock, log } = services
     const { user: ada } = await services.signIn('ada@example.com')
@@ -121,7 +121,7 @@ forEachEngine(engine => {
     assert.ok((await store.billing.ledger(ada.id, { limit: 10, after: null })).rows.length > 0)
   })
 
-  test('one batch removes no more than it was asked to, over all accounts', async t => {
+  test('one batch deletes at most the requested number of rows over all accounts', async t => {
     const { store } = await open(engine, t)
     for (const n of [1, 2, 3]) {
       const { id } = await insertUser(store)
@@ -134,7 +134,7 @@ forEachEngine(engine => {
     assert.equal(await store.apiKeys.pruneOfDeletedOwners(NOW, 2), 1, 'the last account’s own')
   })
 
-  test('live rows are never pruned, however old: queued mail, sessions, keys, the ledger', async t => {
+  test('live rows are never pruned however old: queued mail, sessions, keys, the ledger', async t => {
     const services = await openServices(engine, t)
     const { user, session } = await services.signIn('ada@example.com')
     const { apiKey } = await services.apiKeys.create(
@@ -157,7 +157,7 @@ forEachEngine(engine => {
     assert.equal((await store.billing.ledger(user.id, { limit: 10, after: null })).rows.length, 1)
   })
 
-  test('a delivered mail keeps no content, long before its row goes', async t => {
+  test('the content of a delivered mail is erased before its row is pruned', async t => {
     const { store, clock } = await open(engine, t)
     await store.outbox.insert(aMessage())
     const [leased] = await store.outbox.lease(clock.now(), clock.now() + 1000, 1)
@@ -166,7 +166,7 @@ forEachEngine(engine => {
     assert.deepEqual([row!.state, row!.sealedContent], ['sent', null])
   })
 
-  test('rows of dead nodes with their connections go after a minute, and suppressions at their end', async t => {
+  test('rows of dead nodes and their connections are pruned after a minute, and suppressions at their end', async t => {
     const { store, run } = await open(engine, t)
     const silence = 6 * NODE_TIMEOUT_MS
     for (const [id, seenAt] of [
@@ -196,7 +196,7 @@ forEachEngine(engine => {
     assert.equal(await store.suppressions.find(address('gone@example.com'), NOW - 2), null)
   })
 
-  test('a backlog of thousands goes in small batches within one round', async t => {
+  test('a backlog of thousands of rows is pruned in small batches within one round', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
     const old = NOW - KEPT_FOR.securityEvents - 1
@@ -221,7 +221,7 @@ forEachEngine(engine => {
     assert.equal(largest, 500)
   })
 
-  test('two nodes that prune at the same time do not hinder each other', async t => {
+  test('two nodes can prune at the same time', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
     for (let row = 0; row < 50; row++) {
@@ -232,7 +232,7 @@ forEachEngine(engine => {
     assert.equal(removed[0]! + removed[1]!, 50)
   })
 
-  test('an idempotency key of a charge is new again after 24 hours, though the ledger keeps its entry', async t => {
+  test('an idempotency key of a charge may be reused after 24 hours, while the ledger keeps its entry', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('ada@example.com')
     const charges = createCharges(services)

@@ -37,7 +37,7 @@ async function open(engine: EngineName, t: TestContext) {
 const limits = { maxActiveKeys: 100, creationLimits: [], changeLimits: { take() {} } }
 
 forEachEngine(engine => {
-  test('the owner is told 14, 7 and 1 days before a key expires, each once and not a millisecond early', async t => {
+  test('the owner is notified once 14, 7 and 1 days before a key expires, and not a millisecond early', async t => {
     const { clock, apiKeys, make, warnings, mailsTo } = await open(engine, t)
     const { apiKey } = await make(30 * DAY)
     const look = async () => {
@@ -63,7 +63,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('several nodes and restarts send one mail, also when the mail is long gone from the outbox', async t => {
+  test('several nodes and restarts send one warning of expiry, also after its mail was pruned', async t => {
     const services = await open(engine, t)
     const { opened, clock, meter, outbox, log, make, warnings, apiKeys, store, limiter, policy } = services
     await make(30 * DAY)
@@ -86,7 +86,7 @@ forEachEngine(engine => {
     assert.equal(await apiKeys.warnOfExpiry(), 0)
   })
 
-  test('after downtime only the warning that is due now is sent', async t => {
+  test('after downtime only the latest due warning of expiry is sent', async t => {
     const { clock, apiKeys, make, warnings } = await open(engine, t)
     await make(30 * DAY)
     clock.advance(25 * DAY)
@@ -95,7 +95,7 @@ forEachEngine(engine => {
     assert.deepEqual(await warnings(), [5])
   })
 
-  test('nobody is warned of keys that never expire, were rotated, revoked, made for a short time, or rest with a suspended owner', async t => {
+  test('no warning is sent for keys that never expire, were rotated or revoked, are short-lived, or have a suspended owner', async t => {
     const { clock, apiKeys, users, user, make, warnings } = await open(engine, t)
     await make(null)
     await make(12 * 60 * 60 * 1000, 'half a day')
@@ -117,7 +117,7 @@ forEachEngine(engine => {
     assert.equal(await apiKeys.warnOfExpiry(), 1)
   })
 
-  test('the first use of a key dormant for 90 days is mailed with its network, once, also when two nodes see it', async t => {
+  test('the owner is notified once, with the network, of the first use of a key after 90 days, also by two nodes', async t => {
     const services = await open(engine, t)
     const { opened, clock, meter, outbox, log, make, wakings, apiKeys, limiter, policy } = services
     const { key, apiKey } = await make(null)
@@ -143,7 +143,7 @@ forEachEngine(engine => {
     assert.equal((await wakings()).length, 1)
   })
 
-  test('a key used within 90 days says nothing, and one that was made and never used counts from its making', async t => {
+  test('no notice is sent for a key used within 90 days, counted from its creation if it was never used', async t => {
     const { clock, make, wakings, apiKeys } = await open(engine, t)
     const used = await make(null, 'used')
     await make(null, 'other')

@@ -4,7 +4,7 @@ import { startServer } from '../../src/server.ts'
 import { createJourney } from '../support/journey.ts'
 import { startKeyway } from './running.ts'
 
-test('a use that was noted just before the service ends is stored by its end', async t => {
+test('the last use of a key is stored at shutdown', async t => {
   const server = await startKeyway(t)
   const journey = createJourney(server.url)
   const email = 'ada@example.com'

@@ -15,7 +15,7 @@ forEachEngine(engine => {
   test(`${CHARGES} raced charges over two nodes, many sent twice, keep the ledger exact to the micro-dollar`, t =>
     raceCharges(engine, t, CHARGES))
 
-  test('a key that is sent again after a lost answer, on another node, charges once', async t => {
+  test('an idempotency key that is repeated on another node after a lost response charges once', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('ada@example.com')
     const other = createCharges({ storage: await services.opened.reopen(), clock: services.clock })

@@ -14,7 +14,7 @@ function send(services: Services, isReturning: boolean, ip = '192.0.2.1') {
 }
 
 forEachEngine(engine => {
-  test('a stranger who uses up the sends of an address locks nobody out who signed in to it before', async t => {
+  test('a stranger who uses up the sends of an address does not lock out a recognised browser', async t => {
     const services = await openServices(engine, t, { limits: LIMITS })
     for (let sent = 0; sent < 3; sent++) await send(services, false, '203.0.113.66')
     assert.equal(await refusedWith(send(services, false, '203.0.113.66')), 'rate_limited')
@@ -22,7 +22,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, true)), 'rate_limited', 'and that bucket is no larger')
   })
 
-  test('the other way round it takes nothing from the address, and twenty at once get exactly the limit', async t => {
+  test('sends of recognised browsers do not count for the address, and twenty at once get exactly the limit', async t => {
     const services = await openServices(engine, t, { limits: LIMITS })
     const { won, refused } = await race(20, () => send(services, true))
     assert.deepEqual([won.length, refused.length], [3, 17])
@@ -30,14 +30,14 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, false)), 'rate_limited')
   })
 
-  test('the limit of a network holds for returning browsers too', async t => {
+  test('the network limit applies to recognised browsers too', async t => {
     const networkLimits = [{ window: 'hour' as const, limit: 2 }]
     const services = await openServices(engine, t, { limits: LIMITS, networkLimits })
     for (let sent = 0; sent < 2; sent++) await send(services, true)
     assert.equal(await refusedWith(send(services, true)), 'rate_limited')
   })
 
-  test('clearing the limits of an address clears both of its buckets', async t => {
+  test('clear-limits clears both buckets of an address', async t => {
     const services = await openServices(engine, t, { limits: LIMITS })
     for (let sent = 0; sent < 3; sent++) {
       await send(services, true)
@@ -49,7 +49,7 @@ forEachEngine(engine => {
   })
 })
 
-test('a browser in which someone signed in is let in while strangers have used up the address, and no other', async t => {
+test('only a recognised browser may send while strangers have used up the sends of the address', async t => {
   const { url } = await startKeyway(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
   const ask = (browser: ReturnType<typeof createFormBrowser>) =>
     browser.submit('/sign-in', '/sign-in', { email: 'ada@example.com' })

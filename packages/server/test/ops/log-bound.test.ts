@@ -8,7 +8,7 @@ import { startKeyway } from './running.ts'
 const FORM_HEAD =
   'POST /sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n'
 
-test('forms, bodies and streams that their sender breaks off leave no line in the log', async t => {
+test('requests that the client aborts are not logged', async t => {
   const lines: string[] = []
   const printed = t.mock.method(console, 'info', () => {})
   const failed = t.mock.method(console, 'error', () => {})
@@ -33,7 +33,7 @@ test('forms, bodies and streams that their sender breaks off leave no line in th
   assert.deepEqual([printed.mock.callCount(), failed.mock.callCount()], [0, 0])
 })
 
-test('two hundred refusals from outside write no more than their bound', async t => {
+test('two hundred refusals write no more log lines than the limit', async t => {
   const lines: string[] = []
   const { url } = await startKeyway(
     t,

@@ -72,7 +72,7 @@ async function open(engine: EngineName, t: TestContext) {
 }
 
 forEachEngine(engine => {
-  test('after a bounce an address gets no mail for 7 days, and then again', async t => {
+  test('an address gets no mail for 7 days after a bounce', async t => {
     const { resend, post, drain, sent, clock, suppressed } = await open(engine, t)
     assert.equal((await resend(bounced('Gone@example.com'))).status, 204)
     const found = await suppressed('gone@example.com')
@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.equal(sent.at(-1)!.to, 'gone@example.com')
   })
 
-  test('the answer of a send is the same for an address that bounced', async t => {
+  test('the response to a send is the same for a suppressed address', async t => {
     const { resend, post } = await open(engine, t)
     await resend(bounced('gone@example.com'))
     const [gone, there] = await Promise.all([
@@ -103,7 +103,7 @@ forEachEngine(engine => {
     assert.deepEqual([gone.body.status, gone.body.expires_in], ['sent', 300])
   })
 
-  test('complaints count as bounces do; what passes by itself or says nothing of the address does not', async t => {
+  test('complaints and permanent bounces suppress an address; transient bounces and other events do not', async t => {
     const { resend, postmark, suppressed } = await open(engine, t)
     const answers = [
       await resend({ type: 'email.complained', data: { to: ['a@example.com'] } }),
@@ -126,7 +126,7 @@ forEachEngine(engine => {
     assert.equal(await suppressed('soft@example.com'), null)
   })
 
-  test('what the provider did not send is refused: no, wrong, old, future and moved signatures, wrong passwords', async t => {
+  test('reports with missing, wrong, old, future or moved signatures or wrong passwords are refused', async t => {
     const { server, resend, postmark, suppressed, post, clock } = await open(engine, t)
     const event = bounced('victim@example.com')
     const at = (ms: number) => String(Math.floor((clock.now() + ms) / 1000))
@@ -150,7 +150,7 @@ forEachEngine(engine => {
     assert.equal((await post('/hooks/mail/elsewhere', event)).status, 404)
   })
 
-  test('a secret that is none of Resend’s proves nothing of Resend’s, not even by an empty key', () => {
+  test('a secret that is not of Resend’s form authenticates no report of Resend, not even with an empty key', () => {
     const now = Date.UTC(2026, 10, 20)
     const body = Buffer.from(JSON.stringify(bounced('victim@example.com')))
     const time = String(now / 1000)
@@ -166,7 +166,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a second report prolongs, and the operator lifts', async t => {
+  test('a second report extends a suppression, and the operator can lift it', async t => {
     const { resend, suppressed, clock, store } = await open(engine, t)
     await resend(bounced('gone@example.com'))
     clock.advance(DAY)
@@ -178,7 +178,7 @@ forEachEngine(engine => {
   })
 })
 
-test('reports are taken where a secret is set, and without one there is nothing to call', async t => {
+test('reports are accepted only if a secret is set; otherwise the path is 404', async t => {
   const report = JSON.stringify({ RecordType: 'Bounce', Type: 'HardBounce', Email: 'gone@example.com' })
   const post = (url: string, secret: string) =>
     fetch(`${url}/hooks/mail/postmark`, {
@@ -196,7 +196,7 @@ test('reports are taken where a secret is set, and without one there is nothing 
   assert.equal((await post(closed.url, '')).status, 404)
 })
 
-test('a hook secret is long enough to be one', () => {
+test('a short hook secret is refused', () => {
   for (const text of ['short', 'with a space in it', 'whsec_c2hvcnQ='])
     assert.throws(() => loadConfig({ KEYWAY_MAIL_HOOK_SECRET: text }), /KEYWAY_MAIL_HOOK_SECRET must be/)
   const config = loadConfig({ KEYWAY_MAIL_HOOK_SECRET: MAIL_HOOK_SECRET })

@@ -17,7 +17,7 @@ function figure(text: string, name: string, ...labels: string[]): number {
   return Number(line?.split(' ').at(-1))
 }
 
-test('an operator sees requests by route and status, exchanges by outcome, mail, hub, events, database and process', async t => {
+test('metrics include requests by route and status, exchanges by outcome, mail, hub, events, database and process', async t => {
   const { url } = await startKeyway(t)
   const journey = createJourney(url)
   await journey.sendLink('ada@example.com')
@@ -51,7 +51,7 @@ test('an operator sees requests by route and status, exchanges by outcome, mail,
   assert.doesNotMatch(text, new RegExp(`${key}|in-the-url|ada@|${id}|${session.user.id}`))
 })
 
-test('metrics on the main port are for this machine alone, never for what came through a proxy', async t => {
+test('metrics on the main port answer only this machine, and no request through a proxy', async t => {
   const { url } = await startKeyway(t)
   assert.equal((await fetch(`${url}/metrics`)).status, 200)
   const forwarded = await fetch(`${url}/metrics`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
@@ -60,7 +60,7 @@ test('metrics on the main port are for this machine alone, never for what came t
   assert.equal((await fetch(`${open.url}/metrics`)).status, 404)
 })
 
-test('with KEYWAY_METRICS_PORT they are on that port and nowhere else', async t => {
+test('metrics are only on KEYWAY_METRICS_PORT if it is set', async t => {
   const port = await freePort()
   const { url } = await startKeyway(t, { KEYWAY_METRICS_PORT: String(port) })
   assert.equal((await fetch(`${url}/metrics`)).status, 404)
@@ -68,7 +68,7 @@ test('with KEYWAY_METRICS_PORT they are on that port and nowhere else', async t 
   assert.equal((await fetch(`http://127.0.0.1:${port}/v1/me`)).status, 404)
 })
 
-test('an unavailable database removes only its own metrics', async () => {
+test('an unavailable database removes only metrics that are read from it', async () => {
   const metrics = createMetrics(
     {
       mail: () => Promise.reject(new Error('away')),
@@ -87,7 +87,7 @@ test('an unavailable database removes only its own metrics', async () => {
   assert.equal(figure(body, 'keyway_hub_sees_database'), 0, 'the old name, for one version more')
 })
 
-test('recording an answer costs a few microseconds at most', () => {
+test('recording a response takes a few microseconds at most', () => {
   const idle = { connections: 0, otherNodes: 0, databaseFresh: true, draining: false }
   const metrics = createMetrics(
     {
@@ -113,12 +113,12 @@ test('recording an answer costs a few microseconds at most', () => {
 })
 
 /** As nginx passes calls on where only `proxy_pass` is set: from this machine, to this machine's name, no header added. */
-test('behind a proxy that adds no header metrics are not public', async t => {
+test('metrics are not public behind a proxy that adds no headers', async t => {
   const server = await startKeyway(t, PUBLIC)
   assert.equal((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status, 404)
 })
 
-test('with KEYWAY_METRICS_TOKEN metrics are for whoever sends it, wherever from', async t => {
+test('metrics answer every client with KEYWAY_METRICS_TOKEN', async t => {
   const server = await startKeyway(t, { ...PUBLIC, KEYWAY_METRICS_TOKEN: TOKEN })
   const url = `http://127.0.0.1:${server.port}`
   assert.equal(await statusWith(url, `Bearer ${TOKEN}`), 200)
@@ -131,7 +131,7 @@ test('with KEYWAY_METRICS_TOKEN metrics are for whoever sends it, wherever from'
   assert.equal((await fetch(`${url}/metrics?access_token=${TOKEN}`)).status, 400)
 })
 
-test('KEYWAY_METRICS_TOKEN holds on a port of their own too', async t => {
+test('KEYWAY_METRICS_TOKEN also protects KEYWAY_METRICS_PORT', async t => {
   const port = await freePort()
   await startKeyway(t, { KEYWAY_METRICS_PORT: String(port), KEYWAY_METRICS_TOKEN: TOKEN })
   const url = `http://127.0.0.1:${port}`
@@ -140,7 +140,7 @@ test('KEYWAY_METRICS_TOKEN holds on a port of their own too', async t => {
   assert.equal(await statusWith(url, `Bearer ${TOKEN}`), 200)
 })
 
-test('a KEYWAY_METRICS_TOKEN that can be guessed or not be sent is refused at start', () => {
+test('a KEYWAY_METRICS_TOKEN that is short or not a valid header value is refused at start', () => {
   for (const text of ['short', 'has a space in the middle', 'ümlaut-ümlaut-ümlaut'])
     assert.throws(() => loadConfig({ KEYWAY_METRICS_TOKEN: text }), /KEYWAY_METRICS_TOKEN must be/)
 })

@@ -67,7 +67,7 @@ async function setUp(t: TestContext) {
   return { etc, smtp, certificate, url: `https://localhost:${proxy.port}`, setup, settings, trusting }
 }
 
-test('the production setup, as the document says, stands behind TLS with PostgreSQL and SMTP in under ten minutes', {
+test('the documented production setup serves over TLS with PostgreSQL and SMTP in under ten minutes', {
   skip: postgresMissing(),
 }, async t => {
   const started = performance.now()
@@ -143,7 +143,7 @@ test('the production setup, as the document says, stands behind TLS with Postgre
   assert.deepEqual(settings(), { ...before, KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
 })
 
-test('a wrong setting stops the setup with the sentence that mends it, before anything is touched', {
+test('an invalid setting stops the setup with its message before anything is changed', {
   skip: postgresMissing(),
 }, async t => {
   const { setup } = await setUp(t)
@@ -154,7 +154,7 @@ test('a wrong setting stops the setup with the sentence that mends it, before an
   assert.equal(unknown.code, 64)
 })
 
-test('the systemd units are well formed', {
+test('the systemd units are valid', {
   skip: existsSync('/usr/bin/systemd-analyze') ? false : 'systemd-analyze is not installed here',
 }, async t => {
   const folder = temporaryFolder()

@@ -42,7 +42,7 @@ function scan({ kind = 'API key', secret = '', source = 'log', before = '', afte
   }
 }
 
-test('a run fails when a process told a secret, however silent its log, and says where without repeating it', async () => {
+test('a test run fails if a process printed a secret, and reports the place without the secret', async () => {
   const { code, stdout } = await npmTest('packages/server/test/ops/leaking-fixture.ts')
   assert.equal(code, 1)
   assert.match(stdout, /^ℹ pass 1$/m, 'nothing but the scan failed')
@@ -58,7 +58,7 @@ test('a run fails when a process told a secret, however silent its log, and says
   rmSync(join(file, '..'), { recursive: true })
 })
 
-test('a process records everything that it says and every secret that it makes', async t => {
+test('a recorded process records its whole output and every secret that it creates', async t => {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const env = { TEST_RECORDING: folder.path, NODE_OPTIONS: `--require ${JSON.stringify(RECORDER)}` }
@@ -122,18 +122,18 @@ test('a process records everything that it says and every secret that it makes',
   ])
 })
 
-test('a run that told none ends with a line that says how much was looked through', async () => {
+test('a test run without leaks ends with a line about the amount scanned', async () => {
   const { code, stdout } = await npmTest('packages/server/test/unit/money.test.ts')
   assert.equal(code, 0, stdout)
   assert.match(stdout, /\nℹ secrets \d+ issued, [\d.]+ MB of output from \d processes scanned, none found\n$/)
 })
 
-test('a file that does not exist is one clear line', async () => {
+test('a test file that does not exist is reported in one line', async () => {
   const { code, stdout, stderr } = await npmTest('nothing')
   assert.deepEqual([code, stdout, stderr], [1, '', 'No test file matches nothing.\n'])
 })
 
-test('a secret is found in every spelling that it can leave in', () => {
+test('the scan finds a secret in every encoding', () => {
   for (let round = 0; round < 20; round++) {
     const secret = `svc_${randomBytes(24).toString('base64')}`
     for (const after of [
@@ -157,7 +157,7 @@ test('a secret is found in every spelling that it can leave in', () => {
   }
 })
 
-test('a code is found where it stands by itself after it was made, and not in longer numbers, ids or metrics', () => {
+test('the scan finds a code as a separate word after its creation, and not within longer numbers, ids or metrics', () => {
   const code = { kind: 'login code', secret: '12345678' }
   for (const after of [
     'code 1234 5678',
@@ -211,7 +211,7 @@ const LEARNT: Record<string, string> = {
 const MAKES_SECRETS =
   /\b(random(Bytes|Int|UUID|FillSync|Fill|Token|Base62)|getRandomValues|generateKeyPair\w*|createHmac|hmac|\.mac)\(/
 
-test('every place that makes secrets is one that the scan learns them from', async () => {
+test('every function that creates secrets is observed by the scan', async () => {
   const files = (await sourceFiles()).map(({ path, text }) => ({ path: relative(src, path), text }))
   const makers = files.filter(({ text }) => MAKES_SECRETS.test(text)).map(({ path }) => path)
   assert.deepEqual(

@@ -206,7 +206,7 @@ async function hubVisits(url: string, token: string, key: string): Promise<void>
 }
 
 forEachEngine(engine => {
-  test('LOG-01: logs, metrics, errors, lists and commands hold no secret ever issued, nor a whole address', async t => {
+  test('LOG-01: logs, metrics, errors, lists and commands contain no issued secret and no whole address', async t => {
     const { secrets, log, readable } = await wholeChain(engine, t)
     assert.ok(secrets.size > 20, `${secrets.size} secrets`)
     assert.ok(log.split('\n').length > 100, 'the log was at debug')
@@ -220,7 +220,7 @@ forEachEngine(engine => {
   })
 })
 
-test('LOG-01: a handler that crashes tells the log and not the client, and neither what was sent', async t => {
+test('LOG-01: an unexpected error is logged and not shown to the client, and neither contains the request', async t => {
   const lines: string[] = []
   const log = createLog('debug', { write: line => void lines.push(line) })
   const server = await openServer('sqlite', t, { log })
@@ -236,7 +236,7 @@ test('LOG-01: a handler that crashes tells the log and not the client, and neith
   assert.ok(!lines.join().includes(key.key) && !lines.join().includes(tokens.accessToken))
 })
 
-test('LOG-01: wrong settings are named without their values, from files too', async t => {
+test('LOG-01: messages about invalid secret settings do not contain their values, also from files', async t => {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const file = join(folder.path, 'secret')
@@ -254,7 +254,7 @@ test('LOG-01: wrong settings are named without their values, from files too', as
   assert.match(err, /KEYWAY_SECRET/)
 })
 
-test('LOG-01: a diagnostic report of Node has no settings in it', async t => {
+test('LOG-01: a diagnostic report of Node contains no settings', async t => {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const secret = randomBytes(32).toString('base64')
@@ -272,7 +272,7 @@ test('LOG-01: a diagnostic report of Node has no settings in it', async t => {
   assert.ok(!JSON.stringify(report).includes(secret))
 })
 
-test('LOG-02: whatever strangers write into fields, paths and headers, each line of the log stays one JSON object', async t => {
+test('LOG-02: no input in fields, paths or headers breaks the JSON lines of the log', async t => {
   const lines: string[] = []
   const log = createLog('debug', { write: line => void lines.push(line) })
   const server = await openServer('sqlite', t, { log })
@@ -295,7 +295,7 @@ test('LOG-02: whatever strangers write into fields, paths and headers, each line
   }
 })
 
-test('LOG-03: refused credentials, rights and limits stand in the log with time, operation, network and request id', async t => {
+test('LOG-03: refused credentials, rights and limits are logged with time, operation, network and request id', async t => {
   const lines: string[] = []
   const log = createLog('info', { write: line => void lines.push(line) })
   const server = await openServer('sqlite', t, { log, failureLimits: [{ window: 'minute', limit: 3 }] })
@@ -320,7 +320,7 @@ test('LOG-03: refused credentials, rights and limits stand in the log with time,
   assert.ok(lines.length < 60, 'a flood is counted, not written')
 })
 
-test('LOG-03: security events are told to the log once they are durable: at debug, and reuse as a warning', async t => {
+test('LOG-03: security events are logged after their commit, at debug, and reuse as a warning', async t => {
   const lines: string[] = []
   const log = createLog('debug', { write: line => void lines.push(line) })
   const { url, services } = await startKeyway(t, {}, { log })

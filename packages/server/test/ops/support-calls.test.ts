@@ -7,7 +7,7 @@ import { startKeyway } from './running.ts'
 
 const ADA = 'ada@example.com'
 
-test('"I got no mail": users show has the mails with their state, the windows, keys, sessions and suppression, and no secret', async t => {
+test('users show lists mails with their state, windows, keys, sessions and suppression, and no secret', async t => {
   const { services, url } = await startKeyway(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/minute,20/hour' })
   const journey = createJourney(url)
   await journey.sendLink(ADA)
@@ -42,7 +42,7 @@ test('"I got no mail": users show has the mails with their state, the windows, k
     assert.ok(!everything.includes(secret))
 })
 
-test('an address without account is shown when mail was asked for, so that the caller can be helped', async t => {
+test('users show accepts an address without account if mail to it was requested', async t => {
   const { services, url } = await startKeyway(t)
   await createJourney(url).sendLink('new@example.com')
   const { data, text } = await runCommand(services, 'users show', 'new@example.com')
@@ -64,7 +64,7 @@ test('clear-limits empties every window of an address', async t => {
   await journey.sendLink(ADA)
 })
 
-test('mail unsuppress lifts a suppression, and says when there was none', async t => {
+test('mail unsuppress lifts a suppression, and reports if there was none', async t => {
   const { services } = await startKeyway(t)
   await services.suppressions.record({ addresses: [ADA], reason: 'complaint' }, 'resend')
   assert.deepEqual((await runCommand(services, 'mail unsuppress', ADA)).data, { email: ADA, lifted: true })

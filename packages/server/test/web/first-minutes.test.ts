@@ -20,7 +20,7 @@ async function createKey(page: Page, name: string): Promise<string> {
   return (await page.locator('#new-key').textContent())!
 }
 
-test('the first five minutes: from the sign-in page to a live agent, and its end', async t => {
+test('a new user signs in, creates a key, connects an agent and revokes the key', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -63,7 +63,7 @@ test('the first five minutes: from the sign-in page to a live agent, and its end
   assert.deepEqual(complaints, [])
 })
 
-test('with scripts off: sign in, create a key, revoke it', async t => {
+test('a user without scripts signs in, creates a key and revokes it', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -80,7 +80,7 @@ test('with scripts off: sign in, create a key, revoke it', async t => {
   assert.match(await page.content(), /The key was revoked/)
 })
 
-test('with scripts off the mailed link shows its button, and the button signs in', async t => {
+test('the page of a mailed link signs in by its button without scripts', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -92,7 +92,7 @@ test('with scripts off the mailed link shows its button, and the button signs in
   await page.waitForURL(/\/keys/)
 })
 
-test('a key is named, narrowed, given an end, renamed and rotated', async t => {
+test('a key can be created with name, scopes and expiry, renamed and rotated on the pages', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -125,7 +125,7 @@ test('a key is named, narrowed, given an end, renamed and rotated', async t => {
   assert.equal(await page.locator('tr.key').count(), 0)
 })
 
-test('reloading the page of a new key makes no second one', async t => {
+test('reloading the page of a new key creates no second key', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -138,7 +138,7 @@ test('reloading the page of a new key makes no second one', async t => {
   assert.ok(!(await page.content()).includes(key))
 })
 
-test('another mail can be asked for once the pause is over, and the page counts it down', async t => {
+test('another mail can be requested after the pause, which the page counts down', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -153,7 +153,7 @@ test('another mail can be asked for once the pause is over, and the page counts 
   await web.mails('ada@example.com', 2)
 })
 
-test('a printed page shows no key, and no script can read a token later', async t => {
+test('a printed page contains no key, and scripts cannot read the session token', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)

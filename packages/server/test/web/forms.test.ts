@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
-test('a form is taken from this origin with its token, and from nowhere else', async t => {
+test('a form is accepted only from this origin with its form token', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
@@ -32,7 +32,7 @@ test('a form is taken from this origin with its token, and from nowhere else', a
   assert.equal((await client.post('/sign-in', wanted, { origin: web.url })).status, 303)
 })
 
-test('every form that changes something asks for its token', async t => {
+test('every form that changes something needs its form token', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
@@ -45,7 +45,7 @@ test('every form that changes something asks for its token', async t => {
   assert.equal((await client.get('/keys')).status, 200)
 })
 
-test('what is no small form is refused with a page', async t => {
+test('a large body or one of another type is refused with an error page', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
@@ -60,7 +60,7 @@ test('what is no small form is refused with a page', async t => {
   assert.match(json.headers.get('content-type')!, /^text\/html/)
 })
 
-test('the session cookie opens pages alone, never the API', async t => {
+test('the session cookie authenticates pages but not the API', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const cookie = client.jar.get('keyway_session')!
@@ -80,7 +80,7 @@ test('the session cookie opens pages alone, never the API', async t => {
   assert.equal((await tampered.get('/keys')).headers.get('location'), '/sign-in?done=ended')
 })
 
-test('over https the cookies are tied to their host', async t => {
+test('cookies have the __Host- prefix over https', async t => {
   const web = await startWeb(t, {
     KEYWAY_PUBLIC_URL: 'https://keyway.example.com',
     KEYWAY_MAIL_URL: 'smtp://localhost:9',
@@ -100,7 +100,7 @@ test('over https the cookies are tied to their host', async t => {
   assert.equal((await client.get('/inbox')).status, 404)
 })
 
-test('pages are strict about what a browser may do with them', async t => {
+test('pages have a strict CSP and the other security headers', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
   for (const path of ['/sign-in', '/inbox', '/nothing']) {
@@ -120,7 +120,7 @@ test('pages are strict about what a browser may do with them', async t => {
   assert.equal((await client.get('/keys')).headers.get('location'), '/sign-in')
 })
 
-test('guessing at links and codes on the pages is slowed down as in the API, with one count', async t => {
+test('failed links and codes on the pages count in the same limit as those of the API', async t => {
   const web = await startWeb(t, { KEYWAY_FAILURE_LIMITS: '2/minute' })
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
@@ -142,7 +142,7 @@ test('guessing at links and codes on the pages is slowed down as in the API, wit
   assert.equal(wrong.status, 429)
 })
 
-test('a code works only in the browser that asked, and a wrong one says so', async t => {
+test('a code works only in the browser that requested it, and a wrong one is reported', async t => {
   const web = await startWeb(t)
   const asker = createClient(web.url)
   const form_token = await asker.formToken('/sign-in')
@@ -165,7 +165,7 @@ test('a code works only in the browser that asked, and a wrong one says so', asy
   assert.equal(entered.headers.get('location'), '/keys?done=welcome')
 })
 
-test('after too many wrong codes the page points to the button in the mail, and that works', async t => {
+test('after too many wrong codes the page refers to the button in the mail, which works', async t => {
   const web = await startWeb(t)
   const asker = createClient(web.url)
   const { typeCode, mail } = await askFor(web, asker)
@@ -183,7 +183,7 @@ test('after too many wrong codes the page points to the button in the mail, and 
   assert.equal(entered.headers.get('location'), '/keys?done=welcome')
 })
 
-test('a browser in which someone signed in before counts its wrong codes apart from those of strangers', async t => {
+test('wrong codes of a recognised browser are counted apart from those of strangers', async t => {
   const web = await startWeb(t)
   const known = createClient(web.url)
   const first = await askFor(web, known)
@@ -214,7 +214,7 @@ function wrong(code: string): string {
   return code === '00000000' ? '11111111' : '00000000'
 }
 
-test('what people type comes back as text, never as markup', async t => {
+test('typed text is escaped on the pages', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
@@ -233,7 +233,7 @@ test('what people type comes back as text, never as markup', async t => {
   }
 })
 
-test('a form that makes a key makes one, also when it is tapped twice with scripts off', async t => {
+test('a form that is submitted twice without scripts creates one key', async t => {
   const web = await startWeb(t)
   const ada = await signedIn(web)
   const bob = await signedIn(web, 'bob@example.com')
@@ -256,7 +256,7 @@ test('a form that makes a key makes one, also when it is tapped twice with scrip
   assert.ok(!(await (await ada.get('/keys')).text()).includes('/keys/01234567'))
 })
 
-test('one person never sees or touches the keys and sessions of another', async t => {
+test('a user cannot read or change keys and sessions of another user', async t => {
   const web = await startWeb(t)
   const ada = await signedIn(web)
   const bob = await signedIn(web, 'bob@example.com')
@@ -277,7 +277,7 @@ test('one person never sees or touches the keys and sessions of another', async 
   assert.match(await (await ada.get(`/keys/${id}`)).text(), /class="tag active"/)
 })
 
-test('nothing that is typed or sent into a page is answered with 5xx', async t => {
+test('no input to a page is answered with 5xx', async t => {
   const web = await startWeb(t, { KEYWAY_FAILURE_LIMITS: '100000/minute' })
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')

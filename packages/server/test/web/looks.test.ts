@@ -72,7 +72,7 @@ async function openFirstPages(t: TestContext, browser: Browser): Promise<{ page:
   return { page: stranger, paths: paths.map(path => web.url + path) }
 }
 
-test('axe finds nothing on any page, by day on a desk and by night on a phone', async t => {
+test('axe finds no violation on any page, in light mode on a desktop and in dark mode on a phone', async t => {
   const browser = await openBrowser(t)
   const axe = browser && (await axeSource(t))
   if (!axe) return
@@ -116,7 +116,7 @@ window.settled = async () => {
   return window.shifts
 }`
 
-test('each page is under 60 KB in all and nothing in it moves while it loads', async t => {
+test('each page loads under 60 KB and without layout shift', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   for (const { page, paths } of [await openFirstPages(t, browser), await openPages(t, browser)]) {
@@ -145,7 +145,7 @@ test('each page is under 60 KB in all and nothing in it moves while it loads', a
   }
 })
 
-test('a page paints before its script has come', async t => {
+test('a page is painted before its script is loaded', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -178,7 +178,7 @@ interface Focused {
   html: string
 }
 
-test('every control is reached by the keyboard, and one sees where one is', async t => {
+test('every control can be reached by the keyboard, with a visible focus', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   for (const { page, paths } of [await openFirstPages(t, browser), await openPages(t, browser)]) {

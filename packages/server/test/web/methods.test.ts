@@ -7,7 +7,7 @@ import { signedIn } from '../support/page-client.ts'
 import { startProxy } from '../support/proxy.ts'
 import { startWeb } from '../support/web.ts'
 
-test('a page asked for with another method says which it answers, to browsers and to programs', async t => {
+test('a page refuses other methods with 405 and Allow, for browsers and programs', async t => {
   const web = await startWeb(t)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
   const read = 'GET, HEAD, OPTIONS'
@@ -48,7 +48,7 @@ function said({ headers }: Response): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => !passing.includes(name)))
 }
 
-test('HEAD of a page has the status and headers of GET, and holds no stream', async t => {
+test('HEAD of a page has the status and headers of GET, and opens no stream', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -65,7 +65,7 @@ test('HEAD of a page has the status and headers of GET, and holds no stream', as
   }
 })
 
-test('a program that asks for JSON gets a problem document also while the database is gone, a person a page', {
+test('errors are a problem document for programs and a page for browsers, also while the database is unavailable', {
   skip: postgresMissing(),
 }, async t => {
   const url = await freshPostgres(t)

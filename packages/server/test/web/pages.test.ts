@@ -19,7 +19,7 @@ test('signing out ends the session itself, not only the cookie', async t => {
   assert.equal((await client.get('/keys')).status, 303)
 })
 
-test('the start page leads browsers to where they belong and tells programs what is here', async t => {
+test('the start page redirects browsers to the keys or the sign-in, and has URLs for programs', async t => {
   const web = await startWeb(t)
   assert.equal((await createClient(web.url).get('/')).headers.get('location'), '/sign-in')
   assert.equal((await (await signedIn(web)).get('/')).headers.get('location'), '/keys')
@@ -34,7 +34,7 @@ test('the start page leads browsers to where they belong and tells programs what
   ])
 })
 
-test('an address that nobody knows is a page for browsers and a problem for programs', async t => {
+test('an unknown path is an error page for browsers and a problem document for programs', async t => {
   const web = await startWeb(t)
   const page = await createClient(web.url).get('/no-such-page')
   assert.equal(page.status, 404)
@@ -48,7 +48,7 @@ test('an address that nobody knows is a page for browsers and a problem for prog
   }
 })
 
-test('the page asks nothing of the mail limits and says when one may try again', async t => {
+test('a sign-in page after too many mails says when to try again', async t => {
   const web = await startWeb(t, { KEYWAY_MAGIC_LINK_LIMITS: '1/minute,20/hour' })
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
@@ -62,7 +62,7 @@ test('the page asks nothing of the mail limits and says when one may try again',
   assert.match(text, /KEYWAY_MAGIC_LINK_LIMITS/)
 })
 
-test('the inbox answers to this machine alone', async t => {
+test('the inbox answers only this machine', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
   assert.equal((await client.get('/inbox')).status, 200)
@@ -79,7 +79,7 @@ test('the inbox answers to this machine alone', async t => {
   assert.deepEqual(Object.keys(data[0]!).sort(), fields.sort())
 })
 
-test('pages link to the inbox only where it answers, and elsewhere say how mail is read', async t => {
+test('pages link to the inbox only for clients that may open it, and otherwise name the inbox command', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
@@ -93,7 +93,7 @@ test('pages link to the inbox only where it answers, and elsewhere say how mail 
   assert.match(await (await client.get('/check-mail', elsewhere)).text(), /<code>npx keyway inbox<\/code>/)
 })
 
-test('a mail is shown in a frame that can run and send nothing', async t => {
+test('a mail is shown in a sandboxed frame without scripts and requests', async t => {
   const web = await startWeb(t)
   await signedIn(web)
   const [mail] = await web.mails(ADA)
@@ -108,7 +108,7 @@ test('a mail is shown in a frame that can run and send nothing', async t => {
   assert.doesNotMatch(policy, /script|allow-same-origin/)
 })
 
-test('the source of a mail is the message as it would be sent, and stays the same', async t => {
+test('the source of a mail is the message as it would be sent, and does not change', async t => {
   const web = await startWeb(t, { KEYWAY_MAIL_FROM: 'Grüße & Co <no-reply@example.com>' })
   const client = createClient(web.url)
   await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email: ADA })
@@ -144,7 +144,7 @@ test('the source of a mail is the message as it would be sent, and stays the sam
   assert.equal((await client.get('/inbox/none?view=source')).status, 404)
 })
 
-test('keys made or rotated too often are said on the page, with the wait and what was typed', async t => {
+test('the key form shows the limit of creations with the wait, and keeps the typed values', async t => {
   const web = await startWeb(t, { KEYWAY_KEY_CREATION_LIMITS: '1/hour' })
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
@@ -164,7 +164,7 @@ test('keys made or rotated too often are said on the page, with the wait and wha
   }
 })
 
-test('a hundred keys are leafed through, newest first, each page under 60 KB in all', async t => {
+test('a hundred keys are listed in pages, newest first, each under 60 KB', async t => {
   const web = await startWeb(t, { KEYWAY_KEY_CREATION_LIMITS: '1000/hour' })
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
@@ -195,7 +195,7 @@ test('a hundred keys are leafed through, newest first, each page under 60 KB in 
   )
 })
 
-test('ending all other sessions signs the other browsers out and keeps this one', async t => {
+test('ending all other sessions signs out the other browsers and keeps this one', async t => {
   const web = await startWeb(t)
   const here = await signedIn(web)
   const there = createClient(web.url)
@@ -213,7 +213,7 @@ test('ending all other sessions signs the other browsers out and keeps this one'
   assert.equal((await here.get('/keys')).status, 200)
 })
 
-test('an app loses and regains the right to charge, and the profile its name', async t => {
+test('the account page withdraws and grants an authorisation to charge, and changes the name', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const form_token = await client.formToken('/account')
@@ -228,7 +228,7 @@ test('an app loses and regains the right to charge, and the profile its name', a
   assert.match(await (await client.get('/account')).text(), /value="Ada {2}Lovelace"/)
 })
 
-test('a link asked for in the name of an app leads to the page of that app', async t => {
+test('a link requested for an app opens the verify page of that app', async t => {
   const web = await startWeb(t)
   const { apps } = web.server.services
   await apps.register({

@@ -16,7 +16,7 @@ async function openStream(url: string) {
   return { answer, gone }
 }
 
-test('mail arrives in the inbox, agents on their page, both without a reload', async t => {
+test('the inbox shows new mail and the agents page new connections without a reload', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -42,7 +42,7 @@ test('mail arrives in the inbox, agents on their page, both without a reload', a
   agent.terminate()
 })
 
-test('the link of a mail in the inbox opens a new tab, and it signs in there', async t => {
+test('the link of a mail in the inbox opens a new tab and signs in there', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -55,7 +55,7 @@ test('the link of a mail in the inbox opens a new tab, and it signs in there', a
   await (await opened).waitForURL(/\/keys/)
 })
 
-test('a page whose session was ended elsewhere says so by itself', async t => {
+test('a page whose session was ended elsewhere redirects to the sign-in by itself', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -73,7 +73,7 @@ test('a page whose session was ended elsewhere says so by itself', async t => {
   await page.getByText('You were signed out because this session ended').waitFor()
 })
 
-test('streams are bounded, are given back, and end with the process', async () => {
+test('streams are limited, are released when closed, and end at shutdown', async () => {
   const web = await startWeb(null)
   const url = `${web.url}/inbox/events`
   const open = []
@@ -90,7 +90,7 @@ test('streams are bounded, are given back, and end with the process', async () =
   assert.ok(performance.now() - started < 2500, 'nothing waited for the streams')
 })
 
-test('the streams of one person are bounded over all sessions, and whoever is not signed in holds none', async t => {
+test('the streams of one user are limited over all sessions, and an unauthenticated client holds none', async t => {
   const web = await startWeb(t)
   const sessions = [await signedIn(web), await signedIn(web)]
   const gone = new AbortController()
@@ -106,7 +106,7 @@ test('the streams of one person are bounded over all sessions, and whoever is no
   assert.match(await stranger.text(), /^event: ended/)
 })
 
-test('over the bound of all streams the oldest ends, and the newcomer is served', async t => {
+test('with too many streams the oldest ends and a new one is served', async t => {
   const stopping = new AbortController()
   t.after(() => stopping.abort())
   const streams = createStreams({ stopping: stopping.signal, log: createLog('silent'), maxStreams: 2 })

@@ -16,7 +16,7 @@ async function stateOf(web: WebServer, link: string): Promise<string> {
   return (await web.server.services.magicLinks.inspect(searchParams.get('token')!, email)).state
 }
 
-test('a mail scanner that opens the link and runs every script leaves it unused', async t => {
+test('a mail scanner that opens the link and runs scripts does not use it up', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -38,7 +38,7 @@ test('a mail scanner that opens the link and runs every script leaves it unused'
   assert.equal(scanner.url(), `${web.url}/verify`)
 })
 
-test('the browser that asked signs in by itself; no other page, and the token leaves the address bar', async t => {
+test('the requesting browser signs in automatically, and the token is removed from the address bar', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -60,7 +60,7 @@ test('the browser that asked signs in by itself; no other page, and the token le
   assert.ok(!visited.includes(searchParams.get('token')!))
 })
 
-test('a double tap on the button signs in once and ends on the keys', async t => {
+test('a double tap on the button signs in once and opens the keys', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -72,7 +72,7 @@ test('a double tap on the button signs in once and ends on the keys', async t =>
   assert.equal(await stateOf(web, link!), 'used')
 })
 
-test('a second tab with the same link goes on to the keys as well', async t => {
+test('a second tab with the same link redirects to the keys', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -85,7 +85,7 @@ test('a second tab with the same link goes on to the keys as well', async t => {
   assert.equal(second.url(), `${web.url}/keys`)
 })
 
-test('where somebody else is signed in the page says so and waits; the button changes over', async t => {
+test('a link for another user than the signed-in one asks first, and its button switches the session', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
@@ -105,7 +105,7 @@ test('where somebody else is signed in the page says so and waits; the button ch
   assert.equal((await services.sessions.list(bob.id, { limit: 10, after: null })).rows.length, 0)
 })
 
-test('a used link in another browser, and one that waited too long, offer a new one with the address filled in', async t => {
+test('a used or expired link offers a new one with the address filled in', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)
