@@ -20,7 +20,7 @@ import { changeBackup, linesOf, namesIn, toOldBackup, writeJournal, writeOldJour
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
 
-/** A service that was backed up and stopped; ann has an account, and there is an empty database to restore to. */
+/** A backup of a stopped service with the account of ann, and an empty database to restore into. */
 async function backUp(engine: EngineName, t: TestContext) {
   const settings = await freshSettings(engine, t)
   const links = createPrintedLinks()
@@ -34,7 +34,10 @@ async function backUp(engine: EngineName, t: TestContext) {
   return { settings, links, ann, file, instance, target, journal: settings.KEYWAY_JOURNAL_DIR! }
 }
 
-/** One line and status 1. That nothing was written shows in the end: only an empty database takes a restore. */
+/**
+ * Expects one line and status 1. A later successful restore shows that nothing was written, since it needs an empty
+ * database.
+ */
 async function refused(settings: Record<string, string>, because: RegExp, ...words: string[]): Promise<void> {
   const { status, err } = await keyway(settings, ...words)
   assert.equal(status, 1, `${words.join(' ')}: ${err}`)

@@ -22,7 +22,7 @@ import { writeJournal } from './files.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
 
-/** A service with two people, three keys and a charge. */
+/** A service with two users, three keys and a charge. */
 async function openShop(engine: EngineName, t: TestContext) {
   const settings = await freshSettings(engine, t)
   const links = createPrintedLinks()

@@ -9,13 +9,13 @@ import { basic } from '../support/http.ts'
 import { call, freshPostgres, NODE_SETTINGS, type TestNode } from '../support/nodes.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
-/** Settings of an empty database of its own. */
+/** Settings with a new empty database. */
 export async function freshSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
   const settings = settingsOfFolder(t)
   return engine === 'sqlite' ? settings : { ...settings, KEYWAY_DATABASE_URL: await freshPostgres(t) }
 }
 
-/** Settings of a folder of its own, with a journal in it. */
+/** Settings with a new folder and a journal in it. */
 export function settingsOfFolder(t: TestContext): Record<string, string> {
   const folder = temporaryFolder()
   t.after(folder.remove)
@@ -30,7 +30,7 @@ export async function registerShop({ services }: TestNode): Promise<string> {
   return apps.newSecret('shop')
 }
 
-/** A charge by the shop. */
+/** Charges a user as the app `shop`. */
 export function charge(origin: string, secret: string, userId: string, key: string, amount = '0.10') {
   return call(origin, 'POST', '/v1/charges', {
     body: { user_id: userId, amount, description: 'a test' },
@@ -38,7 +38,7 @@ export function charge(origin: string, secret: string, userId: string, key: stri
   })
 }
 
-/** `keyway journal replay` in this process, on services that are open already. */
+/** Runs `keyway journal replay` in this process on open services. */
 export async function replayHere(services: Services, journal: string, dryRun = false) {
   const command = await loadCommand('journal replay')
   const answer: { data: ReplayAnswer | null; text: string } = { data: null, text: '' }

@@ -27,7 +27,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const { origin, services } = nodes[0]!
       const token = ann.access_token
 
-      // All of it works again: this is what the replay is for.
+      // The lost revocations are undone before the replay.
       const revived = [keys.revoked, keys.elsewhere, bob.key, cat.key]
       const dying = await Promise.all(nodes.flatMap(node => revived.map(key => connect(node, key))))
       const living = await Promise.all(nodes.map(node => connect(node, keys.untouched)))
@@ -77,7 +77,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.equal(await services.apps.authenticate('press', leaked), null)
       assert.equal((await services.users.get(dan.user.id))!.role, 'user')
 
-      // As each was acknowledged, to its instant.
+      // All changes have their original times.
       const account = (await me(origin, token)).body
       assert.equal(account.balance.amount, '1.80')
       assert.deepEqual(account.charge_authorizations, lost.account.charge_authorizations)
@@ -109,7 +109,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
       const { ann, keys, bob, secret } = lost
       const token = ann.access_token
       const journal = lost.settings.KEYWAY_JOURNAL_DIR!
-      // What comes now is in none of the journals that are replayed.
+      // Further changes go to a new journal, which is not replayed.
       const settings = { ...lost.settings, KEYWAY_JOURNAL_DIR: join(journal, '..', 'newer') }
       const { origin, services } = await startNode(t, settings)
       await services.users.suspend(bob.user.id)

@@ -10,7 +10,7 @@ import { NODE_SECRET } from '../support/nodes.ts'
 
 const SECRETS = createSecrets([Buffer.from(NODE_SECRET, 'base64')])
 
-/** Writes a file of its own into a journal, as a process of the service `instance` with the tests' secret does. */
+/** Adds a file to a journal, as written by a process of the service `instance` with the tests' secret. */
 export async function writeJournal(
   folder: string,
   instance: string,
@@ -36,7 +36,7 @@ export function linesOf(path: string): string[] {
   return readFileSync(path, 'utf8').split(/(?<=\n)/)
 }
 
-/** Does to the lines of a backup whatever somebody who can write to it may do; the plain checksum, if there is one, is made to fit. */
+/** Changes the lines of a backup like an attacker with write access; recomputes a plain checksum, if there is one. */
 export function changeBackup(file: string, target: string, change: (lines: string[]) => string[]): void {
   const changed = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
   const last = changed.pop()!
@@ -47,7 +47,7 @@ export function changeBackup(file: string, target: string, change: (lines: strin
   writeFileSync(target, gzipSync(`${text}\n`))
 }
 
-/** The same rows as a version without MACs wrote them. */
+/** Rewrites a backup in the old format without MACs. */
 export function toOldBackup(file: string, target: string): void {
   changeBackup(file, target, ([header, ...rows]) => {
     const { file: _, service: __, ...old } = JSON.parse(header!)
@@ -61,7 +61,7 @@ export function toOldBackup(file: string, target: string): void {
   })
 }
 
-/** A journal as a version without MACs wrote it, in one file of that day. */
+/** Writes a journal in the old format without MACs, in one file of that day. */
 export function writeOldJournal(folder: string, day: string, entries: readonly object[]): string {
   const file = join(folder, `${day}-000000000000.ndjson`)
   writeFileSync(file, entries.map(entry => `${JSON.stringify(entry)}\n`).join(''))

@@ -19,7 +19,7 @@ import {
 import { charge, registerShop } from './commands.ts'
 import { type Loss, openRewindable } from './rewind.ts'
 
-/** A service whose database lost its last moments, in which all sorts of things had ended; nobody serves it yet. */
+/** A database that lost its last transactions, among them endings of every kind; no server runs on it yet. */
 export async function loseLastMoments(loss: Loss, t: TestContext) {
   const database = await openRewindable(loss, t)
   const links = createPrintedLinks()
@@ -35,13 +35,13 @@ export async function loseLastMoments(loss: Loss, t: TestContext) {
   return { ...people, links, secret, leaked, lost, settings: await remembered.rewind() }
 }
 
-/** An app whose secret is replaced in the last moments. */
+/** Registers an app whose secret is replaced in the lost time. */
 async function registerPress({ services }: TestNode): Promise<string> {
   await services.apps.register({ id: 'press', name: 'Press', audience: null, verifyUrl: null })
   return services.apps.newSecret('press')
 }
 
-/** Four people with keys, a session that is to end and a link that is to be used. */
+/** Four users with keys, a session that will end and a link that will be used. */
 async function openAccounts({ origin, services }: TestNode, links: PrintedLinks) {
   const keyOf = async (token: string): Promise<{ id: string; key: string }> =>
     (await createKey(origin, token)).body
@@ -65,7 +65,7 @@ async function openAccounts({ origin, services }: TestNode, links: PrintedLinks)
   return { ann, keys, bob, cat, dan, unused }
 }
 
-/** The last moments, each acknowledged. */
+/** The changes that are lost later, each acknowledged. */
 async function endEverything(
   { origin, services: { users, apps } }: TestNode,
   links: PrintedLinks,
@@ -106,7 +106,7 @@ export function me(origin: string, token: string) {
   return call(origin, 'GET', '/v1/me', { token })
 }
 
-/** A live connection with this key. */
+/** Opens a connection to the hub with this key. */
 export async function connect({ origin }: TestNode, { key }: { key: string }) {
   const answer = await exchange(origin, key)
   assert.equal(answer.status, 200, JSON.stringify(answer.body))
@@ -127,7 +127,7 @@ const TABLES = [
   'security_events',
 ]
 
-/** Every row that a replay may change or write; when a key was used last moves by itself. */
+/** All rows that a replay may write, without last_used_at, which changes by itself. */
 export async function rowsOf(settings: Record<string, string>): Promise<unknown> {
   const storage = await createStorage(loadConfig({ ...settings }), createLog('silent'))
   try {

@@ -10,13 +10,16 @@ import { freshPostgres } from '../support/nodes.ts'
 import { clusterUrl, databaseUrl, withClient } from '../support/postgres.ts'
 import { settingsOfFolder } from './commands.ts'
 
-/** How a database can lose its last moments. */
+/** How a database can lose its last transactions. */
 export type Loss = 'a copied SQLite file' | 'a PostgreSQL snapshot' | 'an asynchronous failover'
 
-/** A database that forgets; nobody may be connected when it is remembered or rewound. */
+/** A database that can be reset to an earlier state. No connection may be open during `remember` and `rewind`. */
 export interface Rewindable {
   settings: Record<string, string>
-  /** Remembers how it stands. What comes after is lost with `rewind`, which returns the settings from then on. */
+  /**
+   * Saves the state. `rewind` restores it, so that later changes are lost, and returns the settings to use from then
+   * on.
+   */
   remember(): Promise<{ rewind(): Promise<Record<string, string>> }>
 }
 
@@ -61,7 +64,7 @@ async function snapshot(t: TestContext): Promise<Rewindable> {
   }
 }
 
-/** A standby that hears nothing more from a moment on, and is promoted when the primary has crashed. */
+/** A standby whose replication is stopped, and which is promoted after the primary crashed. */
 async function failover(t: TestContext): Promise<Rewindable> {
   const primary = await startPostgresServer()
   t.after(() => primary.remove())

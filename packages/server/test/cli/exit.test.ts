@@ -65,7 +65,7 @@ test('the process survives running out of file descriptors', {
   assert.deepEqual(await exited, [0, null], output)
 })
 
-/** Milliseconds of processor time that a process has taken so far; null where the system has no /proc. */
+/** CPU time of a process in milliseconds; null if the system has no /proc. */
 function processorTime(pid: number): number | null {
   const file = `/proc/${pid}/stat`
   if (!existsSync(file)) return null
@@ -107,7 +107,7 @@ async function untilAlive(url: string): Promise<void> {
 
 test('an unexpected exit prints a message and has status 1', () => {
   const main = new URL('../../src/cli.ts', import.meta.url)
-  // A command that waits for what never comes, with nothing that keeps the process alive for it.
+  // A command that waits for a promise that never settles, while nothing keeps the event loop alive.
   const script = `
     import { registerHooks } from 'node:module'
     const source = 'export const overview = () => new Promise(() => {}), helpOf = overview'
@@ -133,7 +133,7 @@ function place(t: TestContext) {
   return { settings, file: join(folder.path, 'keyway.db') }
 }
 
-/** As a process would have left them whose clock was ahead by so much. */
+/** Sets heartbeats as by a process whose clock was ahead. */
 function setHeartbeats(file: string, ahead: number): void {
   const database = new DatabaseSync(file)
   database.exec(`update nodes set seen_at = seen_at + ${ahead}`)

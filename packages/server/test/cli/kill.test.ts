@@ -6,14 +6,14 @@ import { freePort } from '../support/free-port.ts'
 import { createJourney, type Journey } from '../support/journey.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
-/** What each round of a journey is told before its kill, in the order of the journey. */
+/** The last step that is acknowledged before the kill of each round, in order. */
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
 const ROUNDS_OF_EACH = 3
-/** A step takes about this long, so a kill falls anywhere into the next one or the one after. */
+/** About the duration of a step, so that a kill falls into one of the next two. */
 const STEP_MS = 20
 
-/** What one journey was told is so. */
+/** The acknowledged changes of one journey. */
 interface Acknowledged {
   email: string
   accessToken?: string
@@ -52,7 +52,7 @@ test('a kill at any moment loses no acknowledged change', { timeout: 120_000 }, 
   assert.ok(count(({ revoked }) => revoked) >= ROUNDS_OF_EACH, 'too few revocations were acknowledged')
 })
 
-/** Goes on until the service is gone, and notes what it was told until then. */
+/** Runs the journey until the service is killed, and records acknowledged changes. */
 async function travel(journey: Journey, told: Acknowledged, reached: (stage: Stage) => void): Promise<void> {
   reached('nothing')
   await journey.sendLink(told.email)
@@ -68,7 +68,7 @@ async function travel(journey: Journey, told: Acknowledged, reached: (stage: Sta
   reached('revocation')
 }
 
-/** Waits for the stage, and kills a moment later, while the journey goes on. @throws what the journey fails with before */
+/** Kills the service shortly after the stage, during the journey. @throws if the journey fails before */
 async function killAfter(
   stage: Stage,
   server: ServedProcess,
@@ -94,7 +94,7 @@ async function assertKept(server: ServedProcess, journey: Journey, told: Acknowl
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ api_key: told.key.key }),
   })
-  // A revocation whose answer was cut off may have happened or not; one that was told has.
+  // A revocation without a response may have happened or not; an acknowledged one has.
   if (told.revoked) assert.equal(answer.status, 401)
   else assert.ok([200, 401].includes(answer.status), `the key that was told of is known (${answer.status})`)
   if (answer.status === 401) assert.match(await answer.text(), /api_key_revoked/)

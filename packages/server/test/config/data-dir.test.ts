@@ -16,7 +16,7 @@ function temporaryFolder(t: TestContext): string {
   return folder
 }
 
-/** A disk with these options; skips the test where none can be mounted. */
+/** Mounts a disk with these options; skips the test if that is not possible. */
 function mountDisk(t: TestContext, options: string): string | null {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-disk-'))
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder])
@@ -29,7 +29,7 @@ function mountDisk(t: TestContext, options: string): string | null {
   return null
 }
 
-/** Starts the service and waits for its end; one that hangs has no status. */
+/** Starts the service and waits for its exit; the status is null if it hangs. */
 function start(settings: Record<string, string>) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, 'serve'], {
     env: environment({ KEYWAY_PORT: '0', KEYWAY_LOG_LEVEL: 'silent', ...settings }),
@@ -81,7 +81,7 @@ test('files in an existing data directory are made unreadable for others', async
   assert.match(second.output(), /Warning: other users .*chmod 700/)
 })
 
-/** The names of what others have any right to. */
+/** The files on which others have any permission. */
 function openFilesOf(folder: string): string[] {
   return readdirSync(folder).filter(name => (statSync(join(folder, name)).mode & 0o077) !== 0)
 }

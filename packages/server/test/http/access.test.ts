@@ -7,8 +7,8 @@ import { basic, openServer } from '../support/http.ts'
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
 /**
- * Who may call what on /v1: an app; the person alone ("session"); whoever may do everything ("owner": the person, or
- * a key without scopes); or also a key with this scope. Written out, so that a route that changes its mind is seen.
+ * The required access of each route on /v1: an app; a signed-in user only ("session"); a user or a key without scopes
+ * ("owner"); or also a key with this scope. Listed explicitly, so that a changed route fails the test.
  */
 const RIGHTS: Record<string, 'app' | 'session' | 'owner' | KnownScope> = {
   'POST /v1/api-keys': 'session',
@@ -33,7 +33,7 @@ const RIGHTS: Record<string, 'app' | 'session' | 'owner' | KnownScope> = {
   'POST /v1/charges': 'app',
   'GET /v1/revocations': 'app',
   'POST /auth/introspect': 'app',
-  // Last: it ends the session that the rows above use.
+  // Last, since it ends the session that the other rows use.
   'DELETE /v1/sessions': 'owner',
 }
 
@@ -44,7 +44,7 @@ type Headers = Record<string, string>
 interface Credential {
   name: string
   headers: Headers
-  /** The refusal that it gets on a route of these rights, or null where it gets through. */
+  /** The error code on a route with this access; null if it is accepted. */
   refusal(needed: 'session' | 'owner' | KnownScope): string | null
 }
 

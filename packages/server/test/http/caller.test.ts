@@ -46,7 +46,7 @@ const FORWARDED = {
   'cf-connecting-ip': '1.1.1.1',
 }
 
-/** Callers that trust no proxy, with the warnings that they gave and a clock to move. */
+/** Callers without trusted proxies, with their log warnings and a test clock. */
 function openWatch() {
   const warnings: { peer: string }[] = []
   let time = 0
@@ -127,7 +127,7 @@ test('a request is local only from this machine, to a loopback name, and without
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'evil.test' })), false)
   assert.equal(callers.isLocal(from('127.0.0.1', { host: 'localhost', 'x-forwarded-for': '1.1.1.1' })), false)
   assert.equal(callers.isLocal(from('192.0.2.1', { host: 'localhost' })), false)
-  // Every header by which a proxy or a tunnel shows itself, whatever it says.
+  // Headers that proxies and tunnels add.
   for (const header of [
     'x-forwarded-host',
     'x-forwarded-proto',

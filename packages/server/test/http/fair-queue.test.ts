@@ -13,10 +13,10 @@ import {
 } from '../../src/http/fair-queue.ts'
 import { openServer } from '../support/http.ts'
 
-/** Far more than starts on arrival. */
+/** Far above STARTED_ON_ARRIVAL. */
 const FLOOD = 200
 
-/** Adds `count` requests of a flow, each noting its flow when it is started. */
+/** Adds `count` requests of a flow; each records its flow in `started` when it starts. */
 function add(queue: FairQueue, started: string[], id: string, count = 1, network = id): number {
   let accepted = 0
   for (let n = 0; n < count; n++) {
@@ -156,7 +156,7 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
     await nextTurn()
     turn++
   }
-  // The sixteen that start on arrival are in the first turn.
+  // The sixteen requests that start on arrival belong to the first turn.
   inTurn[0] = (inTurn[0] ?? 16) - 16
   const most = Math.max(...inTurn.filter(count => count !== undefined))
   assert.ok(most <= 4, `${most} ms of work in one turn`)
@@ -191,7 +191,7 @@ test('a waiting request is removed when its client disconnects, which frees its 
   assert.equal(started.length, before + MAX_WAITING_OF_A_FLOW)
 })
 
-/** Requests as they arrive at the server, which answers them as well. */
+/** The requests that the server receives, in order. */
 async function arriving(server: Awaited<ReturnType<typeof openServer>>, count: number, headers = {}) {
   const requests: IncomingMessage[] = []
   for (let n = 0; n < count; n++) {

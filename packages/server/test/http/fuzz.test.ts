@@ -6,7 +6,7 @@ import { anyText } from '../support/any-text.ts'
 import { basic, openServer } from '../support/http.ts'
 
 const RUNS = 3000
-/** Far above what any request needs, so that a busy machine fails nothing. */
+/** Far above the time of any request, so that a busy machine does not fail the test. */
 const SLOW_MS = 5000
 const seed = Number(process.env.KEYWAY_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
@@ -121,7 +121,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     },
     { weight: 2, arbitrary: fc.constant(basic('reports', secret).Authorization!) },
   )
-  // What signs the one session out would leave the rest of the run outside.
+  // Without the routes that end the session, which the rest of the run needs.
   const routes = server.app.routes.filter(({ operation }) => operation !== 'endSession')
   const request = fc.record({
     route: fc.constantFrom(...routes),
@@ -150,7 +150,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     }),
     { numRuns: RUNS, seed },
   )
-  // A new session: an unrestricted key among what was presented may have ended the first.
+  // A new session, since a presented unrestricted key may have ended the first.
   const { tokens: fresh } = await server.signIn('ada@example.com')
   assert.equal((await server.get('/v1/me', { token: fresh.accessToken })).status, 200)
 })

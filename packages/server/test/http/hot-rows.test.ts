@@ -5,7 +5,7 @@ import { postgresMissing } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
 
 const SMALL_POOL = 5
-/** Requests on one connection that do not wait for each other's answer. */
+/** Pipelined requests per connection. */
 const PIPELINED = 10
 const NO_LIMIT = [{ window: 'minute' as const, limit: 1_000_000 }]
 
@@ -96,7 +96,7 @@ async function exchange(server: Server, key: string): Promise<number> {
   return (await server.post('/auth/agent-token', { api_key: key })).status
 }
 
-/** Exchanges one after the other for as long as the flood lasts, and at least twenty. */
+/** Exchanges sequentially until the flood ends, at least twenty times. */
 async function exchangesDuring(server: Server, key: string, flood: Promise<unknown>): Promise<Set<number>> {
   let isOver = false
   void flood.then(() => {
@@ -107,7 +107,7 @@ async function exchangesDuring(server: Server, key: string, flood: Promise<unkno
   return statuses
 }
 
-/** Writes all requests at once on many connections, and counts the statuses of their answers. */
+/** Writes all requests at once on many connections, and counts the statuses of the responses. */
 async function pipeline(
   { port }: Server,
   count: number,

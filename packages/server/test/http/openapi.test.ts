@@ -71,7 +71,7 @@ describe('the API document', () => {
 
   test('its example requests succeed, and responses match the schemas', async t => {
     const world = await openWorld(t)
-    // Signing out and ending sessions come last, since the others need the session.
+    // Routes that end sessions come last, since the others need the session.
     const routes = world.server.app.routes.toSorted((a, b) => order(a) - order(b))
     const { body: document } = await world.server.get('/openapi.json')
     const validator = createDocumentValidator(document)
@@ -88,7 +88,7 @@ describe('the API document', () => {
       else if (documented?.schema) documented.schema.parse(answer.body ?? answer.text)
       else if (documented) assert.equal(answer.text, '', title)
       else {
-        // No agent is connected here, so there is none to reach.
+        // No agent is connected, so these are 404.
         assert.match(route.path, /^\/v1\/agents\/\{/, title)
         assert.equal(answer.body.code, 'not_found', title)
       }
@@ -144,7 +144,7 @@ test('every refusal is a problem document without internal details', async t => 
   }
 })
 
-/** A person, a key, an app and a link: what the examples speak of. */
+/** A user, a key, an app and a link, as in the examples. */
 async function openWorld(t: TestContext) {
   const server = await openServer('sqlite', t)
   const { tokens, user, session } = await server.signIn('ada@example.com')

@@ -4,7 +4,7 @@ import { MAX_STREAMS_PER_APP } from '../../src/http/routes/revocations.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
 
-/** The sweep of one second, with room for a busy machine. */
+/** The sweep interval of one second, with tolerance for a busy machine. */
 const SWEEP_MS = 3000
 
 forEachEngine(engine => {
@@ -14,7 +14,7 @@ forEachEngine(engine => {
     const { id } = await server.createKey(tokens.accessToken)
     const stream = await follow(secret)
     const other = await follow(await replaceSecret())
-    // The newest two secrets are good: this ends the first one.
+    // Only the newest two secrets are valid, so this ends the first.
     await replaceSecret()
     await server.call('DELETE', `/v1/api-keys/${id}`, { token: tokens.accessToken })
     const startedAt = performance.now()
@@ -59,7 +59,7 @@ async function openFollowers(engine: EngineName, t: TestContext) {
     return {
       status: answer.status,
       leave: () => gone.abort(),
-      /** All of it, once it has ended. */
+      /** The remaining text, once the stream has ended. */
       async rest() {
         while (await readOn());
         return text

@@ -142,7 +142,7 @@ test('a report of a mail provider has at most 256 KiB', async t => {
   assert.equal((await report(256 * 1024 + 1)).status, 413)
 })
 
-/** Twenty bodies that never end, and in the middle of them a call of somebody else's. */
+/** Sends twenty incomplete bodies, and meanwhile a call of another client. */
 async function assertTakesNoPlace(
   t: TestContext,
   server: Server,
@@ -169,7 +169,7 @@ async function startBody(t: TestContext, server: Server, from: string, part = '{
   socket.write(
     `POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${from}\r\nContent-Type: application/json\r\nContent-Length: 15000\r\n\r\n${part}`,
   )
-  // Answered on a connection of its own, after what was sent before it.
+  // A response on another connection shows that the bytes before were processed.
   await server.get('/livez')
   await server.get('/livez')
   return socket

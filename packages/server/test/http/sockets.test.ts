@@ -205,10 +205,10 @@ test('connections that were upgraded after another request do not count, and are
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
-/** More than the kernel takes for a reader that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const pages = { fetch: () => new Response('x'.repeat(30_000_000)) }
 
-/** The server's side of a connection whose client asks and never reads. */
+/** The server's socket of a client that sends a request and never reads. */
 async function askWithoutReading(t: TestContext, { server, port }: Server): Promise<Socket> {
   const accepted = once(server, 'connection')
   const socket = await connected(t, port)

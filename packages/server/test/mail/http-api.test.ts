@@ -23,7 +23,7 @@ interface Call {
   method: string
   url: string
   headers: IncomingMessage['headers']
-  // biome-ignore lint/suspicious/noExplicitAny: the body is JSON of the provider's making
+  // biome-ignore lint/suspicious/noExplicitAny: the body is any JSON
   body: any
 }
 

@@ -16,7 +16,7 @@ const link = `${publicUrl}/verify?app_id=shop&token=${'a'.repeat(43)}&email=ada%
 const signIn = { kind: 'sign_in', link, code: '04810937', expiresAt: Date.UTC(2026, 10, 20, 12, 5) } as const
 const all = EXAMPLES.flatMap(content => [written(content, true), written(content, false)])
 
-/** What a person reads: tags gone, entities decoded. */
+/** The visible text, without tags and with decoded entities. */
 function visible(html: string): string {
   const body = html.replace(/<(style|title)>[\s\S]*?<\/\1>/g, '').replace(/<[^>]*>/g, '')
   return decode(body).replace(/\s+/g, ' ')

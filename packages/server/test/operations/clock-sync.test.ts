@@ -86,7 +86,7 @@ async function openedServices(engine: EngineName, t: TestContext) {
   return services
 }
 
-/** Real time passes, without a pause that a busy machine could stretch. */
+/** Busy-waits in real time, since a timer could be late on a busy machine. */
 function spin(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until);

@@ -6,7 +6,7 @@ import { createSealedStore } from '../../src/storage/reseal.ts'
 import { aMessage, insertUser, NOW } from '../contract/fixtures.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
-/** Three batches of 200, the last of them not full. */
+/** Three batches of 200, the last one partly filled. */
 const ROWS = 450
 
 forEachEngine(engine => {

@@ -8,7 +8,7 @@ export interface CommandAnswer {
   text: string
 }
 
-/** One command on services that are open already, as the command line would run it. */
+/** Runs one command on open services, as the command line does. */
 export async function runCommand(
   services: Services,
   name: string,

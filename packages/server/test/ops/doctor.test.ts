@@ -17,7 +17,7 @@ interface Finding {
   detail: string
 }
 
-/** What doctor says where `change` has put something wrong. */
+/** The findings of doctor after `change` has broken something. */
 async function examine(t: TestContext, change: (services: Services) => Partial<Services> = () => ({})) {
   const { services, url } = await startKeyway(t)
   const { status, data, text } = await runCommand({ ...services, ...change(services) } as Services, 'doctor')
@@ -30,7 +30,7 @@ function withConfig(change: Partial<Services['config']>) {
   return ({ config }: Services) => ({ config: { ...config, ...change } })
 }
 
-/** In what is said of the settings alone: the service itself is on SQLite. */
+/** Only in the settings that doctor checks; the service itself uses SQLite. */
 function withDatabase(url: string) {
   return ({ config }: Services) => ({
     config: { ...config, database: { engine: 'postgres' as const, url } },

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
 import { startKeyway } from './running.ts'
 
-/** What scanners ask for, and what a careless set-up would give. */
+/** Paths that scanners request and that a careless set-up would expose. */
 const CURIOUS = [
   '/.env',
   '/.git/config',
@@ -52,7 +52,7 @@ test('LOG-04: health checks reveal no version or address, and no response names 
   }
 })
 
-/** The headers that docs and SECURITY.md promise for each kind of answer. */
+/** The headers that docs and SECURITY.md promise for each kind of response. */
 test('every kind of response has the security headers for browsers', async t => {
   const { url } = await startKeyway(t)
   for (const path of [
@@ -167,7 +167,7 @@ test('the process survives a closed log output', async t => {
   assert.equal(child.exitCode, null)
 })
 
-/** Waits until the mail has come, and with it the line that prints its link. */
+/** Waits until the mail has arrived and its link is printed. */
 async function inboxOf(url: string, email: string): Promise<void> {
   for (let look = 0; look < 200; look++) {
     const answer = await fetch(`${url}/inbox?to=${email}`, { headers: { Accept: 'application/json' } })

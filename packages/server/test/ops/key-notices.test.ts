@@ -27,7 +27,7 @@ async function open(engine: EngineName, t: TestContext) {
     ...services,
     user,
     make,
-    /** The days that were mailed so far, first one first. */
+    /** The days of the warnings mailed so far, in order. */
     warnings: async () =>
       (await services.mailsTo('ada@example.com', 'api_key_expiring')).map(mail => mail.days).reverse(),
     wakings: () => services.mailsTo('ada@example.com', 'api_key_used_again'),

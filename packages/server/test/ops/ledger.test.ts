@@ -7,7 +7,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { openServices, refusedWith } from '../support/services.ts'
 import { raceCharges } from './raced-charges.ts'
 
-/** A part of what ledger.slow.ts races. */
+/** A part of the number in ledger.slow.ts. */
 const CHARGES = 1500
 const CENT = MICROS_PER_DOLLAR / 100
 

@@ -14,7 +14,7 @@ import { startKeyway } from './running.ts'
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
-/** As Resend signs; anything may be falsified. */
+/** Signed like a call of Resend; `falsified` replaces headers. */
 function signed(server: Server, event: unknown, falsified: Record<string, string> = {}) {
   const body = typeof event === 'string' ? event : JSON.stringify(event)
   const id = 'msg_2b6bQ5'

@@ -9,7 +9,7 @@ import { startKeyway } from './running.ts'
 
 const scrape = async (url: string) => (await fetch(`${url}/metrics`)).text()
 
-/** The value of one series, by name and a part of its labels. */
+/** The value of one series, by its name and some of its labels. */
 function figure(text: string, name: string, ...labels: string[]): number {
   const line = text
     .split('\n')
@@ -106,13 +106,13 @@ test('recording a response takes a few microseconds at most', () => {
     for (let call = 0; call < 2000; call++) metrics.observe(answer)
     return ((performance.now() - started) * 1000) / 2000
   })
-  // The quickest batch: the others measure what else the machine is doing.
+  // The fastest batch, since others include the load of the machine.
   const microseconds = Math.min(...batches)
   assert.ok(microseconds < 20, `${microseconds.toFixed(2)} µs`)
   console.log(`recording an answer: ${microseconds.toFixed(2)} µs`)
 })
 
-/** As nginx passes calls on where only `proxy_pass` is set: from this machine, to this machine's name, no header added. */
+/** Like nginx with only `proxy_pass`: from this machine, with a local Host, without added headers. */
 test('metrics are not public behind a proxy that adds no headers', async t => {
   const server = await startKeyway(t, PUBLIC)
   assert.equal((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status, 404)

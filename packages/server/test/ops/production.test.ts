@@ -20,7 +20,7 @@ const LAUNCHER = join(ROOT, 'packages/server/bin/keyway.js')
 const TEN_MINUTES = 10 * 60 * 1000
 const run = promisify(execFile)
 
-/** A certificate for `localhost`, as a certificate authority would give one for a domain. */
+/** Creates a certificate for `localhost` with a private CA. */
 async function makeCertificate(folder: string): Promise<{ key: string; cert: string; file: string }> {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
@@ -56,7 +56,7 @@ async function setUp(t: TestContext) {
   const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const setup = (...more: string[]) =>
     run(SETUP, [...words, '--no-install', '--no-service', ...more], { env: environment({}) })
-  /** The settings as the service manager reads them. */
+  /** Parses the settings as systemd does. */
   const settings = () => {
     const written = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
     const lines = written.filter(line => !line.startsWith('#'))
@@ -115,7 +115,7 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
   await call('DELETE', `/v1/api-keys/${key.id}`, undefined, session.access_token)
   assert.equal((await closed)[0], 4410)
 
-  // The command that the setup leaves behind knows the settings by itself.
+  // The installed command reads the settings itself.
   const doctor = await run(join(etc, 'keyway'), ['doctor'], { env: environment(trusting) })
   assert.doesNotMatch(doctor.stdout, /LOOK/)
   assert.match(doctor.stdout, /ok {4}public URL: https:\/\/localhost/)

@@ -9,13 +9,13 @@ import type { EngineName } from '../support/engines.ts'
 import { openServices } from '../support/services.ts'
 
 const PEOPLE = 10
-/** Callers at once: more than one node has connections for. */
+/** Concurrent callers, more than the connections of one node. */
 const CALLERS = 48
 const CENT = MICROS_PER_DOLLAR / 100
 
 /**
- * So many charges over two nodes at once, each second one sent twice, by people whose money is for nine in ten of
- * them; and then every entry of every ledger checked.
+ * Runs concurrent charges over two nodes, every second one sent twice, with balances for nine in ten of them; then
+ * checks every ledger entry.
  */
 export async function raceCharges(engine: EngineName, t: TestContext, count: number): Promise<void> {
   const services = await openServices(engine, t, {})
@@ -27,7 +27,7 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
   const people: string[] = []
   for (let person = 0; person < PEOPLE; person++) {
     const { user } = await services.signIn(`person${person}@example.com`)
-    // With the trial credit as much as nine in ten of the charges, of 1.5 cents on average, will take.
+    // Together with the trial credit, enough for nine in ten of the charges, which are 1.5 cents on average.
     const credit = Math.round((count / PEOPLE) * 1.5 * 0.9) * CENT - TRIAL_CREDIT
     await store.billing.post(anEntry(user.id, credit, { createdAt: clock.now() }))
     people.push(user.id)
@@ -85,7 +85,7 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
     assert.ok(balance >= 0 && entries.every(entry => entry.balance_after >= 0))
     const charges = [...all.values()].filter(entry => entry.userId === userId)
     assert.equal(entries.filter(({ kind }) => kind === 'charge').length, charges.length)
-    // The entries form one chain: each balance is some other's plus its own amount.
+    // The entries form a chain: each balance is that of another entry plus its own amount.
     const balances = new Set(entries.map(entry => entry.balance_after))
     assert.equal(balances.size, entries.length)
     for (const entry of entries) {
@@ -97,7 +97,7 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
 
 type Charge = Parameters<Charges['charge']>
 
-/** As an app does: what was not answered is asked again under its key, which is what the key is for. */
+/** Like an app: retries a charge without a response with the same idempotency key. */
 export async function untilAnswered(node: Charges, ...charge: Charge): Promise<LedgerEntry | string> {
   for (;;) {
     const answer = await node.charge(...charge).catch((error: { code: string }) => error.code)

@@ -18,15 +18,15 @@ export interface BalancedNode {
 }
 
 export interface Pair<Node extends BalancedNode> {
-  /** Those that take traffic; a node that is being stopped has none. */
+  /** The nodes that receive traffic; a node that is being stopped does not. */
   live(): Node[]
-  /** Asks each in turn. Nothing goes to a node that is being stopped. */
+  /** Sends a request to each node in turn, except to one that is being stopped. */
   through<Answer>(ask: (origin: string) => Promise<Answer>): Promise<Answer>
-  /** Each in turn: no more traffic, what is under way is answered, stopped, started with other secrets. */
+  /** For each node in turn: stops its traffic, waits for requests in progress, and restarts it with other secrets. */
   restartOneByOne(secrets: string): Promise<void>
 }
 
-/** A pair of nodes behind what a load balancer does. */
+/** Starts two nodes behind a simple load balancer. */
 export async function startPair<Node extends BalancedNode>(
   start: (secrets: string) => Promise<Node>,
   secrets: string,
@@ -60,21 +60,21 @@ export async function startPair<Node extends BalancedNode>(
 
 export interface Traffic {
   failures: string[]
-  /** Answered calls by name. */
+  /** Number of answered calls by name. */
   counts: Record<string, number>
-  /** What the app shows from its next call on. */
+  /** The secret that the app uses from its next call on. */
   appSecret: { current: string }
-  /** Agent tokens by who signed them: `<origin> <kid>`, with when the first came (`performance.now()`). */
+  /** Number of agent tokens by their signer, `<origin> <kid>`, and the time of the first (`performance.now()`). */
   signers: Map<string, { tokens: number; since: number }>
-  /** Resolves once so many more calls were answered; rejects when the traffic broke down. */
+  /** Resolves after this number of further answered calls; rejects if the traffic failed. */
   answered(calls: number): Promise<void>
-  /** Ends it, and waits for what is under way. */
+  /** Stops the traffic, and waits for calls in progress. */
   stop(): Promise<void>
 }
 
 /**
- * Every kind of call, over and over, on whichever node is there. Each token is verified as an app does it, with the
- * published keys, which are kept for as long as their answer allows and not asked for sooner for an unknown key.
+ * Repeats every kind of call on any live node. Verifies each token like an app, with the published keys, which are
+ * cached as long as their response allows, also for an unknown key.
  */
 export function startTraffic(
   pair: Pair<BalancedNode>,
@@ -154,7 +154,7 @@ export function startTraffic(
     return token
   }
 
-  /** Two agents connect, one hears the other, both leave. */
+  /** Two agents connect, one sends to the other, both disconnect. */
   async function visitHub(token: string): Promise<void> {
     await pair.through(async origin => {
       const [speaker, listener] = await Promise.all([connectHub(origin, token), connectHub(origin, token)])

@@ -13,7 +13,7 @@ import { startPair, startTraffic } from './rotation-traffic.ts'
 const OLD = randomBytes(32).toString('base64')
 const NEW = randomBytes(32).toString('base64')
 const SOME_CALLS = 200
-/** How long both nodes sign with the new key before it counts. */
+/** How long both nodes must sign with the new key. */
 const SIGNING_MS = 10_000
 const LATEST_MS = PUBLISHED_BEFORE_USE + 60_000
 

@@ -8,10 +8,10 @@ import { startPair, startTraffic } from './rotation-traffic.ts'
 
 const OLD = randomBytes(32).toString('base64')
 const NEW = randomBytes(32).toString('base64')
-/** Enough that every kind of call was among them, on both nodes. */
+/** Enough for every kind of call on both nodes. */
 const SOME_CALLS = 200
 
-/** The new signing key only becomes known here; rotation.slow.ts waits until it signs. */
+/** Only publishes the new signing key; rotation.slow.ts waits until it signs. */
 test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of nodes without a failed request', {
   skip: postgresMissing(),
 }, async t => {

@@ -6,7 +6,7 @@ import { loadOrCreateSecret } from '../../src/config/keyway-secret.ts'
 import { loadConfig } from '../../src/config.ts'
 import { type RunningServer, type ServerOptions, startServer } from '../../src/server.ts'
 
-/** The whole service in this process on a data folder of its own, as `npm start` composes it. */
+/** Starts the whole service in this process with a new data folder, composed as by `npm start`. */
 export async function startKeyway(
   t: TestContext,
   settings: Record<string, string> = {},

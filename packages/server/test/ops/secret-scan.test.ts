@@ -17,7 +17,7 @@ const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
 const RECORDER = join(root, 'packages/server/test/support/record.cjs')
 
 function npmTest(file: string): Promise<{ code: number; stdout: string; stderr: string }> {
-  // A runner inside of a test would otherwise take itself for a part of it.
+  // With this variable a nested test runner would report to the outer one.
   const { NODE_TEST_CONTEXT, ...env } = process.env
   return new Promise(resolve =>
     execFile(process.execPath, [RUNNER, file], { env }, (error, stdout, stderr) =>
@@ -26,7 +26,7 @@ function npmTest(file: string): Promise<{ code: number; stdout: string; stderr: 
   )
 }
 
-/** What the scan finds where a process first said `before`, then made the secret, then said `after`. */
+/** The findings of the scan for a process that printed `before`, created the secret, and printed `after`. */
 function scan({ kind = 'API key', secret = '', source = 'log', before = '', after = '' }): Leak[] {
   const folder = temporaryFolder()
   try {
@@ -182,7 +182,7 @@ test('the scan finds a code as a separate word after its creation, and not withi
   assert.deepEqual(scan({ ...code, before: '"bytes":12345678\n', after: 'x' }), [])
 })
 
-/** How the secrets of each file that draws randomness or makes a MAC are learnt. */
+/** How the scan observes the secrets of each file that uses randomness or creates a MAC. */
 const LEARNT: Record<string, string> = {
   'api-keys/api-key.ts': 'newApiKey',
   'apps/apps.ts': 'createApps',

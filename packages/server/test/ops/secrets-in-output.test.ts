@@ -19,7 +19,7 @@ import { createFormBrowser } from './web-browser.ts'
 
 const ADA = 'ada.lovelace@example.com'
 
-/** Everything that was ever secret in one run, and everything that a stranger or an operator could read of it. */
+/** Collects all secrets of one run, and all its output that clients or operators could read. */
 async function wholeChain(engine: EngineName, t: TestContext) {
   const folder = temporaryFolder()
   t.after(folder.remove)
@@ -58,7 +58,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
       body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body),
     })
     const text = await response.text()
-    // What hands a secret out on purpose is no leak; every other answer must hold none.
+    // Responses that contain a secret on purpose are no leak; all others must contain none.
     const handsOut = response.ok && /magic-link|refresh|agent-token|api-keys/.test(path) && method === 'POST'
     if (!handsOut) readable.push(text)
     return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
@@ -82,7 +82,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
     return { ...body, token }
   }
 
-  // Sign-in, every way and every failure.
+  // Sign-in in every way, and its failures.
   const first = await signIn()
   await call('POST', '/auth/verify-magic-link', { email: ADA, token: first.token })
   await call('POST', '/auth/verify-magic-link', { email: 'other@example.com', token: first.token })
@@ -165,7 +165,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   return { secrets, log: server.output(), readable, settings }
 }
 
-/** The first sign-in mail after the first `before` mails: notices come in between as they like. */
+/** The first sign-in mail after the first `before` mails; notices may come in between. */
 async function signInMail(smtp: TestSmtpServer, before: number): Promise<ReceivedMail> {
   for (let count = before + 1; ; count++) {
     await smtp.received(count)
@@ -174,12 +174,12 @@ async function signInMail(smtp: TestSmtpServer, before: number): Promise<Receive
   }
 }
 
-/** A secret as a whole: eight digits also stand within longer numbers. */
+/** Finds a secret as a whole word, since longer numbers may contain eight digits of a code. */
 function findSecret(text: string, secret: string): number {
   return /^\d+$/.test(secret) ? text.search(new RegExp(`(?<!\\d)${secret}(?!\\d)`)) : text.indexOf(secret)
 }
 
-/** The report, once it is whole. */
+/** The report, once it is complete. */
 async function untilWritten(file: string): Promise<{ header: { processId: number } }> {
   for await (const _ of watch(dirname(file), { signal: AbortSignal.timeout(20_000) })) {
     try {
@@ -189,7 +189,7 @@ async function untilWritten(file: string): Promise<{ header: { processId: number
   throw new Error(`${file} was not written`)
 }
 
-/** A good visit, and those that are refused. */
+/** One accepted connection, and several refused ones. */
 async function hubVisits(url: string, token: string, key: string): Promise<void> {
   const hub = `${url.replace('http', 'ws')}/hub`
   const visit = (socket: WebSocket) =>

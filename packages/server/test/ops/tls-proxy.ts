@@ -6,8 +6,8 @@ import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
 
 /**
- * What nginx or Caddy do before the service, no more: end TLS, set `X-Forwarded-For` to the peer whatever the client
- * wrote there, pass upgrades on.
+ * A minimal reverse proxy like nginx or Caddy: terminates TLS, sets `X-Forwarded-For` to the peer, and forwards
+ * upgrades.
  */
 export async function startTlsProxy(
   t: TestContext,

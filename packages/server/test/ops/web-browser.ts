@@ -1,4 +1,4 @@
-/** A browser as far as forms and cookies go: it sends what a page's form would, and keeps what it is given. */
+/** A client for forms and cookies: it submits the forms of pages and keeps cookies. */
 export interface FormBrowser {
   cookies: Map<string, string>
   get(path: string): Promise<{ status: number; text: string; location: string | null }>

@@ -248,7 +248,7 @@ test('a form that is submitted twice without scripts creates one key', async t =
   assert.equal(listed.match(/class="key active"/g)?.length, 1)
   assert.match(listed, /That key was made already/)
 
-  // What the form carries is of no use to anybody else, and names no key that the form did not.
+  // The hidden key id is bound to its user, and cannot be replaced.
   const his = { ...fields, form_token: await bob.formToken('/keys') }
   assert.equal((await bob.post('/keys', his)).status, 201)
   const forged = once.replace(/^.{8}/, '01234567')

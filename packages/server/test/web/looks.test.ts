@@ -19,7 +19,7 @@ interface Axe {
   violations: { id: string; nodes: { html: string }[] }[]
 }
 
-/** Every page in a state that shows all it has: keys of every status, live agents, mail. */
+/** Opens every page with data: keys of every status, live agents, mail. */
 async function openPages(
   t: TestContext,
   browser: Browser,
@@ -60,7 +60,7 @@ async function openPages(
   return { web, page, paths: paths.map(path => web.url + path) }
 }
 
-/** The pages that one sees before signing in, and the empty ones. */
+/** The pages before sign-in, and those with empty lists. */
 async function openFirstPages(t: TestContext, browser: Browser): Promise<{ page: Page; paths: string[] }> {
   const web = await startWeb(t)
   const { page } = await newPerson(browser)
@@ -110,7 +110,7 @@ window.EventSource = class extends EventSource {
 }
 window.settled = async () => {
   await Promise.all([...window.streams, document.fonts.ready])
-  // What all that moved is counted in the frame after it.
+  // Layout shifts are reported in the next frame.
   for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame)
   add(observer.takeRecords())
   return window.shifts
@@ -158,10 +158,10 @@ test('a page is painted before its script is loaded', async t => {
   assert.ok(await page.getByRole('button', { name: 'Send me a link' }).isVisible())
 })
 
-/** Every control that a mouse could use, as the keyboard must reach it too. One radio of a group stands for all. */
+/** All controls, which must be reachable by keyboard; of a radio group only one is. */
 const CONTROLS = `[...document.querySelectorAll('a[href], button, input:not([type=hidden], [type=radio]), input[type=radio]:checked, select, summary, [tabindex="0"]')]
   .filter(element => element.checkVisibility({visibilityProperty: true}) && !element.disabled)`
-/** Its place among the controls, since a live list may be written anew in between. */
+/** The index among the controls, since a live list may be replaced in between. */
 const FOCUSED = `(() => {
   const element = document.activeElement
   if (element === document.body || element.tagName === 'IFRAME') return null

@@ -42,7 +42,7 @@ test('a page refuses other methods with 405 and Allow, for browsers and programs
   assert.equal(hidden.status, 404)
 })
 
-/** The headers but those of one answer or one connection. */
+/** The headers without those that differ per response or connection. */
 function said({ headers }: Response): Record<string, string> {
   const passing = ['x-request-id', 'date', 'connection', 'keep-alive', 'content-length', 'transfer-encoding']
   return Object.fromEntries([...headers].filter(([name]) => !passing.includes(name)))
