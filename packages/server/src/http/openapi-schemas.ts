@@ -1,6 +1,7 @@
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { REFILL_PERIODS, REQUEST_WINDOWS, SPEND_PERIODS } from '../limits/limit.ts'
+import type { DocumentedAnswer } from './route.ts'
 
 /*
  * Schemas of responses, with one example each. The OpenAPI document is generated from them, and the tests validate every
@@ -323,10 +324,17 @@ export const problem = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457.' })
 
-export function listOf(item: z.ZodType) {
-  return z.strictObject({ data: z.array(item), has_more: z.boolean(), next_cursor: nullable(z.string()) })
+/** The response of a successful call, for the documentation. */
+export function okAnswer(description: string, schema: z.ZodType, example: unknown): DocumentedAnswer {
+  return { status: 200, description, schema, example }
 }
 
-export function listExample(item: unknown) {
-  return { data: [item], has_more: false, next_cursor: null }
+/** The same for a page of a list. */
+export function pageAnswer(description: string, item: z.ZodType, example: unknown): DocumentedAnswer {
+  const schema = z.strictObject({
+    data: z.array(item),
+    has_more: z.boolean(),
+    next_cursor: nullable(z.string()),
+  })
+  return okAnswer(description, schema, { data: [example], has_more: false, next_cursor: null })
 }

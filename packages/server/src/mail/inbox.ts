@@ -1,5 +1,5 @@
-import { type Clock, DAY, type Instant } from '../clock.ts'
-import type { Mail, Mailer } from '../outbox/outbox.ts'
+import { type Clock, DAY } from '../clock.ts'
+import type { Inbox, InboxItem, Mail, Mailer } from '../outbox/outbox.ts'
 import type { InboxMail } from '../outbox/outbox-store.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
@@ -61,26 +61,6 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
 
 /** Includes the MIME message, which is composed once, so that its Date and boundary do not change. */
 type KeptMail = Mail & { source: string }
-
-/** One mail as the inbox shows it. */
-export interface InboxItem {
-  id: string
-  to: EmailAddress
-  subject: string
-  template: string
-  link: string | null
-  code: string | null
-  text: string
-  html: string
-  createdAt: Instant
-}
-
-export interface Inbox {
-  /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
-  list(recipient: EmailAddress | null): Promise<InboxItem[]>
-  /** The complete MIME message of one mail, as it would be sent by SMTP; null if there is no such mail. */
-  source(id: string): Promise<string | null>
-}
 
 export function createInbox({ storage, secrets, clock }: InboxDeps): Inbox {
   const isKept = (mail: InboxMail) => mail.createdAt > clock.now() - INBOX_KEPT_FOR

@@ -66,6 +66,26 @@ export interface Dispatcher {
   drain(): Promise<number>
 }
 
+/** One mail as the inbox shows it. */
+export interface InboxItem {
+  id: string
+  to: EmailAddress
+  subject: string
+  template: string
+  link: string | null
+  code: string | null
+  text: string
+  html: string
+  createdAt: Instant
+}
+
+export interface Inbox {
+  /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
+  list(recipient: EmailAddress | null): Promise<InboxItem[]>
+  /** The complete MIME message of one mail, as it would be sent by SMTP; null if there is no such mail. */
+  source(id: string): Promise<string | null>
+}
+
 /** Content is sealed with purpose `mail` and the message's id as context, so that a dump reveals no link and no code. */
 export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
   return {

@@ -1,7 +1,8 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
+import type { Inbox, InboxItem } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
-import type { InboxItem, PageContext, PageInbox, PageKit, PageVariables } from './kit.ts'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
 import { texts } from './texts.ts'
@@ -11,7 +12,7 @@ const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'"
 
 /** /inbox: locally stored mail. Not found for clients on other machines. */
-export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageInbox): void {
+export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox): void {
   app.use('/inbox/*', async (c, next) => {
     if (!kit.isLocal(c.req.raw, c.env)) return c.notFound()
     c.header('Referrer-Policy', 'no-referrer')
@@ -36,21 +37,21 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: PageIn
 }
 
 /** Invalid addresses have no mail. */
-async function mailsFor(inbox: PageInbox, c: PageContext): Promise<InboxItem[]> {
+async function mailsFor(inbox: Inbox, c: PageContext): Promise<InboxItem[]> {
   const to = c.req.query('to')
   if (!to) return inbox.list(null)
   const recipient = parseEmailAddress(to)
   return recipient ? inbox.list(recipient) : []
 }
 
-async function find(inbox: PageInbox, c: PageContext): Promise<InboxItem> {
+async function find(inbox: Inbox, c: PageContext): Promise<InboxItem> {
   const mail = (await inbox.list(null)).find(({ id }) => id === c.req.param('id'))
   if (!mail) throw notFound()
   return mail
 }
 
 /** The plain text of a view; null for the HTML view, which uses an iframe. */
-async function textOf(inbox: PageInbox, mail: InboxItem, view: string): Promise<string | null> {
+async function textOf(inbox: Inbox, mail: InboxItem, view: string): Promise<string | null> {
   if (view === 'text') return mail.text
   return view === 'source' ? ((await inbox.source(mail.id)) ?? texts.inbox.noSource) : null
 }
@@ -79,7 +80,7 @@ function mailList(mails: readonly InboxItem[]): Html {
 }
 
 /** Live updates. Needs no session: access is limited to this machine. */
-function streamInbox(kit: PageKit, c: PageContext, inbox: PageInbox): Response {
+function streamInbox(kit: PageKit, c: PageContext, inbox: Inbox): Response {
   let seen: string | null = null
   return kit.streams.serve(c, 'inbox', async send => {
     const mails = await mailsFor(inbox, c)

@@ -7,13 +7,13 @@ import type { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { Caller } from '../network.ts'
+import type { Inbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { Secrets } from '../secrets.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import type { Sessions, SignedIn } from '../sessions/sessions.ts'
 import type { UsageReports } from '../usage/reports.ts'
-import type { EmailAddress } from '../users/email-address.ts'
 import type { Users } from '../users/users.ts'
 import type { Cookies } from './cookies.ts'
 import type { Forms } from './forms.ts'
@@ -37,26 +37,6 @@ export interface PageAgents {
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }
 
-/** One mail of the local inbox. */
-export interface InboxItem {
-  id: string
-  to: string
-  subject: string
-  template: string
-  link: string | null
-  code: string | null
-  text: string
-  html: string
-  createdAt: number
-}
-
-export interface PageInbox {
-  /** Newest first, all of them or one recipient's. */
-  list(recipient: EmailAddress | null): Promise<InboxItem[]>
-  /** The complete message; null if there is none. */
-  source(id: string): Promise<string | null>
-}
-
 export interface PageServices {
   accounts: Accounts
   agents: PageAgents
@@ -68,7 +48,7 @@ export interface PageServices {
    */
   failures: { refusal(caller: Caller, error: KeywayError): KeywayError; assertMayGuess(caller: Caller): void }
   /** Null if mail is sent by a server. */
-  inbox: PageInbox | null
+  inbox: Inbox | null
   lifetimes: SessionLifetimes
   log: Log
   magicLinks: MagicLinks

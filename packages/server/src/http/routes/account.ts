@@ -69,14 +69,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       description: 'Newest first; amounts are signed decimal numbers in strings.',
       access: 'account:read',
       query: pageQuery,
-      answers: [
-        {
-          status: 200,
-          description: 'One page of entries.',
-          schema: answers.listOf(answers.ledgerEntry),
-          example: answers.listExample(answers.ledgerEntryExample),
-        },
-      ],
+      answers: [answers.pageAnswer('One page of entries.', answers.ledgerEntry, answers.ledgerEntryExample)],
       errors: [],
       async handle({ principal, query }) {
         const slice = await accounts.ledger(principal.userId, {

@@ -25,14 +25,7 @@ export function agentTokenRoute({ agentTokens }: Pick<HttpPorts, 'agentTokens'>)
     body: exchangeBody,
     example: { api_key: answers.EXAMPLE_KEY },
     countsFailures: true,
-    answers: [
-      {
-        status: 200,
-        description: 'The token.',
-        schema: answers.agentToken,
-        example: answers.agentTokenExample,
-      },
-    ],
+    answers: [answers.okAnswer('The token.', answers.agentToken, answers.agentTokenExample)],
     errors: ['invalid_api_key', ...KEY_REFUSAL_CODES, 'rate_limited'],
     async handle({ body, caller }) {
       const { token, agentId, expiresIn, limits } = await agentTokens.exchange(

@@ -25,12 +25,7 @@ export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): R
       access: 'agents:read',
       query: pageQuery,
       answers: [
-        {
-          status: 200,
-          description: 'One page of connections.',
-          schema: answers.listOf(answers.connection),
-          example: answers.listExample(answers.connectionExample),
-        },
+        answers.pageAnswer('One page of connections.', answers.connection, answers.connectionExample),
       ],
       errors: [],
       async handle({ principal, query: { limit, cursor } }) {

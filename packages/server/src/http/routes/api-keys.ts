@@ -142,14 +142,7 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
         'Newest first. Revoked keys stay visible as long as the account, expired ones for 400 days. A page with more than 256 KiB of metadata ends early, with `has_more`.',
       access: 'keys:read',
       query: statusQuery,
-      answers: [
-        {
-          status: 200,
-          description: 'One page of keys.',
-          schema: answers.listOf(answers.apiKey),
-          example: answers.listExample(answers.apiKeyExample),
-        },
-      ],
+      answers: [answers.pageAnswer('One page of keys.', answers.apiKey, answers.apiKeyExample)],
       errors: [],
       async handle({ principal, query }) {
         const wanted = { limit: query.limit, after: query.cursor ?? null }

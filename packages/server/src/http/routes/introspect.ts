@@ -30,12 +30,11 @@ export function introspectRoute({ introspection }: Pick<HttpPorts, 'introspectio
     body: introspectionBody,
     example: { token: answers.EXAMPLE_KEY },
     answers: [
-      {
-        status: 200,
-        description: 'Whether it is active, and its claims.',
-        schema: answers.introspection,
-        example: answers.introspectionExample,
-      },
+      answers.okAnswer(
+        'Whether it is active, and its claims.',
+        answers.introspection,
+        answers.introspectionExample,
+      ),
     ],
     errors: ['forbidden', 'rate_limited', 'quota_exhausted'],
     async handle({ body, principal }) {

@@ -56,14 +56,7 @@ export function magicLinkRoutes(
       access: 'public',
       body: sendBody,
       example: { email: 'ada@example.com' },
-      answers: [
-        {
-          status: 200,
-          description: 'The mail is queued.',
-          schema: answers.sentLink,
-          example: answers.sentLinkExample,
-        },
-      ],
+      answers: [answers.okAnswer('The mail is queued.', answers.sentLink, answers.sentLinkExample)],
       errors: ['rate_limited'],
       async handle({ body, caller }) {
         const wanted = { email: body.email, appId: body.app_id ?? DEFAULT_APP_ID }
@@ -83,9 +76,7 @@ export function magicLinkRoutes(
       body: verifyBody,
       example: { token: EXAMPLE_TOKEN, email: 'ada@example.com' },
       countsFailures: true,
-      answers: [
-        { status: 200, description: 'Signed in.', schema: answers.signIn, example: answers.signInExample },
-      ],
+      answers: [answers.okAnswer('Signed in.', answers.signIn, answers.signInExample)],
       errors: [
         'magic_link_invalid',
         'magic_link_expired',

@@ -35,14 +35,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
         'Without a cursor it starts 20 minutes ago, longer than the lifetime of an agent token. An entry may come twice. With `Accept: text/event-stream` the same entries arrive as they happen, each with a cursor as its id; the stream ends when the secret that opened it is no longer valid.',
       access: 'app',
       query: feedQuery,
-      answers: [
-        {
-          status: 200,
-          description: 'Oldest first.',
-          schema: answers.revocations,
-          example: answers.revocationsExample,
-        },
-      ],
+      answers: [answers.okAnswer('Oldest first.', answers.revocations, answers.revocationsExample)],
       errors: ['rate_limited'],
       async handle({ principal, query, incoming, reauthenticate }) {
         const isStream = incoming.headers.accept?.includes('text/event-stream') && incoming.method === 'GET'

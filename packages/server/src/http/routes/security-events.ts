@@ -21,12 +21,7 @@ export function securityEventRoutes({ securityEvents }: Pick<HttpPorts, 'securit
       access: 'events:read',
       query: pageQuery,
       answers: [
-        {
-          status: 200,
-          description: 'One page of events.',
-          schema: answers.listOf(answers.securityEvent),
-          example: answers.listExample(answers.securityEventExample),
-        },
+        answers.pageAnswer('One page of events.', answers.securityEvent, answers.securityEventExample),
       ],
       errors: [],
       async handle({ principal, query }) {

@@ -38,9 +38,7 @@ export function sessionRoutes(
       example: { refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg' },
       idempotencyKey: 'optional',
       countsFailures: true,
-      answers: [
-        { status: 200, description: 'New tokens.', schema: answers.session, example: answers.sessionExample },
-      ],
+      answers: [answers.okAnswer('New tokens.', answers.session, answers.sessionExample)],
       errors: ['invalid_refresh_token', 'refresh_token_reused', 'rate_limited'],
       async handle({ body, idempotencyKey, caller }) {
         const { user, session, tokens } = await sessions.refresh(body.refresh_token, idempotencyKey, caller)
@@ -73,14 +71,7 @@ export function sessionRoutes(
       description: 'Live sessions, newest first; `expires_at` is when a session ends unless it is refreshed.',
       access: 'owner',
       query: pageQuery,
-      answers: [
-        {
-          status: 200,
-          description: 'One page of sessions.',
-          schema: answers.listOf(answers.sessionItem),
-          example: answers.listExample(answers.sessionItemExample),
-        },
-      ],
+      answers: [answers.pageAnswer('One page of sessions.', answers.sessionItem, answers.sessionItemExample)],
       errors: [],
       async handle({ principal, query }) {
         const slice = await sessions.list(principal.userId, {
