@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# From a checkout to a production set-up: settings and secrets in files of their own, a prepared database, a
-# configuration for the TLS proxy, a service with a nightly backup. Safe to repeat: existing secrets and the settings
-# that you added are kept, and a running service is restarted.
+# Installs a production service from a checkout: files with settings and secrets, a migrated database, a configuration
+# for the TLS proxy, a systemd service with a nightly backup. Safe to repeat: existing secrets and added settings are
+# kept, and a running service is restarted.
 #
 #   sudo deploy/production/setup.sh --domain keyway.example.com \
 #     --database-url 'postgres://keyway:PASSWORD@db.example.com/keyway' \
@@ -56,11 +56,11 @@ for name in domain database_url mail_url mail_from support_email; do
   [ -n "${!name}" ] || { echo "--${name//_/-} is missing. See: $0 --help" >&2; exit 64; }
 done
 
-case "$mail_from$support_email$domain" in *[\'$'\n']*) echo "No value may hold a quote or a line break." >&2; exit 64 ;; esac
+case "$mail_from$support_email$domain" in *[\'$'\n']*) echo "Values must not contain a quote or a line break." >&2; exit 64 ;; esac
 
 say() { printf '%s\n' "$*"; }
 
-say "1. Dependencies, with the right Node"
+say "1. Dependencies, with the required Node"
 if [ "$install" = yes ]; then (umask 022 && cd "$root" && npm ci --omit=dev --no-progress); fi
 node=$root/node_modules/node/bin/node
 keyway() { "$etc/keyway" "$@"; }
@@ -126,4 +126,4 @@ if [ "$service" = yes ]; then
 else
   say "   Run: $etc/keyway serve"
 fi
-say "Done. Once the proxy stands, ask from here what the world sees: $etc/keyway doctor"
+say "Done. When the proxy is running, check the installation: $etc/keyway doctor"

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The launcher. Plain JavaScript of Node 14, because it runs on whatever Node the machine has: the service
-// needs a newer one, which came with the dependencies.
+// The launcher. Plain JavaScript for Node 14 and newer, since it runs on the Node of the machine; it starts the newer one
+// among the dependencies, which the service needs.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 const NEEDED = 24
 
 if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
-  // A rejected import ends the process with its stack and status 1, which is what a broken checkout deserves.
+  // A failed import ends the process with its stack and status 1.
   import('./light-start.js').then(() => import('../src/cli.ts')).then(cli => cli.main(process.argv.slice(2)))
 } else {
   startWith(bundledNode())
@@ -18,7 +18,7 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
 function startWith(node) {
   if (!node) {
     console.error(
-      `Keyway needs Node ${NEEDED} or newer; this is ${process.version}. The right one comes with the dependencies: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
+      `Keyway needs Node ${NEEDED} or newer; this is ${process.version}. The dependencies include it: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
     )
     process.exit(1)
   }
@@ -31,7 +31,7 @@ function startWith(node) {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 }
 
-/** The `node` dependency's own binary, from here upwards as Node itself looks for packages. */
+/** The binary of the `node` dependency, searched upwards from here as Node resolves packages. */
 function bundledNode() {
   const name = process.platform === 'win32' ? 'node.exe' : 'node'
   let folder = dirname(fileURLToPath(import.meta.url))

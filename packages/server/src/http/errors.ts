@@ -30,7 +30,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
 export function toKeywayError(thrown: unknown, requestId: string, log: Log): KeywayError {
   if (thrown instanceof KeywayError) {
     if (thrown.code === 'unavailable') {
-      log.warn({ request_id: requestId, cause: describe(thrown.cause) }, 'unavailable')
+      log.warn({ request_id: requestId, cause: describe(thrown.cause) }, 'a dependency is unavailable')
       if (thrown.extras.retryAfter === undefined) return retryLater(thrown.message)
     }
     return thrown

@@ -67,7 +67,7 @@ test('doctor reports a public URL that does not answer or is another service', a
     dead.wrong.map(({ check }) => check),
     ['public URL'],
   )
-  assert.match(dead.wrong[0]!.detail, /ECONNREFUSED.*running/)
+  assert.match(dead.wrong[0]!.detail, /ECONNREFUSED.*service runs/)
 
   const stranger = await startKeyway(t)
   const moved = await examine(t, withConfig({ publicUrl: stranger.url }))

@@ -133,7 +133,7 @@ test('reloading the page of a new key creates no second key', async t => {
   await signIn(page, web, 'ada@example.com')
   const key = await createKey(page, 'only once')
   await page.reload()
-  await page.getByText('That key was made already').waitFor()
+  await page.getByText('That key was created already').waitFor()
   assert.equal(await page.locator('tr.key').count(), 1)
   assert.ok(!(await page.content()).includes(key))
 })

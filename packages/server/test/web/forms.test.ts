@@ -246,7 +246,7 @@ test('a form that is submitted twice without scripts creates one key', async t =
   assert.equal(late.headers.get('location'), '/keys?done=made_before')
   const listed = await (await ada.get('/keys?done=made_before')).text()
   assert.equal(listed.match(/class="key active"/g)?.length, 1)
-  assert.match(listed, /That key was made already/)
+  assert.match(listed, /That key was created already/)
 
   // The hidden key id is bound to its user, and cannot be replaced.
   const his = { ...fields, form_token: await bob.formToken('/keys') }
