@@ -37,7 +37,7 @@ function asking(server: Awaited<ReturnType<typeof openServer>>, id: string, secr
 }
 
 forEachEngine(engine => {
-  test('metadata and external id come back as they were sent, wherever the key object does', async t => {
+  test('every response with a key object has its metadata and external id as they were sent', async t => {
     const { server, token, make, change, list } = await withAda(engine, t)
     const metadata = { plan: 'pro', seats: 3, ratio: 0.1, ü: [null, true, { __proto__x: '🔑' }] }
     const made = await make({ external_id: 'customer-42', metadata })
@@ -58,7 +58,7 @@ forEachEngine(engine => {
     assert.deepEqual(attached((await make({})).body), [null, null])
   })
 
-  test('a member named __proto__ is a member like another', async t => {
+  test('metadata may have a member named __proto__', async t => {
     const { server, token } = await withAda(engine, t)
     const body = '{"metadata":{"__proto__":{"admin":true},"plan":"pro"}}'
     const made = await server.post('/v1/api-keys', body, { token })
@@ -69,7 +69,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('metadata are replaced as a whole; null and the empty value remove them and the external id', async t => {
+  test('a change replaces metadata as a whole; null or an empty value removes metadata or external id', async t => {
     const { make, change } = await withAda(engine, t)
     for (const nothing of [
       { external_id: null, metadata: null },
@@ -83,7 +83,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('metadata have at most 16 KiB as they are stored, however they were escaped, and 32 levels', async t => {
+  test('metadata are limited to 16 KiB as stored, whatever their escapes, and to 32 levels', async t => {
     const { server, token, make, change } = await withAda(engine, t)
     assert.equal((await make({ metadata: ofSize(MAX_METADATA_BYTES) })).status, 201)
     const tooLarge = await make({ metadata: ofSize(MAX_METADATA_BYTES + 1) })
@@ -103,7 +103,7 @@ forEachEngine(engine => {
     assert.equal((await make({ name: ofSize(33 * 1024).text })).status, 413)
   })
 
-  test('what would not come back as it was sent is refused, and nothing else', async t => {
+  test('metadata that could not be returned unchanged are refused', async t => {
     const { server, token, make } = await withAda(engine, t)
     const attempt = (metadata: string) =>
       server.post('/v1/api-keys', `{"metadata":${metadata}}`, { token }).then(answer => answer.status)
@@ -126,7 +126,7 @@ forEachEngine(engine => {
     assert.equal((await make({ externalid: 'x' })).body.errors[0].message.includes('"external_id"'), true)
   })
 
-  test('external_id filters the list, with its status and page by page, among one’s own keys only', async t => {
+  test('external_id filters the list of the user’s own keys, also with a status and in pages', async t => {
     const { server, make, list } = await withAda(engine, t)
     const ids: string[] = []
     for (let n = 0; n < 5; n++) ids.unshift((await make({ external_id: 'customer 42/ü' })).body.id)
@@ -152,7 +152,7 @@ forEachEngine(engine => {
     assert.equal((await list('external_id=%00')).code, 'invalid_request')
   })
 
-  test('a page ends before its metadata exceed 256 KiB, and the next one goes on', async t => {
+  test('a page ends before its metadata exceed 256 KiB, and the next page continues', async t => {
     const { make, list } = await withAda(engine, t)
     const ids: string[] = []
     for (let n = 0; n < 20; n++) ids.unshift((await make({ metadata: ofSize(MAX_METADATA_BYTES) })).body.id)
@@ -166,7 +166,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('only the app that a key names and first-party apps read what is attached, of key and agent token', async t => {
+  test('introspection of a key or its agent token shows metadata only to the app of the key and first-party apps', async t => {
     const { server, make } = await withAda(engine, t)
     const before = (await make({ app_id: 'shop', external_id: 'early' })).body
     server.clock.advance(1)

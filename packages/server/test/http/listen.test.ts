@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { ConfigError, loadConfig } from '../../src/config.ts'
 import { holdFreePort, listen } from '../../src/http/listen.ts'
 
-test('no other process gets the port that the system chose, before and after the service listens on it', async t => {
+test('a port picked by the system is bound before and after the service listens on it', async t => {
   const { config, holder } = await holdFreePort(configFor(t))
   t.after(() => holder.close())
   assert.equal(await errorOfListening(config.port), 'EADDRINUSE')
@@ -21,7 +21,7 @@ test('no other process gets the port that the system chose, before and after the
   assert.equal(await (await fetch(`http://127.0.0.1:${config.port}`)).text(), 'served')
 })
 
-test('a connection that comes before the service is ready is closed, and its port is free after a failed start', async t => {
+test('a connection before the service is ready is closed, and the port is released after a failed start', async t => {
   const { config, holder } = await holdFreePort(configFor(t))
   const early = connect(config.port, '127.0.0.1')
   early.on('error', () => {})
@@ -34,7 +34,7 @@ test('a connection that comes before the service is ready is closed, and its por
   t.after(() => next.close())
 })
 
-test('the public URL and the address of links name the port that the system chose', async t => {
+test('the public URL and the verify URL have the port picked by the system', async t => {
   const { config, holder } = await holdFreePort(configFor(t))
   t.after(() => holder.close())
   assert.equal(new URL(config.publicUrl).port, String(config.port))

@@ -2,9 +2,9 @@ import { test } from 'node:test'
 import { newApiKey } from '../../src/api-keys/api-key.ts'
 import { createLog } from '../../src/log.ts'
 
-/* No test of the service: what secret-scan.test.ts lets the runner run, to see that it fails. */
+/* Not a test of the service: secret-scan.test.ts runs it and expects the run to fail. */
 
-test('tells the log a key, below the level that anybody reads', () => {
+test('logs an API key below the log level', () => {
   const wanted = { name: null, scopes: null, expiresAt: null, appId: 'shop', allowedNetworks: [] }
   const { key } = newApiKey('nobody', wanted, 0)
   createLog('silent').debug({ presented: key }, 'refused')
