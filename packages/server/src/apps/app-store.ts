@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts'
-import type { App, LivingCredentials } from './app.ts'
+import type { App, LiveCredentials } from './app.ts'
 
 export interface AppStore {
   find(id: string): Promise<App | null>
@@ -8,7 +8,7 @@ export interface AppStore {
   /** False if the id is taken. */
   insert(app: App): Promise<boolean>
   /** Counts live credentials with this label, created before `now`. Scans all keys and sessions: for operators only. */
-  countLiving(id: string, now: Instant): Promise<LivingCredentials>
+  countLive(id: string, now: Instant): Promise<LiveCredentials>
   /** The SHA-256s of the accepted secrets, newest first. */
   secrets(appId: string): Promise<string[]>
   /** The same, with the time at which each was added. */

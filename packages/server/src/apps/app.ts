@@ -25,7 +25,7 @@ export function covers(
 }
 
 /** Numbers of keys that can be exchanged and of sessions that can be refreshed. */
-export interface LivingCredentials {
+export interface LiveCredentials {
   keys: number
   sessions: number
 }

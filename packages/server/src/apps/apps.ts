@@ -3,7 +3,7 @@ import { invalidRequest, KeywayError } from '../errors.ts'
 import { isLoopbackHost } from '../network.ts'
 import { equals, randomToken, sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import { type App, isAppId, type LivingCredentials } from './app.ts'
+import { type App, isAppId, type LiveCredentials } from './app.ts'
 
 /** Prefix of app secrets, so that people and secret scanners recognise them. */
 export const APP_SECRET_PREFIX = 'sva_'
@@ -30,7 +30,7 @@ export interface Apps {
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
-  register(wanted: NewApp): Promise<{ app: App; older: LivingCredentials }>
+  register(wanted: NewApp): Promise<{ app: App; older: LiveCredentials }>
   /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found` */
   newSecret(id: string): Promise<string>
   /** The app with this id and secret, or null. */
@@ -61,7 +61,7 @@ export function createApps({
       const createdAt = clock.now()
       const app: App = { ...described, firstParty: false, createdAt, coversFrom: adopt ? 0 : createdAt }
       // Before the registration, so that a failure here does not leave an app registered without this report.
-      const older = await apps.countLiving(app.id, createdAt)
+      const older = await apps.countLive(app.id, createdAt)
       const outcome = await storage.transaction(async tx => {
         if (app.audience !== null && (await tx.apps.findByAudience(app.audience))) return 'audience'
         return (await tx.apps.insert(app)) ? null : 'id'

@@ -1,4 +1,4 @@
-import type { App, LivingCredentials } from '../apps/app.ts'
+import type { App, LiveCredentials } from '../apps/app.ts'
 import { toRfc3339 } from '../clock.ts'
 import { OperatorError } from '../operator-error.ts'
 import { type Command, table } from './command.ts'
@@ -74,7 +74,7 @@ function addressOf(option: string, value: string | boolean | undefined): string 
 }
 
 /** A sentence about keys and sessions that exist under the id already, which may reveal a mistyped or squatted id. */
-function coverageOf({ coversFrom }: App, { keys, sessions }: LivingCredentials): string {
+function coverageOf({ coversFrom }: App, { keys, sessions }: LiveCredentials): string {
   if (keys + sessions === 0) return ''
   const older = `${counted(keys, 'key')} and ${counted(sessions, 'session')} that were created under this id before`
   return coversFrom === 0 ? `It has rights over ${older}. ` : `It has no rights over ${older}. `

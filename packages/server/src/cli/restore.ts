@@ -81,7 +81,7 @@ function explain(
     `All sessions (${report.sessionsEnded}) and sign-in links (${report.linksEnded}) have ended: all users must sign in again.`,
     'Signing keys will be new: access and agent tokens from before are refused.',
     keysSentence(report, keepKeys, from),
-    ...reachSentences(report, from),
+    ...coverageSentences(report, from),
     ...(unauthenticated
       ? [
           'Files without a MAC were accepted: check accounts, roles, keys and balances before you start the service.',
@@ -91,7 +91,7 @@ function explain(
 }
 
 /** Warnings about changes that the journal does not contain, or that may be missing at its end. */
-function reachSentences({ journal }: RestoreReport, from: string): string[] {
+function coverageSentences({ journal }: RestoreReport, from: string): string[] {
   if (!journal)
     return [
       `Roles, suspensions, secrets of apps, authorisations and balances are as of ${from}: withdrawals and charges after that are undone.`,

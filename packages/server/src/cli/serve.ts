@@ -45,7 +45,7 @@ async function serve(config: Config): Promise<number> {
   warn(dataDirWarnings(config))
   announceReady(server.url, config)
   endLightStart()
-  markOwnGarbage()
+  disableConcurrentMarking()
   const failure = await Promise.race([stop, server.failure])
   if (failure) console.error(`Keyway is stopping: ${failure.message}.`)
   await Promise.race([server.close(), deadline()])
@@ -78,7 +78,7 @@ function endLightStart(): void {
  * thread marks in small steps, at the same throughput: the slowest of a thousand exchanges at half load takes 6 ms
  * instead of 23. Set after the start, since the compile cache is valid for one set of flags.
  */
-function markOwnGarbage(): void {
+function disableConcurrentMarking(): void {
   if (availableParallelism() === 1) setFlagsFromString('--no-concurrent-marking')
 }
 

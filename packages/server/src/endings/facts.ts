@@ -28,12 +28,14 @@ export const FACTS: FactTable = {
     setRole: user => (user ? [changed('user', user.id, user.id)] : NOTHING),
     suspend: (user, id, at) => (user ? ended('user', id, id, at, 'account_suspended') : NOTHING),
     activate: (user, id, at) =>
-      user ? [changed('user', id, id), told(securityEvent('account_activated', id, at, null))] : NOTHING,
+      user
+        ? [changed('user', id, id), securityEventFact(securityEvent('account_activated', id, at, null))]
+        : NOTHING,
     erase: (user, id, at) => (user ? ended('user', id, id, at, 'account_deleted') : NOTHING),
   },
   apiKeys: {
     update: (key, _userId, _id, { allowedNetworks }, now) =>
-      key && allowedNetworks ? stricter(key, now) : NOTHING,
+      key && allowedNetworks ? restricted(key, now) : NOTHING,
     revoke: (key, id, _revokedAt, { at, caller }) =>
       key ? ended('api_key', id, key.userId, at, 'api_key_revoked', caller) : NOTHING,
     // No security event for each key: the event of the account covers them.
@@ -41,7 +43,10 @@ export const FACTS: FactTable = {
     replace(key, id, _successorId, expiresAt, now, caller) {
       if (!key) return NOTHING
       if (key.revokedAt !== null) return ended('api_key', id, key.userId, now, 'api_key_revoked', caller)
-      return [...stricter(key, now), ...(key.expiresAt === expiresAt ? endsAt(key, expiresAt, now) : NOTHING)]
+      return [
+        ...restricted(key, now),
+        ...(key.expiresAt === expiresAt ? endsAt(key, expiresAt, now) : NOTHING),
+      ]
     },
   },
   sessions: {
@@ -62,7 +67,7 @@ export const FACTS: FactTable = {
       ),
   },
   securityEvents: {
-    insert: (_, event) => [told(event)],
+    insert: (_, event) => [securityEventFact(event)],
   },
   magicLinks: {
     consume: (link, id, at) => (link ? [{ type: 'magic_link', id, at }] : NOTHING),
@@ -84,8 +89,8 @@ export const FACTS: FactTable = {
   },
   replay: {
     endKeyBy: (ends, key, expiresAt, now) =>
-      ends ? [...stricter(key, now), ...endsAt(key, expiresAt, now)] : NOTHING,
-    replaceNetworks: (narrows, key, _from, _to, now) => (narrows ? stricter(key, now) : NOTHING),
+      ends ? [...restricted(key, now), ...endsAt(key, expiresAt, now)] : NOTHING,
+    replaceNetworks: (narrows, key, _from, _to, now) => (narrows ? restricted(key, now) : NOTHING),
     removeAppSecretsBesides: (removed, id) => (removed > 0 ? [{ type: 'app_secrets', id }] : NOTHING),
     withdrawAsOf: authorization =>
       authorization ? [{ type: 'charge_authorization', authorization }] : NOTHING,
@@ -103,12 +108,12 @@ export function withFacts(rows: RowTransaction): Transaction {
   return { ...rows, ...Object.fromEntries(changes), facts }
 }
 
-type AnyVerb = (...args: unknown[]) => Promise<unknown>
+type AnyOperation = (...args: unknown[]) => Promise<unknown>
 type AnyFacts = (outcome: unknown, ...args: unknown[]) => readonly Fact[]
 
 /** Untyped, since `FACTS` is checked where it is declared. */
-function recording(rows: RowTransaction, noun: keyof Changes, facts: Fact[]): Record<string, AnyVerb> {
-  const verbs = rows[noun] as unknown as Record<string, AnyVerb>
+function recording(rows: RowTransaction, noun: keyof Changes, facts: Fact[]): Record<string, AnyOperation> {
+  const verbs = rows[noun] as unknown as Record<string, AnyOperation>
   const table = Object.entries(FACTS[noun]) as [string, AnyFacts][]
   return Object.fromEntries(
     table.map(([name, factsOf]) => [
@@ -151,11 +156,15 @@ function ended(
 ): Fact[] {
   const about = kind === 'api_key' ? { keyId: id } : kind === 'session' ? { sessionId: id } : {}
   const event = type && securityEvent(type, userId, at, caller, about)
-  return [ending(kind, id, userId, at), changed(kind, id, userId), ...(event ? [told(event)] : [])]
+  return [
+    ending(kind, id, userId, at),
+    changed(kind, id, userId),
+    ...(event ? [securityEventFact(event)] : []),
+  ]
 }
 
 /** Makes hubs reload the key's status: immediately by the event, and reliably by their sweep of endings. */
-function stricter({ id, userId }: { id: string; userId: string }, now: Instant): Fact[] {
+function restricted({ id, userId }: { id: string; userId: string }, now: Instant): Fact[] {
   return ended('api_key', id, userId, now, null)
 }
 
@@ -176,6 +185,6 @@ function changed(kind: Ending['kind'], id: string, userId: string): Fact {
   return { type: 'changed', kind, id, userId }
 }
 
-function told(event: ReturnType<typeof securityEvent>): Fact {
+function securityEventFact(event: ReturnType<typeof securityEvent>): Fact {
   return { type: 'security_event', event }
 }

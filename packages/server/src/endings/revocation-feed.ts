@@ -43,7 +43,7 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       const hasMore = due.length === limit
       // With more pages the cursor continues after the last entry; on the last page it stays LATE_COMMITS in the
       // past.
-      const position = hasMore ? due.at(-1)! : caughtUp(from, now)
+      const position = hasMore ? due.at(-1)! : endPosition(from, now)
       return { endings: await onlyEnded(due, now), cursor: encodeCursor(position), hasMore }
     },
 
@@ -69,7 +69,7 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
   }
 }
 
-function caughtUp(from: Position, now: Instant): Position {
+function endPosition(from: Position, now: Instant): Position {
   return laterOf({ at: now - LATE_COMMITS, id: FIRST_ID }, from)
 }
 

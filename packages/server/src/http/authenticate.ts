@@ -79,7 +79,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
     const { userId, id } = await apiKeys.authenticate(key, caller, {
       scope,
       async accept(presented: OwnedApiKey) {
-        assertMay(presented, access)
+        assertAllowed(presented, access)
         limits = (await limiter.take(presented)) ?? undefined
       },
     })
@@ -98,7 +98,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
 }
 
 /** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
-function assertMay({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
+function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
   if (access === 'session') {
     throw sessionRequired(
       'Only a signed-in person may create a key. Send an access token instead of an API key.',

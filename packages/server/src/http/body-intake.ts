@@ -112,7 +112,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     if (!arrivals.has(arrival)) return
     held += bytes - arrival.held
     arrival.held = bytes
-    while (held > limits.bytes) closeOldest(networkWithMost(heldFor))
+    while (held > limits.bytes) closeOldest(networkWithMost(bytesHeldBy))
   }
 
   /** The bodies of the network with the largest usage; of equal ones, of the one that began first. */
@@ -137,7 +137,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   }
 }
 
-function heldFor(bodies: Set<Arrival>): number {
+function bytesHeldBy(bodies: Set<Arrival>): number {
   let bytes = 0
   for (const { held } of bodies) bytes += held
   return bytes

@@ -162,8 +162,8 @@ function createRoundRobin() {
       works.delete(work!)
       own.count--
       waiting--
-      toTheEnd(own.flows, id, works.size > 0)
-      toTheEnd(networks, network, own.count > 0)
+      moveToEnd(own.flows, id, works.size > 0)
+      moveToEnd(networks, network, own.count > 0)
       return work!
     },
   }
@@ -174,7 +174,7 @@ function first<Value>(turns: Map<string, Value>): [string, Value] {
 }
 
 /** Moves an entry to the end after its turn, or removes it if nothing of it waits. */
-function toTheEnd<Value>(turns: Map<string, Value>, name: string, isWaiting: boolean): void {
+function moveToEnd<Value>(turns: Map<string, Value>, name: string, isWaiting: boolean): void {
   const value = turns.get(name)!
   turns.delete(name)
   if (isWaiting) turns.set(name, value)

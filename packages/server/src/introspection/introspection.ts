@@ -26,10 +26,10 @@ export interface Introspection {
    * @throws KeywayError if calls are to be consumed: `forbidden` (a key that the app does not cover, or no key),
    *   `rate_limited`, `quota_exhausted`, `unavailable`
    */
-  introspect(token: string, app?: AskingApp, consume?: number): Promise<IntrospectionAnswer>
+  introspect(token: string, app?: RequestingApp, consume?: number): Promise<IntrospectionAnswer>
 }
 
-export type AskingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
+export type RequestingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
 
 const INACTIVE: IntrospectionAnswer = { active: false }
 
@@ -55,7 +55,7 @@ export function createIntrospection(deps: {
 
   async function ofKey(
     key: string,
-    app: AskingApp | undefined,
+    app: RequestingApp | undefined,
     consume: number,
   ): Promise<IntrospectionAnswer | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
@@ -78,7 +78,7 @@ export function createIntrospection(deps: {
 
   async function ofAgentToken(
     token: string,
-    app: AskingApp | undefined,
+    app: RequestingApp | undefined,
     consume: number,
   ): Promise<IntrospectionAnswer | null> {
     const audience = await audienceOf(token)
@@ -146,7 +146,7 @@ export function createIntrospection(deps: {
    */
   async function forCovering(
     apiKey: OwnedApiKey,
-    app: AskingApp | undefined,
+    app: RequestingApp | undefined,
     consume: number,
   ): Promise<Record<string, Json>> {
     if (!app || !covers(app, apiKey)) {

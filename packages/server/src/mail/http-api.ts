@@ -6,7 +6,7 @@ import { domainOf, formatSender, type Sender } from './sender.ts'
 const RESEND = 'https://api.resend.com'
 const POSTMARK = 'https://api.postmarkapp.com'
 const CHECK_TIMEOUT = 10 * SECOND
-const LONGEST_ANSWER = 2000
+const MAX_RESPONSE_CHARACTERS = 2000
 
 export interface HttpApiDeps {
   from: Sender
@@ -112,9 +112,9 @@ async function readStart(response: Response): Promise<string> {
   if (!response.body) return text
   for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     text += chunk
-    if (text.length >= LONGEST_ANSWER) break
+    if (text.length >= MAX_RESPONSE_CHARACTERS) break
   }
-  return text.slice(0, LONGEST_ANSWER)
+  return text.slice(0, MAX_RESPONSE_CHARACTERS)
 }
 
 /** Retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */

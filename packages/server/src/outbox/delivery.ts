@@ -171,7 +171,7 @@ async function persist(
   }
 }
 
-const LONGEST_REASON = 200
+const MAX_REASON_LENGTH = 200
 
 /** The error text for logs and the outbox row. It is untrusted: addresses, URLs and control characters are removed. */
 export function describeError(error: unknown): string {
@@ -181,7 +181,7 @@ export function describeError(error: unknown): string {
     .replace(/\S+/g, maskUrl)
     .replace(/[^\s<>"'(),;:]+/g, word => (/^.+@./.test(word) ? maskAddress(word) : word))
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
-    .slice(0, LONGEST_REASON)
+    .slice(0, MAX_REASON_LENGTH)
 }
 
 /** Replaces a URL in a word. Not a regular expression, since matching would not take linear time. */

@@ -8,7 +8,7 @@ export const CONCURRENT_DELIVERIES = 8
 /** How long a node has for one delivery before another node may retry it. */
 export const LEASE = 2 * MINUTE
 /** The longest poll interval, in case an event is lost. */
-const LONGEST_SLEEP = 5 * SECOND
+const MAX_POLL_INTERVAL = 5 * SECOND
 /** How long after a failed lease statement this node looks for rows that the statement may have leased after all. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
 /** How long deliveries in progress may take when the process stops. */
@@ -101,12 +101,12 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
     const due = await storage.store.outbox.nextDue()
     // Due but not leased: another node holds it, and polling without a pause would be a busy loop.
     if (due !== null) sleep(Math.max(due - clock.now(), STORE_PAUSE / 10))
-    else sleep(LONGEST_SLEEP)
+    else sleep(MAX_POLL_INTERVAL)
   }
 
   function sleep(delay: number): void {
     cancelTimer()
-    if (running) cancelTimer = schedule(() => void pump(), Math.min(delay, LONGEST_SLEEP))
+    if (running) cancelTimer = schedule(() => void pump(), Math.min(delay, MAX_POLL_INTERVAL))
   }
 
   return {

@@ -38,7 +38,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         .executeTakeFirst()
       return inserted !== undefined
     },
-    async countLiving(id, now) {
+    async countLive(id, now) {
       const keys = db
         .selectFrom('api_keys')
         .select(eb => eb.fn.countAll<number>().as('count'))

@@ -44,7 +44,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
         const first = await read(cursor)
         if (!isStream) return ok(first)
         take(principal.id)
-        const onEnd = () => giveBack(principal.id)
+        const onEnd = () => release(principal.id)
         const body = eventStream({ first, read, reauthenticate, subscribe: revocations.subscribe, onEnd })
         const stream: Answer = {
           status: 200,
@@ -66,7 +66,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
     open.set(appId, count + 1)
   }
 
-  function giveBack(appId: string): void {
+  function release(appId: string): void {
     const left = open.get(appId)! - 1
     if (left > 0) open.set(appId, left)
     else open.delete(appId)

@@ -3,7 +3,7 @@ import { equals } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
 /** Permanent bounce types. A soft bounce, a delay or an auto-reply is not. */
-const LASTING = new Set([
+const PERMANENT_BOUNCES = new Set([
   'HardBounce',
   'BadEmailAddress',
   'ManuallyDeactivated',
@@ -21,8 +21,8 @@ export function readPostmark({ header, body }: HookCall, secret: string): HookRe
   if (!event) return 'unreadable'
   const addresses = [event.Email].filter(address => typeof address === 'string')
   if (event.RecordType === 'SpamComplaint') return { addresses, reason: 'complaint' }
-  const isLasting = LASTING.has(String(event.Type)) || event.Inactive === true
-  return event.RecordType === 'Bounce' && isLasting ? { addresses, reason: 'bounce' } : 'irrelevant'
+  const isPermanent = PERMANENT_BOUNCES.has(String(event.Type)) || event.Inactive === true
+  return event.RecordType === 'Bounce' && isPermanent ? { addresses, reason: 'bounce' } : 'irrelevant'
 }
 
 export function isFromPostmark(header: HookHeader, secret: string): boolean {

@@ -28,8 +28,8 @@ export function readResend({ header, body }: HookCall, secret: string, now: Inst
   const addresses = [data.to ?? []].flat().filter(address => typeof address === 'string')
   if (event.type === 'email.complained') return { addresses, reason: 'complaint' }
   // A transient bounce (a full mailbox, greylisting) does not suppress the address.
-  const isLasting = data.bounce?.type !== 'Transient'
-  return event.type === 'email.bounced' && isLasting ? { addresses, reason: 'bounce' } : 'irrelevant'
+  const isPermanent = data.bounce?.type !== 'Transient'
+  return event.type === 'email.bounced' && isPermanent ? { addresses, reason: 'bounce' } : 'irrelevant'
 }
 
 /** Whether it has a signature and a recent timestamp. */

@@ -125,7 +125,7 @@ export function createEnglishTemplates(
           rows: [
             ['When', dateAndTime(at)],
             ['Network', network],
-            ['Program', client ? inert(client) : 'unknown'],
+            ['Program', client ? withoutLinks(client) : 'unknown'],
           ],
         },
         { kind: 'button', label: 'Look at your sessions', url: pages.sessions, urlLabel: PASTE },
@@ -227,13 +227,13 @@ function dateAndTime(instant: Instant): string {
   return `${text.slice(0, 10)} ${text.slice(11, 16)} UTC`
 }
 
-const LONGEST_CLIENT = 80
+const MAX_CLIENT_LENGTH = 80
 
 /** Removes from a client-supplied text what mail programs would turn into a link. */
-function inert(text: string): string {
+function withoutLinks(text: string): string {
   return text
     .replace(/[^\x20-\x7e]+/g, ' ')
     .replace(/:\/\/|@|www\./gi, ' ')
     .replace(/\.(?=[a-z])/gi, ' ')
-    .slice(0, LONGEST_CLIENT)
+    .slice(0, MAX_CLIENT_LENGTH)
 }
