@@ -69,7 +69,7 @@ forEachEngine(engine => {
       await refused(target, /tuesday.keyway was written as "monday.keyway" at/, 'restore', newer)
       await refused(
         { ...target, KEYWAY_SECRET: OTHER_SECRET },
-        /under the secret \w{8}, and KEYWAY_SECRET has \w{8}\./,
+        /with the secret \w{8}, but KEYWAY_SECRET has \w{8}\./,
         'restore',
         file,
       )
@@ -128,7 +128,7 @@ forEachEngine(engine => {
       rmSync(join(journal, theirs))
       const secrets = createSecrets([Buffer.from(OTHER_SECRET, 'base64')])
       const sealed = await writeJournal(journal, instance, [promoted], secrets)
-      await refused(target, /was written under the secret \w{8}, and KEYWAY_SECRET has \w{8}/, ...restore)
+      await refused(target, /was written with the secret \w{8}, but KEYWAY_SECRET has \w{8}/, ...restore)
       rmSync(join(journal, sealed))
       assert.match(await done(keyway(target, ...restore)), /Restored 1 users/)
     })

@@ -186,9 +186,9 @@ describe('a replay is refused and changes nothing', { timeout: 60_000 }, () => {
       await writeJournal(folder, instance, [entry as JournalEntry])
     }
     await write([])
-    await refused(/^Line 2 of .*no entry of a journal.*Nothing was changed/)
+    await refused(/^Line 2 of .*not a journal entry.*Nothing was changed/)
     await write({ type: 'user', at: 1, id: '0' })
-    await refused(/^Line 2 of .*"user" without a proper "status"/)
+    await refused(/^Line 2 of .*"user" without a valid "status"/)
     await write({ type: 'robot', at: 1 })
     await refused(/"robot", which this version does not know/)
     await write({ type: 'user', at: 1, id: '0', status: 'active' }, '0123456789abcdef')

@@ -247,7 +247,7 @@ describe('the command line', () => {
       await journey.createKey(access_token, 'first', appId)
       await journey.createKey(access_token, 'second', appId)
     }
-    const said = '2 keys and 1 session that were made under this id before'
+    const said = '2 keys and 1 session that were created under this id before'
     const add = (id: string, ...options: string[]) =>
       done(keyway('apps', 'add', id, '--name', 'Old', ...options))
     assert.match(await add('old'), new RegExp(`^Registered old\\. It has no rights over ${said}\\. `))
@@ -258,7 +258,7 @@ describe('the command line', () => {
     const oldest = JSON.parse(await add('oldest', '--adopt', '--json'))
     assert.deepEqual([oldest.covers_from, oldest.older], [null, { keys: 2, sessions: 1 }])
     const fresh = await add('fresh', '--adopt')
-    assert.match(fresh, /^Registered fresh\. Its secret: /)
+    assert.match(fresh, /^Registered fresh\. Create its secret: /)
     const { data } = await json('apps', 'list')
     const covers = new Map(data.map((app: { id: string; covers_from: string }) => [app.id, app.covers_from]))
     assert.match(String(covers.get('old')), /^\d{4}-.*Z$/)
@@ -270,7 +270,7 @@ describe('the command line', () => {
     for (const audience of [server.url, `${server.url}/hub`]) {
       const { status, err } = await keyway('apps', 'add', 'mine', '--name', 'Mine', '--audience', audience)
       assert.equal(status, 1)
-      assert.match(err, /^audience: is what this service issues its own tokens to; .*\n$/)
+      assert.match(err, /^audience: is the audience of this service.s own tokens; .*\n$/)
     }
   })
 

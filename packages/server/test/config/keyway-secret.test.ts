@@ -32,7 +32,7 @@ test('a missing secret of an existing database is one sentence, and is not gener
   writeFileSync(join(config.dataDir, 'keyway.db'), '')
   assert.throws(
     () => loadOrCreateSecret(config),
-    (error: unknown) => error instanceof ConfigError && /secret .* is gone/.test(error.message),
+    (error: unknown) => error instanceof ConfigError && /secret .* is missing/.test(error.message),
   )
   assert.throws(() => readFileSync(join(config.dataDir, 'secret')))
 })
