@@ -17,16 +17,17 @@ export interface ChangeLimits {
   /**
    * Counts a change that creates or extends something. Endings and withdrawals are not limited.
    *
+   * @param by `person:` or `key:` and the user id, so that a user's keys cannot use up the limit of the pages
    * @throws KeywayError `rate_limited`
    */
-  take(userId: string): void
+  take(by: string): void
 }
 
 export function createChangeLimits({ clock }: { clock: Pick<Clock, 'now'> }): ChangeLimits {
   const changes = createKeyedWindows({ clock, windows: CHANGE_LIMITS, maxNames: MAX_REMEMBERED_ACCOUNTS })
   return {
-    take(userId) {
-      const wait = changes.take(userId)
+    take(by) {
+      const wait = changes.take(by)
       if (wait) throw rateLimited(wait)
     },
   }
