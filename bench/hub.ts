@@ -110,14 +110,14 @@ function toMeasured(
 }
 
 function connect({ server, tokens }: Measured, count: number, of = tokens): Promise<AgentsResult> {
-  return agents.obey({ do: 'connect', port: server.port, tokens: of, count, atOnce: AT_ONCE })
+  return agents.run({ do: 'connect', port: server.port, tokens: of, count, atOnce: AT_ONCE })
 }
 
 async function measureIdle(measured: Measured): Promise<void> {
   const { pid } = measured.server
   // First, before freed memory of earlier connections could be reused.
   await connect(measured, WARM_UP)
-  await agents.obey({ do: 'disconnect' })
+  await agents.run({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)
   const empty = residentBytes(pid)
   await connect(measured, IDLE)
@@ -126,7 +126,7 @@ async function measureIdle(measured: Measured): Promise<void> {
   const busyBefore = cpuSeconds(pid)
   await wait(2000)
   measured.idleCpu = ((cpuSeconds(pid) - busyBefore) / 2) * 100
-  const renewed = await agents.obey({
+  const renewed = await agents.run({
     do: 'ask',
     frames: measured.tokens.map(token => JSON.stringify({ type: 'token', token })),
     answer: 'token_accepted',
@@ -134,7 +134,7 @@ async function measureIdle(measured: Measured): Promise<void> {
     durationMs: RENEW_MS,
   })
   measured.renewals = renewed.count / renewed.seconds
-  await agents.obey({ do: 'disconnect' })
+  await agents.run({ do: 'disconnect' })
   await wait(1000)
 }
 
@@ -144,7 +144,7 @@ async function measureConnects(measured: Measured): Promise<void> {
   const { count, seconds } = await connect(measured, CONNECTS_A_ROUND)
   measured.connects.push(count / seconds)
   measured.connectCpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
-  await agents.obey({ do: 'disconnect' })
+  await agents.run({ do: 'disconnect' })
   await wait(500)
 }
 
@@ -152,7 +152,7 @@ async function measureFanOut(measured: Measured): Promise<void> {
   await connect(measured, RECEIVERS + 1, [measured.tokens[0]!])
   for (let round = 0; round < ROUNDS; round++) {
     const text = JSON.stringify({ type: 'send', id: `fan-${round}`, to: 'all', data: `round ${round}` })
-    const { seconds } = await agents.obey({
+    const { seconds } = await agents.run({
       do: 'fan-out',
       frame: text,
       answer: `round ${round}`,
@@ -160,7 +160,7 @@ async function measureFanOut(measured: Measured): Promise<void> {
     })
     measured.fanOuts.push(seconds * 1000)
   }
-  await agents.obey({ do: 'disconnect' })
+  await agents.run({ do: 'disconnect' })
 }
 
 async function measureClosing(measured: Measured, round: number): Promise<void> {
@@ -186,8 +186,8 @@ function toRow(measured: Measured): Row {
 async function revoke(server: RunningProcess, round: number): Promise<number> {
   const key = benchKey(500 + round)
   const token = await exchange(server, key)
-  await agents.obey({ do: 'connect', port: server.port, tokens: [token], count: OF_ONE_KEY, atOnce: AT_ONCE })
-  const closed = agents.obey({ do: 'await-close' })
+  await agents.run({ do: 'connect', port: server.port, tokens: [token], count: OF_ONE_KEY, atOnce: AT_ONCE })
+  const closed = agents.run({ do: 'await-close' })
   const began = performance.now()
   await post(server, '/auth/revoke', { token: key })
   const { closes } = await closed
@@ -196,14 +196,14 @@ async function revoke(server: RunningProcess, round: number): Promise<number> {
 }
 
 async function closeAll(server: RunningProcess): Promise<number> {
-  await agents.obey({
+  await agents.run({
     do: 'connect',
     port: server.port,
     tokens: ['none'],
     count: OF_ONE_KEY,
     atOnce: AT_ONCE,
   })
-  const closed = agents.obey({ do: 'await-close' })
+  const closed = agents.run({ do: 'await-close' })
   const began = performance.now()
   await agents.request({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
   await closed
@@ -230,7 +230,7 @@ async function startAgents() {
   const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'spawn')
   return {
-    async obey(order: AgentsOrder): Promise<AgentsResult> {
+    async run(order: AgentsOrder): Promise<AgentsResult> {
       child.send(order)
       const [result] = await once(child, 'message')
       return result as AgentsResult

@@ -34,11 +34,11 @@ let closes: Record<string, number> = {}
 let onClosed = () => {}
 
 process.on('message', (order: AgentsOrder) => {
-  void obey(order).then(result => process.send!(result))
+  void execute(order).then(result => process.send!(result))
 })
 process.on('disconnect', () => process.exit())
 
-async function obey(order: AgentsOrder): Promise<AgentsResult> {
+async function execute(order: AgentsOrder): Promise<AgentsResult> {
   closes = {}
   const began = performance.now()
   const count = await work(order)

@@ -24,7 +24,7 @@ const PER_SECOND: Record<Kind, number> = {
   message: 50,
 }
 /** Timeout of requests and messages. */
-const GIVE_UP_MS = 5000
+const TIMEOUT_MS = 5000
 
 interface Tally {
   latencies: number[]
@@ -110,7 +110,7 @@ function call(agent: Agent, port: number, path: string, body: unknown, number: n
         path,
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
-        timeout: GIVE_UP_MS,
+        timeout: TIMEOUT_MS,
       },
       answer => {
         let text = ''
@@ -123,7 +123,7 @@ function call(agent: Agent, port: number, path: string, body: unknown, number: n
         })
       },
     )
-    outgoing.on('timeout', () => outgoing.destroy(new Error(`${path}: no answer in ${GIVE_UP_MS} ms`)))
+    outgoing.on('timeout', () => outgoing.destroy(new Error(`${path}: no answer in ${TIMEOUT_MS} ms`)))
     outgoing.on('error', reject)
     outgoing.end(JSON.stringify(body))
   })
@@ -144,7 +144,7 @@ async function openMessages({ port, agents }: NeighboursOrder) {
       return new Promise((resolve, reject) => {
         const timer = setTimeout(
           () => reject(new Error(`message lost (${describe(from)}, ${describe(to)})`)),
-          GIVE_UP_MS,
+          TIMEOUT_MS,
         )
         awaited.set(n, () => {
           clearTimeout(timer)
