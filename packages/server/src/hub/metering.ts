@@ -10,17 +10,17 @@ interface Metered {
   readonly userId: string
   readonly keyId: string
   readonly state: 'pending' | 'open' | 'closed'
-  /** Up to when its time was counted, once it is open. */
+  /** Time up to which the open connection was counted. */
   meteredAt: Instant
 }
 
-/** Counts the time that a connection was open for the key that it belongs to. */
+/** Counts the open time of connections for their keys. */
 export interface Metering {
-  /** It is ready: its time begins. */
+  /** Called when the connection is ready. */
   begin(connection: Metered, now: Instant): void
   /** Called in every heartbeat pass; counts the time since the last count, every two seconds. */
   tick(connection: Metered, now: Instant): void
-  /** It closes or moves to another key: counts the rest. */
+  /** Called when the connection closes or moves to another key; counts the remaining time. */
   settle(connection: Metered, now: Instant): void
 }
 

@@ -3,19 +3,19 @@ import type { CountedAt } from '../sliding-count.ts'
 import { type RequestWindow, WINDOW_MS } from './limit.ts'
 
 /*
- * What nodes share of one subject, a lineage of keys or a person: for each window how many requests each node may have
+ * The shared state of one subject (a lineage of keys, or a person): for each window how many requests each node may have
  * let through within it. A node lets through what it holds without asking anybody; together they hold at most the limit.
  */
 
 /** How long after its lease a holder counts as dead: more than the clocks of two nodes may differ. */
 export const HOLDER_MARGIN = 2 * SECOND
-/** Slots of a window as it is stored, which only matter where a node takes over what another counted. */
+/** Number of slots of a stored window; used when a node takes over the counts of another. */
 const STORED_SLOTS = 12
 
 export interface SharedState {
-  /** What nodes hold, by the ids of holders. */
+  /** The shares of nodes, by holder id. */
   holders: Record<string, Holding>
-  /** What was let through by nodes that hold nothing any more. */
+  /** Requests that were let through by nodes without a share now. */
   past: PartialWindows<CountedAt[]>
 }
 
@@ -25,19 +25,19 @@ type Holding = PartialWindows<Held>
 interface Held {
   /** The most that the node may have let through within any window of this length. */
   held: number
-  /** What it had let through when this was written. */
+  /** The requests that it had let through when this was written. */
   counted: CountedAt[]
 }
 
 export const NOTHING_SHARED: SharedState = { holders: {}, past: {} }
 
-/** One window of a node, and what it asks for. */
+/** One window of a node, with the share that it claims. */
 export interface WindowClaim {
   per: RequestWindow
   limit: number
-  /** What this node has let through within the window. */
+  /** The requests that this node has let through within the window. */
   counted: readonly CountedAt[]
-  /** How much it would like to hold. */
+  /** The share that it claims. */
   wanted: number
 }
 
@@ -46,15 +46,15 @@ export interface WindowGrant {
   per: RequestWindow
   /** The limit that it was claimed for. */
   limit: number
-  /** What the node may have let through within the window from now on. */
+  /** The granted share: the maximum number of requests that the node may let through within the window. */
   held: number
-  /** What others hold or have let through. */
+  /** The sum of other nodes' shares and past requests. */
   others: number
-  /** When the earliest that others are known to have let through was counted; null: nothing is. */
+  /** Time of the oldest known request of other nodes; null if there is none. */
   oldestOfOthers: Instant | null
 }
 
-/** Whether the state has the holder, so that what it counted is in nobody else's count. */
+/** Whether the state has the holder; if not, other holders count its requests. */
 export function isHolder(state: SharedState, holder: string): boolean {
   return Object.hasOwn(state.holders, holder)
 }
@@ -85,7 +85,7 @@ export function claim(
   return { state: { holders: { ...others, [holder]: mine }, past: pastWithin(state.past, now) }, grants }
 }
 
-/** The state in which `holder` holds nothing, and what it has let through is past. */
+/** The state after `holder` released its share; its requests become past ones. */
 export function release(
   state: SharedState,
   holder: string,
@@ -118,7 +118,10 @@ export function withoutDead(
   return { holders, past: pastWithin(past, now) }
 }
 
-/** When nothing of the state counts any more, if no holder writes again. @param lapse when the leases of holders end */
+/**
+ * The time from which nothing of the state counts, if no holder writes again. @param lapse when the leases of holders
+ * end
+ */
 export function meaninglessFrom({ holders, past }: SharedState, lapse: Instant): Instant {
   const ends = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
   const holdings = Object.values(holders).flatMap(holding =>
@@ -142,7 +145,7 @@ function joined(past: SharedState['past'], more: PartialWindows<readonly Counted
   return all
 }
 
-/** Slot by slot with the latest instant of each, so that nothing counts for too short. */
+/** Merges entries into slots with the latest instant of each, so that no entry expires too early. */
 function compact(counted: readonly CountedAt[], per: RequestWindow): CountedAt[] {
   const width = WINDOW_MS[per] / STORED_SLOTS
   const slots = new Map<number, CountedAt>()

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts'
 
-/** The shared state of one subject; lease-state.ts says what is in it. */
+/** The stored state of one subject; see lease-state.ts. */
 export interface LeaseRow {
   /** Changes with every write. */
   version: number
@@ -10,9 +10,9 @@ export interface LeaseRow {
 
 export interface LeaseWrite {
   state: string
-  /** When a node last wanted more than there was room for; null: none does. */
+  /** Time at which a node last claimed more than was available; null if none does. */
   wantedAt: Instant | null
-  /** When the row no longer says anything. */
+  /** From this time the row is obsolete. */
   prunableAt: Instant
 }
 
@@ -23,13 +23,13 @@ export interface LeaseStore {
    * caller reads again.
    */
   write(subject: string, read: LeaseRow | null, next: LeaseWrite, now: Instant): Promise<boolean>
-  /** Until when each of these holders may use what it holds. Unknown ones are absent. */
+  /** The end of each holder's lease. Unknown holders are absent. */
   holders(ids: readonly string[]): Promise<Map<string, Instant>>
-  /** Only forward. */
+  /** Extends a holder's lease; never shortens it. */
   renewHolder(id: string, until: Instant): Promise<void>
   removeHolder(id: string): Promise<void>
-  /** Subjects of which a node wanted more since then, at most `most`. */
+  /** Subjects of which a node claimed more than was available since `at`, at most `most`. */
   wantedSince(at: Instant, most: number): Promise<string[]>
-  /** Removes rows that say nothing any more, and holders that lapsed before. Returns how many. */
+  /** Removes obsolete rows, and holders whose lease ended before `lapsedBefore`. Returns how many. */
   prune(now: Instant, lapsedBefore: Instant, batch: number): Promise<number>
 }

@@ -15,12 +15,12 @@ export type SpendPeriod = (typeof SPEND_PERIODS)[number]
 export const REFILL_PERIODS = ['hour', 'day', 'month'] as const
 export type RefillPeriod = (typeof REFILL_PERIODS)[number]
 
-/** What a node does that cannot reach the database: refuse, or go on by its own count. */
+/** Behaviour of a node that cannot reach the database: refuse requests, or limit by its own count. */
 export type WhenCutOff = 'closed' | 'open'
 
-/** Requests in one window. */
+/** Maximum value of a limit of requests. */
 export const MAX_REQUEST_LIMIT = 1_000_000_000
-/** Calls of one quota, so that every sum is exact in a double. */
+/** Maximum number of calls of a quota, so that every sum is exact in a double. */
 export const MAX_QUOTA = 1_000_000_000_000
 
 /** At most `limit` requests in any sliding window of this length. */
@@ -35,31 +35,31 @@ export interface SpendLimit {
   per: SpendPeriod
 }
 
-/** What a quota has again from the beginning of each calendar hour, day or month (UTC); what was left is not added. */
+/** The number of calls that a quota has at the start of each calendar hour, day or month (UTC). Unused ones expire. */
 export interface Refill {
   amount: number
   every: RefillPeriod
 }
 
-/** A number of calls. What is left of it is in the row of this id (quota-store.ts). */
+/** A number of calls. The remaining number is in the row with this id (quota-store.ts). */
 export interface Quota {
   id: string
-  /** How many calls it had when it was set. */
+  /** The number of calls when it was set. */
   granted: number
   refill: Refill | null
 }
 
-/** What a key may do, at most one limit of each window or period. Counted per lineage; see `ApiKey.lineageId`. */
+/** The limits of a key, at most one of each window or period. Counted per lineage; see `ApiKey.lineageId`. */
 export interface Limits {
   requests: readonly RequestLimit[]
   spend: readonly SpendLimit[]
   quota: Quota | null
 }
 
-/** Limits as asked for. A quota without `remaining` keeps what is left, or begins with what a refill brings. */
+/** Requested limits. A quota without `remaining` keeps the remaining calls, or starts with a refill. */
 export type WantedLimits = Omit<Limits, 'quota'> & { quota: WantedQuota | null }
 
-/** Has at least one of the two. */
+/** At least one of both fields is set. */
 export interface WantedQuota {
   remaining: number | null
   refill: Refill | null
@@ -71,7 +71,7 @@ export function isUnlimited({ requests, spend, quota }: Limits | WantedLimits): 
   return requests.length === 0 && spend.length === 0 && quota === null
 }
 
-/** Those of the owner and of the operator. */
+/** The quotas of the owner and of the operator. */
 export function quotasOf({ limits, operatorLimits }: { limits: Limits; operatorLimits: Limits }): Quota[] {
   return [limits.quota, operatorLimits.quota].filter(quota => quota !== null)
 }
@@ -110,7 +110,7 @@ function isNoLooserQuota(wanted: WantedQuota | null, { refill }: Quota, left: nu
   return refill !== null && wanted.refill.every === refill.every && wanted.refill.amount <= refill.amount
 }
 
-/** When a quota that is set or refilled now is refilled next: the first instant of the next period, in UTC. */
+/** The next refill of a quota that is set or refilled now: the first instant of the next period, in UTC. */
 export function nextRefill(every: RefillPeriod, now: Instant): Instant {
   if (every === 'hour') return now - (now % HOUR) + HOUR
   if (every === 'day') return now - (now % DAY) + DAY

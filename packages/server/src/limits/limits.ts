@@ -15,7 +15,7 @@ import { createQuotas } from './quotas.ts'
 import { createRequestLimits } from './request-limits.ts'
 import { type Demand, PERSON } from './subject.ts'
 
-/** What decides how much a key may do. */
+/** The properties of a key on which its limits depend. */
 export interface LimitedKey {
   userId: string
   lineageId: string
@@ -23,10 +23,10 @@ export interface LimitedKey {
   operatorLimits: Limits
 }
 
-/** What is left after a call. */
+/** The remaining requests and calls. */
 export interface LeftOfLimits {
   requests: RateLimitState[]
-  /** Null: it has no quota. Of two the lower. */
+  /** The remaining calls of the quota, the lower of two; null if the key has none. */
   quota: number | null
 }
 
@@ -44,17 +44,17 @@ export interface KeyLimiter {
    * @throws KeywayError as `take`, and `quota_exhausted`
    */
   consume(key: LimitedKey, count: number): Promise<LeftOfLimits>
-  /** What is left, without counting anything. */
+  /** The remaining requests and calls, without counting any. */
   left(key: LimitedKey): Promise<LeftOfLimits>
-  /** What is left of quotas, by their ids. Reads nothing where there is none. */
+  /** The remaining calls of quotas, by their ids. Reads nothing if there are none. */
   quotasLeft(quotas: readonly Quota[]): Promise<Map<string, number>>
   /** Periodic; see `RequestLimits.sweep`. */
   sweep(): Promise<void>
-  /** At shutdown: gives back what this node holds. */
+  /** At shutdown: returns the shares and blocks of this node. */
   release(): Promise<void>
 }
 
-/** One decision over three sources: the owner's limits, the operator's, and the policy. Of each window the lowest counts. */
+/** Combines the limits of the owner, the operator and the policy: for each window the lowest applies. */
 export function createKeyLimiter({
   clock,
   store,
@@ -72,7 +72,7 @@ export function createKeyLimiter({
   return {
     take(key) {
       const inForce = policy()
-      // The path of most exchanges allocates nothing.
+      // Most exchanges return here, without allocations.
       if (isUnlimitedBy(key, inForce)) return null
       const demands = demandsOf(key, inForce)
       return demands.length === 0 ? null : requests.take(demands, 1)
@@ -131,7 +131,7 @@ function demandsOf(
   return demands
 }
 
-/** Of each window the lowest limit, shortest window first. */
+/** The lowest limit of each window, shortest window first. */
 function strictest(...sources: (readonly RequestLimit[])[]): readonly RequestLimit[] {
   const [first, ...others] = sources.filter(source => source.length > 0)
   if (!first || others.length === 0) return first ?? []

@@ -1,20 +1,20 @@
 import { invalidRequest } from '../errors.ts'
 import { NO_LIMITS, type RequestLimit, type WantedLimits } from './limit.ts'
 
-/** What the operator allows, whatever owners set. */
+/** The operator's limits, which apply to all keys and persons. */
 export interface LimitPolicy {
-  /** Of every key; a key may have lower limits, never higher ones. */
+  /** Limits of every key; its own limits must not be higher. */
   keyLimits: readonly RequestLimit[]
-  /** Of new keys that are made without limits of requests. */
+  /** Limits of new keys that are created without limits of requests. */
   keyDefaults: readonly RequestLimit[]
-  /** Over all keys of one person. */
+  /** Limits over all keys of one person. */
   personLimits: readonly RequestLimit[]
 }
 
-/** The policy in force, asked for at every use. Must cost nothing: it is on the path of every exchange. */
+/** Returns the current policy. Must be cheap, since every exchange calls it. */
 export type PolicySource = () => LimitPolicy
 
-/** The limits of a new key: where none of requests are asked for, those that the policy gives. */
+/** The limits of a new key: without requested limits of requests, those of the policy. */
 export function withDefaults(wanted: WantedLimits = NO_LIMITS, { keyDefaults }: LimitPolicy): WantedLimits {
   return wanted.requests.length === 0 && keyDefaults.length > 0
     ? { ...wanted, requests: keyDefaults }

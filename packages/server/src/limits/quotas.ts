@@ -3,13 +3,13 @@ import { KeywayError } from '../errors.ts'
 import { nextRefill, type Quota } from './limit.ts'
 import type { QuotaStore } from './quota-store.ts'
 
-/** The part of a quota that a node leases at once, at least one call: what a crash loses until the next refill. */
+/** The fraction of a quota that a node leases at once (at least one call). A crash loses it until the next refill. */
 const BLOCK = 1 / 100
-/** How long a quota that had too little left is not asked for again by this node. */
+/** How long this node does not try another lease of a quota with too few remaining calls. */
 const EXHAUSTED_FOR = SECOND
-/** How long a block that nobody uses stays with this node. */
+/** An unused block is returned after this time. */
 const IDLE_AFTER = 30 * SECOND
-/** Blocks in memory; beyond it the oldest are given back. */
+/** Maximum number of blocks in memory; beyond it the oldest are returned. */
 const MAX_BLOCKS = 50_000
 
 export interface Quotas {
@@ -21,20 +21,20 @@ export interface Quotas {
   take(quotas: readonly Quota[], count: number): void | Promise<void>
   /** Undoes a `take` of this moment. */
   undo(quotas: readonly Quota[], count: number): void
-  /** What is left as far as this node knows, where it leased of it; null elsewhere. */
+  /** The remaining calls known to this node, if it has leased a block; else null. */
   known(quota: Quota): number | null
-  /** What is left, by the ids of the quotas: stored and leased by this node. */
+  /** The remaining calls by quota id: stored ones and those leased by this node. */
   left(quotas: readonly Quota[]): Promise<Map<string, number>>
-  /** Periodic: gives back blocks that nobody uses. */
+  /** Periodic: returns unused blocks. */
   sweep(): Promise<void>
-  /** At shutdown. */
+  /** Returns all blocks, at shutdown. */
   giveBackAll(): Promise<void>
 }
 
-/** Calls of one quota that this node leased and that nobody has consumed. */
+/** Calls of one quota that this node has leased. */
 interface Block {
   left: number
-  /** What was left of the quota after the last lease; null: nothing was leased. */
+  /** Remaining calls in the row after the last lease; null if nothing was leased. */
   stored: number | null
   /** When the quota is refilled, which ends the block; null: never. */
   refillsAt: Instant | null
@@ -44,7 +44,7 @@ interface Block {
   exhausted: { until: Instant; count: number }
 }
 
-/** Never more than the quota on any number of nodes: a node consumes from blocks, each leased by one conditional update. */
+/** Enforces quotas over all nodes: a node consumes from blocks, each leased by one conditional update. */
 export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; store: QuotaStore }): Quotas {
   const blocks = new Map<string, Block>()
 
@@ -148,7 +148,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
       block.exhausted = { until: clock.now() + EXHAUSTED_FOR, count: lacking }
       throw exhausted(quota, block)
     }
-    // Of a period that ended meanwhile nothing is left.
+    // The rest of a block of an ended period expires.
     if (block.refillsAt !== leased.refillsAt) block.left = 0
     block.refillsAt = leased.refillsAt
     block.left += leased.count

@@ -15,23 +15,23 @@ import type { LeaseRow, LeaseStore } from './lease-store.ts'
 import type { WhenCutOff } from './limit.ts'
 import { type Demand, Subject } from './subject.ts'
 
-/** How long a node may use what it holds without reaching the database. A node that died is noticed after it. */
+/** How long a node may use its shares without reaching the database. A dead node is detected after this time. */
 const HOLDER_LEASE = 15 * SECOND
-/** Left of the lease when it is renewed. */
+/** The lease is renewed when less than this is left. */
 const RENEWED_BELOW = 10 * SECOND
 /** Interval of `sweep`. */
 export const SWEEP_INTERVAL = 5 * SECOND
-/** Without a request for this long a subject is released. Far more than the minutes between two exchanges of an agent. */
+/** A subject without requests is released after this time, far more than the interval of an agent's exchanges. */
 const IDLE_AFTER = 20 * MINUTE
-/** Subjects in memory, of at most 8 windows with 1 KB each. Beyond it the oldest are released. */
+/** Maximum number of subjects in memory, each with at most 8 windows of 1 KB. Beyond it the oldest are released. */
 export const MAX_SUBJECTS = 50_000
-/** How long after a claim that got too little the next one may be made, and its wish be repeated. */
+/** Interval of claims after one that was not granted entirely. */
 const RETRY_AFTER_REFUSAL = 250
 const WISH_INTERVAL = 2 * SECOND
 const MAX_WISHES = 1000
-/** How long after the database failed no claim is tried. */
+/** Pause of claims after a database failure. */
 const CUT_OFF_FOR = SECOND
-/** Claims of one subject by several nodes at once. */
+/** Maximum attempts of a claim that other nodes overtake. */
 const MAX_ATTEMPTS = 10
 const SWEPT_AT_ONCE = 10
 
@@ -46,9 +46,9 @@ export interface RequestLimits {
   take(demands: readonly Demand[], count: number): RateLimitState[] | Promise<RateLimitState[]>
   /** The windows as they are; reads what this node does not know. */
   peek(demands: readonly Demand[]): Promise<RateLimitState[]>
-  /** Periodic: renews the lease, gives up what others want and what nobody used for long. */
+  /** Periodic: renews the lease, and releases shares that other nodes claim or that are idle. */
   sweep(): Promise<void>
-  /** At shutdown: gives up everything, so that another node knows at once what was let through. */
+  /** At shutdown: releases all shares, so that other nodes know the counts at once. */
   releaseAll(): Promise<void>
   /** Subjects in memory. */
   readonly size: number
@@ -74,7 +74,7 @@ export function createRequestLimits({
   const me = newId(clock.now())
   const subjects = new Map<string, Subject>()
   let holdsUntil: Instant = 0
-  /** Changes when the lease lapsed: what is held must be confirmed before it is used again. */
+  /** Incremented when the lease lapsed: shares must then be confirmed before they are used again. */
   let term = 0
   let renewing: Promise<void> | null = null
   let cutOff: { until: Instant; cause: unknown } | null = null
@@ -107,7 +107,7 @@ export function createRequestLimits({
     return subject
   }
 
-  /** Why the subject cannot let so many through now; null: it can. */
+  /** Why the subject cannot let `count` requests through now; null if it can. */
   function lacks(subject: Subject, count: number, now: Instant): 'lease' | 'room' | null {
     if (now >= holdsUntil || subject.term !== term) return 'lease'
     return subject.fits(count, now) ? null : 'room'
@@ -147,7 +147,7 @@ export function createRequestLimits({
     }
   }
 
-  /** Whether asking the database cannot help now. */
+  /** Whether a claim would be useless now. */
   function isRefused(subject: Subject, count: number, now: Instant): boolean {
     return now < subject.refusedUntil || subject.holdsAll(count, now)
   }
@@ -161,7 +161,7 @@ export function createRequestLimits({
     return wanted.flatMap(subject => subject.states(now))
   }
 
-  /** One claim at a time, for all that wait. */
+  /** Makes one claim at a time, shared by all waiting requests. */
   function claimFor(subject: Subject): Promise<void> {
     const now = clock.now()
     if (cutOff && now < cutOff.until) return Promise.reject(cutOff.cause)
@@ -176,7 +176,7 @@ export function createRequestLimits({
     return subject.changing
   }
 
-  /** Lowers what the subject holds to what it uses. */
+  /** Reduces the subject's shares to what it uses. */
   async function lower(subject: Subject): Promise<void> {
     await change(subject, 'lower')
   }
@@ -200,7 +200,7 @@ export function createRequestLimits({
       const row = await store.read(subject.name)
       const read = await readState(row)
       const now = clock.now()
-      // Another node took over what this one had let through: it counts there.
+      // Another node has taken over the counts of this one.
       if (!isHolder(read, me)) subject.forget()
       if (how === 'release') subject.holdNothing()
       const done =
@@ -247,7 +247,7 @@ export function createRequestLimits({
   ): Promise<boolean> {
     const state = release(read, me, subject.counted(now), now)
     if (!(await write(subject.name, row, state, row?.wantedAt ?? null, now))) return false
-    // At once: whoever waited for this begins anew.
+    // Removed at once; waiting requests start again.
     subjects.delete(subject.name)
     return true
   }
@@ -263,7 +263,7 @@ export function createRequestLimits({
     return store.write(name, row, { state: JSON.stringify(state), wantedAt, prunableAt }, now)
   }
 
-  /** Without the holders that are dead by now. */
+  /** The state without dead holders. */
   async function readState(row: LeaseRow | null): Promise<SharedState> {
     if (!row) return NOTHING_SHARED
     const state = JSON.parse(row.state) as SharedState
@@ -277,7 +277,7 @@ export function createRequestLimits({
     return withoutDead(state, new Map(ends), now)
   }
 
-  /** Renews the lease of this node where little of it is left. */
+  /** Renews the lease of this node if little of it is left. */
   async function holdLease(): Promise<void> {
     if (holdsUntil - clock.now() > RENEWED_BELOW) return
     renewing ??= renew().finally(() => {
@@ -327,7 +327,7 @@ export function createRequestLimits({
     )
   }
 
-  /** Releases the oldest subjects where there are too many. A new one costs a write anyway. */
+  /** Releases the oldest subjects if there are too many. */
   async function makeRoom(): Promise<void> {
     if (subjects.size <= maxSubjects) return
     for (const subject of subjects.values()) {

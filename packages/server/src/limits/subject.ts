@@ -4,17 +4,17 @@ import { type CountedAt, SlidingCount } from '../sliding-count.ts'
 import type { WindowClaim, WindowGrant } from './lease-state.ts'
 import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 
-/** Slots of a window: an entry counts for 2.5 % of the window too long at most. */
+/** Number of slots of a window: an entry counts at most 2.5 % of the window too long. */
 const SLOTS = 40
-/** How much more than it uses a node claims, as a part of the limit: what a crash takes from a window at most. */
+/** How much more than its use a node claims, as a fraction of the limit. A crash takes at most this from a window. */
 const HEADROOM = 1 / 10
-/** From this part of what it holds on a node claims more, before it has to wait for it. */
+/** A node claims more when it has used this fraction of its share, so that requests need not wait. */
 const CLAIM_FROM = 0.8
 
-/** What a subject may do: a lineage of keys, or a person. */
+/** The limits of a subject: a lineage of keys, or a person. */
 export interface Demand {
   subject: string
-  /** The strictest of all sources, at most one of each window. */
+  /** The lowest limits of all sources, at most one of each window. */
   windows: readonly RequestLimit[]
 }
 
@@ -22,24 +22,24 @@ interface Window {
   per: RequestWindow
   length: number
   limit: number
-  /** The limit with which it was last claimed. */
+  /** The limit of the last claim. */
   claimedFor: number
   count: SlidingCount
-  /** What may be counted at most. */
+  /** The share: the maximum count. */
   held: number
   others: number
   oldestOfOthers: Instant | null
 }
 
-/** What this node knows of a subject: what it has let through, and how much it may. */
+/** The local state of a subject: its counts and shares on this node. */
 export class Subject {
   readonly name: string
-  /** In which term of the node's lease what it holds was confirmed. */
+  /** The term of the node's lease in which the shares were confirmed. */
   term = -1
   usedAt: Instant = 0
-  /** Until then no more can be had. */
+  /** No claim is made before this time. */
   refusedUntil: Instant = 0
-  /** A change of the shared state that is under way. */
+  /** The pending change of the shared state. */
   changing: Promise<void> | null = null
   /** Requests that wait for a claim. */
   waiting = 0
@@ -51,7 +51,7 @@ export class Subject {
     this.#prefix = name.startsWith(PERSON) ? 'person-' : ''
   }
 
-  /** Takes over the limits as they are now. One that was lowered must be claimed again. */
+  /** Sets the current limits. A lowered one must be claimed again. */
   demand(windows: readonly RequestLimit[]): void {
     const known = this.#windows
     if (known.length === windows.length && known.every((each, index) => isSame(each, windows[index]!))) return
@@ -73,12 +73,12 @@ export class Subject {
     return true
   }
 
-  /** As if this node were the only one. */
+  /** Whether `count` requests fit if this node were the only one. */
   fitsAlone(count: number, now: Instant): boolean {
     return this.#windows.every(window => window.count.total(now) + count <= window.limit)
   }
 
-  /** Whether what is full is held whole, so that nobody else can give up any of it. */
+  /** Whether this node holds the whole limit of every full window, so that no other node has a share to release. */
   holdsAll(count: number, now: Instant): boolean {
     return this.#windows.some(
       window => window.held >= window.limit && window.count.total(now) + count > window.limit,
@@ -96,7 +96,7 @@ export class Subject {
     )
   }
 
-  /** Holds noticeably more than it uses. */
+  /** Whether the shares noticeably exceed the use. */
   hasSlack(now: Instant): boolean {
     return this.#windows.some(({ count, held }) => held > count.total(now))
   }
@@ -156,7 +156,7 @@ export class Subject {
     }))
   }
 
-  /** How long the windows that are too full stay so. */
+  /** The wait for each window that has no room. */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
     const full = this.#windows.filter(window => window.count.total(now) + count > window.held)
     const named = full.length > 0 ? full : this.#windows
@@ -168,7 +168,7 @@ export class Subject {
   }
 }
 
-/** How the names of persons begin among subjects. */
+/** Prefix of the subject names of persons. */
 export const PERSON = 'person:'
 
 function isSame(window: Window, { per, limit }: RequestLimit): boolean {

@@ -84,7 +84,7 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
   }
 }
 
-/** What a row has left, with a refill that is due. */
+/** The remaining calls of a row, including a due refill. */
 function leftAt(now: Instant): RawBuilder<number> {
   return sql<number>`case when refills_at <= ${now} then refill_amount else remaining end`
 }

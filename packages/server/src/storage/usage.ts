@@ -5,11 +5,11 @@ import type { Db } from './engine.ts'
 import type { UsageCountsRow, UsageRefusalsRow } from './schema.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
 
-/** Deleted accounts of one round. */
+/** Deleted accounts per batch. */
 const OWNERS = 100
 const TABLES = ['usage_counts', 'usage_refusals'] as const
 type Table = (typeof TABLES)[number]
-/** `key_id` of the rows of a person: a key column has no null. */
+/** `key_id` of rows of a person, since a primary key column cannot be null. */
 const ALL_KEYS = ''
 
 export function createUsageStore({ db }: Statements): UsageStore {
@@ -83,7 +83,7 @@ export function createUsageStore({ db }: Statements): UsageStore {
       let removed = 0
       for (const table of TABLES)
         removed += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
-      // Counted anew: another node may be deleting the same ones, which leaves fewer to this one.
+      // Checked by the statement itself, since another node may be deleting the same rows.
       await db
         .updateTable('users')
         .set({ usage_pruned: 1 })
@@ -188,7 +188,7 @@ function toRefusals(row: UsageRow): UsageRefusalsRow[] {
     .map(([code, count]) => ({ ...bucketOf(row), code, count }))
 }
 
-/** A bucket in which everything was refused has counts too, all of them 0. */
+/** A bucket with refusals only has counts of 0. */
 function toUsage(counts: UsageCountsRow[], refusals: UsageRefusalsRow[]): UsageRow[] {
   const buckets = new Map(counts.map(row => [row.start, toBucket(row)]))
   for (const { start, code, count } of refusals) {

@@ -15,16 +15,16 @@ import {
 /** Interval of `flush`: with the commit a crash loses less than ten seconds. */
 export const USAGE_FLUSH_INTERVAL = 5 * SECOND
 /**
- * Keys and persons with counts that are not stored yet, at most: some 45 MB. More of them are not counted. Whoever wants
- * to fill it uses as many keys within the time of a flush.
+ * Maximum number of keys and persons with counts that are not stored yet: some 45 MB. Further ones are not counted. To
+ * reach it, as many keys must be used between two flushes.
  */
 const MAX_SUBJECTS = 100_000
-/** So many of them are flushed at once, without waiting for the interval. */
+/** From this number on a flush starts before its interval. */
 const FLUSH_EARLY_AT = 20_000
-/** Keys and persons of one transaction, which adds up to four rows for each. */
+/** Keys and persons per transaction, which adds up to four rows for each. */
 const SUBJECTS_PER_FLUSH = 250
 
-/** Counts what keys and persons do. Costs a look-up in memory; nothing is read or written by it. */
+/** Counts the usage of keys and persons in memory, without reads or writes. */
 export interface Meter {
   /**
    * @param keyId null: the person did it without a key
@@ -36,7 +36,9 @@ export interface Meter {
 }
 
 export interface UsageMeter extends Meter {
-  /** Stores what was counted, at most once each. Rejects where it could not: it is kept, and stored by a later flush. */
+  /**
+   * Stores what was counted, at most once each. Rejects where it could not: it is kept, and stored by a later flush.
+   */
   flush(): Promise<void>
 }
 
@@ -70,7 +72,7 @@ export function createMeter({
   flushEarlyAt?: number
 }): UsageMeter {
   const writer = newId(clock.now())
-  /** What was counted since the last flush, by hour: of one, for a moment of two. */
+  /** Counts since the last flush, by hour; two hours at most, around the full hour. */
   const open = new Map<Instant, Map<string, Subject>>()
   /** The hour of the last count, and its subjects. */
   let hour = bucketStart('hour', clock.now())
@@ -115,7 +117,7 @@ export function createMeter({
     current = open.get(wanted) ?? new Map()
   }
 
-  /** Divides what was counted into batches, which are only stored from now on. Those of one owner stay together. */
+  /** Divides the counts into batches, which do not change any more. Those of one owner stay together. */
   function seal(): void {
     for (const [hour, counted] of open) {
       const subjects = [...counted.values()].sort(byOwner)
@@ -143,7 +145,7 @@ export function createMeter({
       held -= batch.subjects.length
       batches.shift()
     }
-    if (dropped > 0) log.error({ dropped }, 'usage was not counted: too much of it waits to be stored')
+    if (dropped > 0) log.error({ dropped }, 'usage was not counted: too many counts are not stored yet')
     dropped = 0
   }
 

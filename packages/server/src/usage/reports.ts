@@ -11,9 +11,9 @@ import {
   type UsageUnit,
 } from './usage.ts'
 
-/** Buckets of one report: 41 days by the hour, or all that is kept by the day. */
+/** Maximum number of buckets of a report: 41 days of hours, or all kept days. */
 export const MAX_BUCKETS = 1000
-/** Buckets of a report that names no `from`, with the present one. */
+/** Number of buckets of a report without `from`, including the current one. */
 export const DEFAULT_BUCKETS: Record<UsageUnit, number> = { hour: 24, day: 30 }
 
 export interface WantedReport {
@@ -24,7 +24,7 @@ export interface WantedReport {
   to?: Instant
 }
 
-/** What was counted, to some seconds before now: counts are stored in batches. */
+/** Reports of stored usage, complete up to some seconds ago, since counts are stored in batches. */
 export interface UsageReports {
   /**
    * Every bucket of the range, oldest first, empty ones included, none after the present one. The caller has checked
@@ -33,7 +33,7 @@ export interface UsageReports {
    * @throws KeywayError `invalid_request` (a range that is empty, too long, or no longer kept)
    */
   ofKey(userId: string, keyId: string, wanted?: WantedReport): Promise<UsageBucket[]>
-  /** The same of all that a person did, with all keys (deleted ones too) and without one. */
+  /** The same for a person, with all keys (including deleted ones) and without key. */
   ofUser(userId: string, wanted?: WantedReport): Promise<UsageBucket[]>
 }
 

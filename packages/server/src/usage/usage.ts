@@ -1,6 +1,6 @@
 import { DAY, HOUR, type Instant } from '../clock.ts'
 
-/** What is counted. `connectedMs` are milliseconds of open connections, `charged` micro-dollars. */
+/** The counters. `connectedMs` is in milliseconds of open connections, `charged` in micro-dollars. */
 export const COUNTERS = [
   'exchanges',
   'apiCalls',
@@ -20,10 +20,10 @@ export type UsageUnit = 'hour' | 'day'
 
 /** Hours and days are those of UTC. */
 export const UNIT_LENGTHS: Record<UsageUnit, number> = { hour: HOUR, day: DAY }
-/** How long buckets are kept: as long as one of them ended within this. */
+/** Retention of buckets, counted from their end. */
 export const USAGE_KEPT_FOR: Record<UsageUnit, number> = { hour: 90 * DAY, day: 400 * DAY }
 
-/** A bucket of a key, or of all that a person did (`keyId` null), as stored. */
+/** A stored bucket of a key, or of a person (`keyId` null). */
 export interface UsageRow extends UsageCounts {
   userId: string
   keyId: string | null
@@ -65,7 +65,7 @@ export function oldestKept(unit: UsageUnit, now: Instant): Instant {
   return bucketStart(unit, now - USAGE_KEPT_FOR[unit])
 }
 
-/** What `counts`, which belong to one hour, add to: the hour and the day, of the key and of its owner. */
+/** The rows to which counts of one hour are added: hour and day, of the key and of its owner. */
 export function usageRows(
   userId: string,
   keyId: string | null,
