@@ -9,7 +9,8 @@ export interface Statements {
 }
 
 export function toList(text: string): string[] {
-  return JSON.parse(text) as string[]
+  // Of most keys both lists are empty.
+  return text === '[]' ? [] : (JSON.parse(text) as string[])
 }
 
 /** Number of rows that a delete removed. */
