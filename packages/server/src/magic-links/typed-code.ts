@@ -63,7 +63,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     if (checked.isLast)
       log.warn(
         { hours: CODE_WINDOW / HOUR },
-        'strangers typed too many wrong codes: until some are this old, only links and codes in known browsers work',
+        'wrong codes reached the service-wide limit: for this time only links, and codes in recognised browsers, work',
       )
     throw refusedAs('magic_link_invalid')
   }
