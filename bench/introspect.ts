@@ -20,12 +20,12 @@ import { median, spread } from './support/statistics.ts'
  */
 
 const KEYS = 1000
-/** The first of them have limits. */
+/** Number of keys with limits. */
 const LIMITED = 100
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000
 const APP = 'console'
-/** Never reached: what is measured is the counting. */
+/** Never reached, since only the counting is measured. */
 const LIMITS = {
   requests: [
     { limit: 1_000_000_000, per: 'minute' as const },

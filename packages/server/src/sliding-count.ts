@@ -1,9 +1,9 @@
 import type { Instant } from './clock.ts'
 
-/** Numbers per slot. */
+/** Array elements per slot. */
 const WIDTH = 3
 
-/** Entries of a window: how many there were, and when the latest of them was made. */
+/** A number of entries, with the time of the latest. */
 export type CountedAt = readonly [at: Instant, count: number]
 
 /**
@@ -26,7 +26,7 @@ export class SlidingCount {
     this.#slots = slots
   }
 
-  /** How many entries the window holds. */
+  /** Number of entries in the window. */
   total(now: Instant): number {
     const triples = this.#triples
     while (this.#head < triples.length && triples[this.#head + 1]! <= now - this.#length) {
@@ -36,7 +36,7 @@ export class SlidingCount {
     return this.#total
   }
 
-  /** When the oldest counted slot was last added to; null where nothing counts. */
+  /** Time of the latest entry of the oldest slot that counts; null if there is none. */
   oldest(now: Instant): Instant | null {
     return this.total(now) > 0 ? this.#triples[this.#head + 1]! : null
   }
@@ -58,7 +58,7 @@ export class SlidingCount {
     triples.push(now, now, count)
   }
 
-  /** What is counted, oldest first. */
+  /** The entries that count, oldest first. */
   history(now: Instant): CountedAt[] {
     this.total(now)
     const counted: CountedAt[] = []

@@ -9,7 +9,7 @@ export type Metadata = { [name: string]: Json }
 export const MAX_METADATA_BYTES = 16 * 1024
 /** Maximum levels of nesting, including the object itself. */
 export const MAX_METADATA_DEPTH = 32
-/** Code points of an external id. */
+/** Maximum code points of an external id. */
 export const MAX_EXTERNAL_ID_LENGTH = 128
 /** Maximum size of all metadata in one page of a list, since 100 keys could have 1.6 MiB. */
 export const MAX_PAGE_METADATA_BYTES = 256 * 1024
@@ -24,7 +24,7 @@ export function bytesOf(stored: string | null): number | null {
   return stored === null ? null : Buffer.byteLength(stored)
 }
 
-/** Null where JSON of this value keeps its meaning; otherwise what is wrong with it. */
+/** Why this value would not be returned unchanged, or null. */
 export function metadataProblem(value: Metadata): string | null {
   const wrong = problemOfMembers(value)
   if (wrong) return wrong
@@ -52,7 +52,7 @@ export function withinPageBytes<Key extends { id: string; createdAt: Instant; me
   return { rows, next: { at: createdAt, id } }
 }
 
-/** Level by level, so that no nesting is deep enough to exhaust the stack. */
+/** Breadth first, so that deep nesting cannot exhaust the stack. */
 function problemOfMembers(metadata: Metadata): string | null {
   let level: Json[] = [metadata]
   for (let depth = 1; level.length > 0; depth++) {

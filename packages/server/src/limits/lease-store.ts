@@ -19,8 +19,8 @@ export interface LeaseWrite {
 export interface LeaseStore {
   read(subject: string): Promise<LeaseRow | null>
   /**
-   * Replaces what was read, or inserts where nothing was. False, and nothing written, if another node wrote since: the
-   * caller reads again.
+   * Replaces the row that was read, or inserts it if there was none. False, and nothing written, if another node has
+   * written since: the caller reads again.
    */
   write(subject: string, read: LeaseRow | null, next: LeaseWrite, now: Instant): Promise<boolean>
   /** The end of each holder's lease. Unknown holders are absent. */

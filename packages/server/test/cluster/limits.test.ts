@@ -7,7 +7,7 @@ import { call, createPrintedLinks, exchange, freshPostgres, signIn } from '../su
 const LIMIT = 40
 
 describe('limits over nodes as processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
-  test('a limit holds over two processes, and none is begun anew when one is killed and started again', async t => {
+  test('a limit is exact over two processes, also when one is killed and restarted', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
     const startNode = () => startNodeProcess(t, { KEYWAY_DATABASE_URL: url }, links)

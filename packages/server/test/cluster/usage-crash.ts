@@ -21,7 +21,7 @@ interface Key {
   key: string
 }
 
-/** One operation: the request, and what an answer to it says was counted for the key. */
+/** An operation: its request, and the counts for the key that follow from its answer. */
 interface Operation {
   method: 'GET' | 'POST'
   path: string
@@ -73,7 +73,7 @@ export async function crashWhileCounting(
       const key = keys[number % keys.length]!
       const operation = operationOf(number, key)
       const outcome = await askUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)
-      // 503 of a node that is too busy may have been counted before, or not.
+      // A 503 of an overloaded node may have been counted or not.
       const isUnknown = outcome === 'cut' || outcome === 503
       record.add(index, key.id, operation.counts, isUnknown ? 'unknown' : 'answered')
       if (isUnknown || outcome === operation.status) continue
@@ -172,7 +172,7 @@ function countOf(row: UsageCounts, name: string): number {
   return counter ? row[counter] : (row.refused[name] ?? 0)
 }
 
-/** While the node is down nothing is sent. */
+/** Retries until the node accepts the request. */
 async function askUntilSent(origin: string, operation: Operation, agent: Agent): Promise<number | 'cut'> {
   for (;;) {
     const outcome = await ask(origin, operation, agent)
@@ -195,7 +195,7 @@ function ask(
     })
     sent.on('response', response => {
       response.resume()
-      // Cut in the middle it was answered all the same.
+      // A truncated answer counts as one.
       response.on('close', () => resolve(response.statusCode!))
     })
     sent.on('error', (error: NodeJS.ErrnoException) =>
@@ -208,7 +208,7 @@ function ask(
 interface Tally {
   answered: number
   unknown: number
-  /** Answered by a node shortly before it was killed. */
+  /** Counts answered by a node shortly before it was killed. */
   atRisk: number
 }
 

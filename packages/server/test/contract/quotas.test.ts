@@ -36,7 +36,7 @@ forEachEngine(engine => {
     return { clock, add, start, nodes: [start(), start(other)] as const, store: storage.store.quotas }
   }
 
-  test('20 at once on two nodes: exactly as many as the quota has', async t => {
+  test('20 concurrent calls on two nodes consume exactly the quota', async t => {
     const { add, nodes } = await open(t)
     for (const granted of [0, 1, 7, 19, 20]) {
       const quota = await add(granted)
@@ -58,7 +58,7 @@ forEachEngine(engine => {
     assert.equal(await takeAll(nodes[1], quota), 1000 - 10 - 1)
   })
 
-  test('a quota has its refill again from the beginning of the next hour, and never more', async t => {
+  test('a quota is refilled at the start of the next hour, without unused calls', async t => {
     const { clock, add, nodes } = await open(t)
     const quota = await add(300, { amount: 500, every: 'hour' })
     assert.equal(await take(nodes[0], quota, 2), 'consumed')
@@ -72,7 +72,7 @@ forEachEngine(engine => {
     assert.equal(await takeAll(nodes[0], quota), 500)
   })
 
-  test('a refused call says when the quota is refilled, and nothing where it is not', async t => {
+  test('a refused call contains the time of the next refill, if there is one', async t => {
     const { clock, add, nodes } = await open(t)
     const retryAfter = async (quota: Quota) =>
       Promise.resolve(nodes[0].take([quota], 1)).then(
@@ -85,7 +85,7 @@ forEachEngine(engine => {
     assert.equal(await retryAfter(await add(0)), undefined)
   })
 
-  test('what a node leased and nobody consumes it gives back, once', async t => {
+  test('unused leased calls are returned, once', async t => {
     const { clock, add, nodes, store } = await open(t)
     const quota = await add(1000)
     await take(nodes[0], quota)
@@ -96,7 +96,7 @@ forEachEngine(engine => {
     assert.equal((await store.remaining([quota.id], clock.now())).get(quota.id), 999)
   })
 
-  test('calls of several quotas are consumed of all or of none', async t => {
+  test('a call consumes from all of several quotas or from none', async t => {
     const { add, nodes, clock, store } = await open(t)
     const [large, small] = [await add(1000), await add(1)]
     await nodes[0].take([large, small], 1)
@@ -106,7 +106,7 @@ forEachEngine(engine => {
   })
 })
 
-test('whatever nodes do, they never consume more than was granted and refilled', async t => {
+test('random operations of several nodes never consume more than granted and refilled', async t => {
   const opened = await openTestStorage('sqlite', t)
   const { clock, storage } = opened
   const step = fc.record({

@@ -17,13 +17,13 @@ interface Counted {
   isCut: boolean
 }
 
-/** The real store, whose writes are counted and whose connection can be cut. */
+/** Wraps the store, to count writes and to simulate a lost connection. */
 function counted(store: LeaseStore): Counted {
   const state: Counted = { store, writes: 0, isCut: false }
   const guarded = Object.entries(store).map(([name, verb]) => [
     name,
     async (...args: unknown[]) => {
-      if (state.isCut) throw new Error('the connection is cut')
+      if (state.isCut) throw new Error('the connection is lost')
       if (name === 'write' || name === 'renewHolder') state.writes++
       return (verb as (...args: unknown[]) => unknown)(...args)
     },
@@ -73,7 +73,7 @@ forEachEngine(engine => {
     return { clock, stores, start, nodes: stores.map((_, node) => start(node)) }
   }
 
-  test('20 at once on each of two nodes: exactly as many pass as the limit says', async t => {
+  test('of 20 concurrent requests on each of two nodes exactly as many pass as the limit allows', async t => {
     const { nodes, clock } = await openNodes(t, 2)
     for (const limit of [1, 7, 20, 99]) {
       const windows: RequestLimit[] = [{ limit, per: 'hour' }]
@@ -91,7 +91,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('three times the limit is let through within 5 % of it over one minute, on one node and on two', async t => {
+  test('with three times the load, the limit is passed within 5 % over one minute, on one node and on two', async t => {
     for (const count of [1, 2]) {
       const { nodes, clock } = await openNodes(t, count)
       for (const [limit, per] of [
@@ -119,7 +119,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a request costs no write: a node lets through by itself what it holds', async t => {
+  test('a request within a node’s share causes no write', async t => {
     const { nodes, stores, clock } = await openNodes(t, 1)
     const windows: RequestLimit[] = [
       { limit: 10_000, per: 'minute' },
@@ -132,7 +132,7 @@ forEachEngine(engine => {
     assert.ok(stores[0]!.writes <= 10, `${stores[0]!.writes} writes`)
   })
 
-  test('a node that was killed gives nobody a fresh window; one that was shut down hands on the exact count', async t => {
+  test('the share of a killed node counts as used; a node that shuts down passes on its exact count', async t => {
     const { nodes, start, clock } = await openNodes(t, 2)
     assert.equal(await letThrough(nodes[0]!, PER_MINUTE, 60), 60)
     // Killed: it writes nothing more.
@@ -150,7 +150,7 @@ forEachEngine(engine => {
     assert.equal(await letThrough(nodes[1]!, PER_MINUTE, 100), 70)
   })
 
-  test('what one node holds and does not use goes to another that wants it', async t => {
+  test('the unused share of a node goes to another node that claims it', async t => {
     const { nodes, clock } = await openNodes(t, 2)
     await letThrough(nodes[0]!, PER_MINUTE, 1)
     for (let at = 0; at < MINUTE; at += SWEEP_INTERVAL) {
@@ -164,7 +164,7 @@ forEachEngine(engine => {
     assert.equal(first + (await letThrough(nodes[1]!, PER_MINUTE, 100)), 100)
   })
 
-  test('a limit that is lowered is in force at once on every node, one that is raised too', async t => {
+  test('lowered and raised limits take effect at once on every node', async t => {
     const { nodes, clock } = await openNodes(t, 2)
     await letThrough(nodes[0]!, PER_MINUTE, 30)
     await letThrough(nodes[1]!, PER_MINUTE, 10)
@@ -176,7 +176,7 @@ forEachEngine(engine => {
     assert.equal(await letThrough(nodes[0]!, raised, 100), 100)
   })
 
-  test('a node that is cut off uses what it holds for 15 s at most, and then refuses or goes on as configured', async t => {
+  test('a node without database uses its share for at most 15 s, and then refuses or limits locally, as configured', async t => {
     for (const whenCutOff of ['closed', 'open'] as const) {
       const { nodes, stores, clock } = await openNodes(t, 1, whenCutOff)
       const limits: RequestLimit[] = [{ limit: 100, per: 'hour' }]
@@ -194,7 +194,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a node that comes back after its lease takes nothing that another took over', async t => {
+  test('a node that recovers after its lease does not use a share that another took over', async t => {
     const { nodes, stores, clock } = await openNodes(t, 2)
     const limits: RequestLimit[] = [{ limit: 100, per: 'hour' }]
     assert.equal(await letThrough(nodes[0]!, limits, 50), 50)
@@ -208,7 +208,7 @@ forEachEngine(engine => {
     assert.ok(50 + other + back <= 100, `${other} and ${back} beside 50`)
   })
 
-  test('all of what is asked for at once passes, or none; more than the limit never', async t => {
+  test('a request of several units passes entirely or not at all, and never above the limit', async t => {
     const { nodes } = await openNodes(t, 1)
     const limits: RequestLimit[] = [{ limit: 10, per: 'hour' }]
     assert.equal(await attempt(nodes[0]!, limits, 11), 'rate_limited')
@@ -218,7 +218,7 @@ forEachEngine(engine => {
   })
 })
 
-test('of two subjects and several windows all have room, or nothing is counted', async t => {
+test('a request is counted only if all subjects and windows have room', async t => {
   const { storage, clock } = await openTestStorage('sqlite', t)
   const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
   const key = (subject: string) => [
@@ -239,7 +239,7 @@ test('of two subjects and several windows all have room, or nothing is counted',
   assert.deepEqual(one, { name: 'minute', limit: 5, windowSeconds: 60, remaining: 3, resetSeconds: 60 })
 })
 
-test('memory is bounded: beyond the maximum the oldest subjects are released, and nothing of theirs is forgotten', async t => {
+test('beyond the maximum number of subjects the oldest are released, without losing their counts', async t => {
   const { storage, clock } = await openTestStorage('sqlite', t)
   const store = storage.store.limitLeases
   const limiter = createRequestLimits({ clock, store, whenCutOff: 'closed', maxSubjects: 10 })
@@ -252,7 +252,7 @@ test('memory is bounded: beyond the maximum the oldest subjects are released, an
     assert.equal(await attempt(limiter, once, 1, `subject ${number}`), 'rate_limited')
 })
 
-test('what nobody uses for long is released', async t => {
+test('an idle subject is released', async t => {
   const { storage, clock } = await openTestStorage('sqlite', t)
   const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
   await attempt(limiter, [{ limit: 5, per: 'day' }])
@@ -300,7 +300,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-test('whatever happens on three nodes, no window of any length ever has more than its limit', async t => {
+test('random operations on three nodes never exceed the limit of any window', async t => {
   const opened = await openTestStorage('sqlite', t)
   let run = 0
   await fc.assert(
@@ -351,7 +351,7 @@ test('whatever happens on three nodes, no window of any length ever has more tha
   )
 })
 
-test('a clock that steps forward loses no count of what is still in the window, and one that stands still refuses on', async t => {
+test('a clock that steps forward loses no counts within the window, and a stopped clock keeps refusing', async t => {
   const { storage, clock } = await openTestStorage('sqlite', t)
   const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
   const limits: RequestLimit[] = [{ limit: 50, per: 'hour' }]

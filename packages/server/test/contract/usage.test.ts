@@ -6,13 +6,13 @@ import { noUsage, type UsageCounts, type UsageRow, usageRows } from '../../src/u
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { insertUser, NOW, race } from './fixtures.ts'
 
-/** Rows that one more use of a key adds to. */
+/** The rows of one use of a key. */
 function rows(userId: string, keyId: string | null, at: number, counts: Partial<UsageCounts>): UsageRow[] {
   return usageRows(userId, keyId, at, { ...noUsage(), ...counts })
 }
 
 forEachEngine(engine => {
-  test('counts of two nodes add up exactly, for the key and for its owner, by the hour and by the day', async t => {
+  test('counts of two nodes add up exactly, for key and owner, by hour and by day', async t => {
     const opened = await openTestStorage(engine, t)
     const { store } = opened.storage
     const [userId, keyId] = [newId(NOW), newId(NOW)]
@@ -57,7 +57,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('of twenty nodes that send the same flush one adds it, and an earlier one comes too late', async t => {
+  test('of twenty concurrent writes of the same flush one adds it, and an earlier flush is ignored', async t => {
     const opened = await openTestStorage(engine, t)
     const { usage } = opened.storage.store
     assert.equal(await usage.lastFlush('a'), 0)
@@ -71,7 +71,7 @@ forEachEngine(engine => {
     assert.equal(await usage.pruneFlushes(NOW + 1, 10), 1)
   })
 
-  test('a report has the buckets from its beginning to before its end, in order, and of nobody else', async t => {
+  test('a report has the buckets of its range in order, and no other user’s', async t => {
     const { storage } = await openTestStorage(engine, t)
     const [userId, keyId] = [newId(NOW), newId(NOW)]
     const read = async (of: { userId: string; keyId: string | null }) =>

@@ -54,7 +54,7 @@ function isUsed(value: number | object): boolean {
 }
 
 forEachEngine(engine => {
-  test('what a key is used for counts for it and for its owner, and what others do does not', async t => {
+  test('uses of a key count for the key and its owner only', async t => {
     const services = await openServices(engine, t)
     const { agentTokens, usage, meter } = services
     const { userId, key, keyId, accessToken } = await withKey(services)
@@ -74,7 +74,7 @@ forEachEngine(engine => {
     assert.ok((await usage.ofUser(bob.user.id)).every(bucket => bucket.exchanges === 0))
   })
 
-  test('refusals of a genuine key count by their code, and unknown keys count for nobody', async t => {
+  test('refusals of a known key are counted by code, and unknown keys are not counted', async t => {
     const services = await openServices(engine, t, { exchangeLimits: [{ window: 'minute', limit: 1 }] })
     const { agentTokens, apiKeys, usage, meter } = services
     const { userId, key, keyId } = await withKey(services, { allowedNetworks: ['192.0.2.0/24'] })
@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.deepEqual(sole(await usage.ofUser(userId)), { exchanges: 1, refused })
   })
 
-  test('a charge counts with the entry that it makes, once, however often it is sent', async t => {
+  test('a charge is counted once, also when it is repeated', async t => {
     const services = await openServices(engine, t)
     const { userId } = await withKey(services)
     const charges = createCharges(services)
@@ -104,7 +104,7 @@ forEachEngine(engine => {
     assert.deepEqual(sole(await services.usage.ofUser(userId)), { charged: 260_000 })
   })
 
-  test('an exchange writes nothing; the counts of all are written together', async t => {
+  test('an exchange writes nothing; counts are written in batches', async t => {
     const services = await openServices(engine, t)
     const { userId, key, keyId } = await withKey(services)
     for (let n = 0; n < 5; n++) await services.agentTokens.exchange(key, undefined, caller())
@@ -113,7 +113,7 @@ forEachEngine(engine => {
     assert.equal((await services.usage.ofKey(userId, keyId)).at(-1)!.exchanges, 5)
   })
 
-  test('what a person did outlives the key that did it, and ends a day after the account', async t => {
+  test('the usage of a person is kept after the key’s deletion, and deleted a day after the account', async t => {
     const services = await openServices(engine, t)
     const { clock, store, usage, log } = services
     const { userId, key, keyId } = await withKey(services, { expiresAt: clock.now() + MINUTE })
@@ -136,7 +136,7 @@ forEachEngine(engine => {
   })
 
   describe('the meter', () => {
-    test('counts of one hour and of the next go to their own buckets, also when stored together', async t => {
+    test('counts of two hours go to their own buckets, also when stored together', async t => {
       const { clock, meter, reports, userId, keyId } = await withMeter(engine, t)
       meter.count(userId, keyId, 'exchanges')
       clock.advance(HOUR - 1)
@@ -152,7 +152,7 @@ forEachEngine(engine => {
       assert.deepEqual((await reports.ofKey(userId, keyId)).at(-1)!.exchanges, 7)
     })
 
-    test('a flush whose COMMIT was answered with an error adds once when it is sent again', async t => {
+    test('a flush whose COMMIT was answered with an error is added once when it is retried', async t => {
       let isCut = true
       const { meter, reports, userId, keyId } = await withMeter(engine, t, real => ({
         ...real,
@@ -172,7 +172,7 @@ forEachEngine(engine => {
       assert.equal((await reports.ofKey(userId, keyId)).at(-1)!.exchanges, 7)
     })
 
-    test('a flush that was not stored is kept and stored by the next one, with what came since', async t => {
+    test('a failed flush is stored by the next one, with later counts', async t => {
       let isDown = true
       const { meter, reports, userId, keyId } = await withMeter(engine, t, real => ({
         ...real,
@@ -187,7 +187,7 @@ forEachEngine(engine => {
       assert.deepEqual(sole(await reports.ofKey(userId, keyId)), { exchanges: 3, messagesSent: 1 })
     })
 
-    test('what is counted while a flush is under way is stored by the next one', async t => {
+    test('counts during a flush are stored by the next one', async t => {
       const gate = Promise.withResolvers<void>()
       const reached = Promise.withResolvers<void>()
       const { meter, reports, userId, keyId } = await withMeter(engine, t, real => ({
@@ -229,7 +229,7 @@ forEachEngine(engine => {
       assert.ok(transactions >= 6, `${transactions} transactions`)
     })
 
-    test('memory is bounded: beyond so many keys no more are counted until a flush, which is begun early', async t => {
+    test('beyond the maximum number of keys none are counted until a flush, which starts early', async t => {
       const gate = Promise.withResolvers<void>()
       const bounds = { maxSubjects: 4, flushEarlyAt: 3 }
       const begun = Promise.withResolvers<void>()
@@ -260,7 +260,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('a range is refused that is empty, in the future, too long, or no longer kept', async t => {
+  test('an empty, future, too long or outdated range is refused', async t => {
     const { clock, reports, userId } = await withMeter(engine, t)
     const now = clock.now()
     const fieldsOf = (range: Parameters<typeof reports.ofUser>[1]) =>
@@ -285,7 +285,7 @@ forEachEngine(engine => {
   })
 })
 
-describe('with connections that break', { skip: postgresMissing() }, () => {
+describe('with broken connections', { skip: postgresMissing() }, () => {
   for (const when of ['unanswered', 'unreceived'] as const) {
     test(`a flush whose COMMIT was cut ${when} adds once`, async t => {
       const opened = await openTestStorage('postgres', t)

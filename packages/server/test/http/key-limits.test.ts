@@ -25,7 +25,7 @@ async function openKey(server: Server, body: object = {}) {
 }
 
 forEachEngine(engine => {
-  test('limits are shown as they were set, in every answer with the key, and PATCH replaces and clears them', async t => {
+  test('every response with a key has its limits as they were set, and PATCH replaces and clears them', async t => {
     const server = await openServer(engine, t)
     const key = await openKey(server, { limits: LIMITS })
     assert.deepEqual(key.limits, LIMITS)
@@ -44,7 +44,7 @@ forEachEngine(engine => {
     assert.deepEqual((await server.get(path, { token })).body.limits, {})
   })
 
-  test('a quota without remaining begins with its refill, and keeps what is left when other limits change', async t => {
+  test('a quota without remaining starts with its refill, and is unchanged when other limits change', async t => {
     const server = await openServer(engine, t)
     const refill = { amount: 50, every: 'day' }
     const key = await openKey(server, { limits: { quota: { refill } } })
@@ -59,7 +59,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('a quota is refilled at the beginning of the next period in UTC', async t => {
+  test('a quota is refilled at the start of the next period in UTC', async t => {
     const server = await openServer(engine, t)
     const key = await openKey(server, {
       limits: { quota: { remaining: 1, refill: { amount: 9, every: 'hour' } } },
@@ -109,7 +109,7 @@ forEachEngine(engine => {
     assert.equal((await key.patch(null)).status, 200)
   })
 
-  test('a rotation hands on the limits of owner and operator, and both keys share what is left', async t => {
+  test('a rotation passes on the limits of owner and operator, and both keys share them', async t => {
     const server = await openServer(engine, t)
     const key = await openKey(server, { limits: LIMITS })
     const operator = {
@@ -143,7 +143,7 @@ forEachEngine(engine => {
     assert.deepEqual(cleared.operatorLimits, { requests: [], spend: [], quota: null })
   })
 
-  test('of two changes at once both are whole, and one quota is left', async t => {
+  test('of two concurrent changes one wins entirely, and one quota remains', async t => {
     const server = await openServer(engine, t)
     const key = await openKey(server, { limits: { quota: { remaining: 100 } } })
     await Promise.all(Array.from({ length: 20 }, (_, number) => key.patch({ quota: { remaining: number } })))
@@ -153,7 +153,7 @@ forEachEngine(engine => {
   })
 })
 
-test('what is no limit is refused with the field and an example, and a mistyped name with the nearest', async t => {
+test('an invalid limit is refused with its field and an example, and a mistyped name with the nearest one', async t => {
   const server = await openServer('sqlite', t)
   const { patch } = await openKey(server)
   const quota = { remaining: 1 }
@@ -202,7 +202,7 @@ test('what is no limit is refused with the field and an example, and a mistyped 
   }
 })
 
-test('requests and spend are kept in the order of their windows', async t => {
+test('limits of requests and spend are returned in the order of their windows', async t => {
   const server = await openServer('sqlite', t)
   const { limits } = await openKey(server, {
     limits: {

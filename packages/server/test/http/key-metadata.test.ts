@@ -11,7 +11,7 @@ async function withAda(engine: EngineName, t: TestContext) {
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
   const make = (body: object) => {
-    // Keys of one millisecond have no order.
+    // Keys of the same millisecond have no order.
     server.clock.advance(1)
     return server.post('/v1/api-keys', body, { token })
   }
@@ -25,7 +25,7 @@ function ofSize(bytes: number): { text: string } {
   return { text: 'x'.repeat(bytes - JSON.stringify({ text: '' }).length) }
 }
 
-/** An object of so many levels. */
+/** An object with this nesting. */
 function nested(levels: number): object {
   return levels === 1 ? {} : { in: nested(levels - 1) }
 }

@@ -7,7 +7,7 @@ import { basic, openServer } from '../support/http.ts'
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 
 forEachEngine(engine => {
-  test('the usage of a key and of its owner is what was done with it, by the hour and by the day', async t => {
+  test('usage has the uses of a key and its owner, by hour and by day', async t => {
     const server = await openServer(engine, t)
     const { tokens, user } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
@@ -44,7 +44,7 @@ forEachEngine(engine => {
     assert.ok(user.id)
   })
 
-  test('every bucket of the range is there, oldest first, also those without any usage', async t => {
+  test('usage has every bucket of the range, oldest first, including empty ones', async t => {
     const server = await openServer(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
     const { id, key } = await server.createKey(tokens.accessToken)
@@ -72,7 +72,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a range that cannot be reported is refused with the field that is wrong', async t => {
+  test('an invalid range is refused with its field', async t => {
     const server = await openServer(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
     const wrong: [string, string][] = [
@@ -105,7 +105,7 @@ forEachEngine(engine => {
       assert.equal((await server.get(path, { token: key })).body.code, 'insufficient_scope')
   })
 
-  test('CSV has one record a bucket, a column for each code, and no cell that a program runs', async t => {
+  test('CSV has one record per bucket, one column per code, and no cell that a spreadsheet executes', async t => {
     const server = await openServer(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
@@ -130,7 +130,7 @@ forEachEngine(engine => {
     assert.equal(await typeFor('TEXT/CSV; q=1.0, */*;q=0.1'), 'text/csv')
   })
 
-  test('a key says when, from which network and by what it was last used, at once and once it is stored', async t => {
+  test('a key has the time, network and client of its last use, before and after it was stored', async t => {
     const server = await openServer(engine, t, { trustedProxies: ['127.0.0.1/32'] })
     const { tokens, user } = await server.signIn('ada@example.com')
     const token = tokens.accessToken

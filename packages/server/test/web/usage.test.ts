@@ -4,7 +4,7 @@ import { createJourney } from '../support/journey.ts'
 import { signedIn } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
-test('the pages say when, from where and by what a key was used, and show its days as bars and as a table', async t => {
+test('the pages show time, network and client of a key’s last use, and its days as bars and as a table', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
