@@ -12,20 +12,37 @@ export interface Judge {
   /** Hash of the test's source. */
   hash: string
   milliseconds: number
-  hits: Set<number>
+  /** Mutants that it executes, by file and key. */
+  hits: Set<string>
+  /** Number of mutants that it executes, by source file. */
+  breadth: Map<string, number>
 }
 
 interface Measured {
   file: string
-  key: string
-  tests: (Omit<Judge, 'hits' | 'file'> & { hits: number[] })[]
+  /** Hash of the test file. */
+  hash: string
+  /** The source files that it was measured for. */
+  sources: string[]
+  /** As indices of the table of names. */
+  tests: { title: string; hash: string; milliseconds: number; hits: number[] }[]
   /** Mutants that are executed when the test file and its imports are loaded. */
   loadHits: number[]
 }
 
+interface Cache {
+  names: string[]
+  /** So many of them were in the sources when all tests were measured. */
+  complete: number
+  measured: Measured[]
+}
+
 export interface Coverage {
   judges: Judge[]
-  loadHits: Set<number>
+  /** What some file's loading comes by. */
+  loadHits: Set<string>
+  /** Of a mutant that was added since all tests were measured nothing is known. */
+  isKnown(name: string): boolean
 }
 
 const CACHE = join(ORIGINAL, '.tmp/mutant-coverage.json')
@@ -35,36 +52,68 @@ const LONGEST_JUDGE_MS = 20_000
 
 /**
  * Runs each test once without a mutant. Tests that fail or take too long are left out. Results are cached until the
- * test file or one of the sources changes.
+ * test file changes; they only select the tests of a mutant, so that they may be older than the sources.
  *
- * @param sources  names the mutants: hits are known for these only
+ * @param names  of all mutants, by their numbers
  */
 export async function coverageOf(
   tests: readonly string[],
-  sources: string,
+  sources: readonly string[],
+  names: readonly string[],
   inParallel: (
     work: readonly string[],
     each: (test: string, worker: Worker) => Promise<void>,
   ) => Promise<void>,
 ): Promise<Coverage> {
-  const known = new Map<string, Measured>(readCache().map(each => [each.file, each]))
-  const keyOf = (test: string) => `${hashOf(test)} ${sources}`
-  const missing = tests.filter(test => known.get(test)?.key !== keyOf(test))
+  const cache = readCache()
+  const table = new Map(cache.names.map((name, index) => [name, index]))
+  const known = new Map(cache.measured.map(each => [each.file, each]))
+  const indexOf = (id: number) => {
+    const name = names[id]!
+    if (!table.has(name)) table.set(name, table.size)
+    return table.get(name)!
+  }
+  if (table.size === 0) for (const id of names.keys()) indexOf(id)
+  const complete = cache.complete || table.size
+  const missing = tests.filter(test => {
+    const measured = known.get(test)
+    return measured?.hash !== hashOf(test) || !sources.every(source => measured.sources.includes(source))
+  })
   let done = 0
   await inParallel(missing, async (file, worker) => {
     const { tests, loadHits, left } = await measure(file, worker)
     console.log(`coverage ${++done}/${missing.length}: ${file} ${left.join('; ')}`)
-    known.set(file, { file, key: keyOf(file), tests, loadHits })
+    known.set(file, {
+      file,
+      hash: hashOf(file),
+      sources: [...sources],
+      tests: tests.map(each => ({ ...each, hits: each.hits.map(indexOf) })),
+      loadHits: loadHits.map(indexOf),
+    })
     mkdirSync(dirname(CACHE), { recursive: true })
-    writeFileSync(CACHE, JSON.stringify([...known.values()]))
+    writeFileSync(
+      CACHE,
+      JSON.stringify({ names: [...table.keys()], complete, measured: [...known.values()] }),
+    )
   })
+  const all = [...table.keys()]
   const measured = tests.flatMap(test => known.get(test) ?? [])
   return {
     judges: measured.flatMap(({ file, tests }) =>
-      tests.map(each => ({ ...each, file, hits: new Set(each.hits) })),
+      tests.map(({ hits, ...each }) => ({ ...each, file, ...namesOf(hits.map(index => all[index]!)) })),
     ),
-    loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits)),
+    loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits.map(index => all[index]!))),
+    isKnown: name => (table.get(name) ?? complete) < complete,
   }
+}
+
+function namesOf(hits: readonly string[]): Pick<Judge, 'hits' | 'breadth'> {
+  const breadth = new Map<string, number>()
+  for (const name of hits) {
+    const source = name.slice(0, name.indexOf(' '))
+    breadth.set(source, (breadth.get(source) ?? 0) + 1)
+  }
+  return { hits: new Set(hits), breadth }
 }
 
 async function measure(file: string, worker: Worker) {
@@ -91,8 +140,10 @@ export function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 12)
 }
 
-function readCache(): Measured[] {
-  return existsSync(CACHE) ? JSON.parse(readFileSync(CACHE, 'utf8')) : []
+function readCache(): Cache {
+  return existsSync(CACHE)
+    ? JSON.parse(readFileSync(CACHE, 'utf8'))
+    : { names: [], complete: 0, measured: [] }
 }
 
 /**

@@ -3,46 +3,40 @@ import { createWorker, type Worker } from './pool.ts'
 import type { Result } from './results.ts'
 import type { Candidate } from './run.ts'
 
-export type Verdict = Pick<Result, 'outcome' | 'by' | 'judges'>
+export type Verdict = Pick<Result, 'outcome' | 'by' | 'judges' | 'seconds'>
 
 export interface JuryOptions {
   /** Maximum total time of the tests of one mutant. */
-  secondsEach: number
+  seconds: number
   into: string
   env: NodeJS.ProcessEnv
 }
 
 const TIMEOUT_FACTOR = 10
 const TIMEOUT_FLOOR_MS = 8_000
-const UNCOVERED: Verdict = { outcome: 'not covered', by: '', judges: '' }
 
 /** Decides for each mutant whether a test detects it; prefers tests that detected most. */
-export function createJury(
-  { judges, loadHits }: Coverage,
-  mutants: readonly Candidate[],
-  { secondsEach, into, env }: JuryOptions,
-) {
+export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptions) {
   /** By source file, the number of mutants that each test detected. */
   const kills = new Map<string, Map<Judge, number>>()
   const unreliable = new Set<Judge>()
-  const byFile = Map.groupBy(mutants, ({ file }) => file)
+  const { judges } = coverage
 
-  /**
-   * For code executed when a module is loaded, the tests that execute most of the file, since coverage does not tell
-   * more.
-   */
+  /** Where coverage does not tell which tests depend on the place: those that execute the file. */
   function candidatesFor(mutant: Candidate): Judge[] {
-    const direct = judges.filter(judge => judge.hits.has(mutant.id))
-    if (direct.length > 0 || !(mutant.isStatic || loadHits.has(mutant.id))) return direct
-    return judges.filter(judge => byFile.get(mutant.file)!.some(({ id }) => judge.hits.has(id)))
+    const direct = judges.filter(judge => judge.hits.has(mutant.name))
+    const isClear = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
+    return direct.length > 0 || isClear ? direct : judges.filter(({ breadth }) => breadth.has(mutant.file))
   }
 
   function withinTime(found: readonly Judge[], file: string, by: string | undefined): Judge[] {
+    // A test of the subject itself comes by much of its file.
     const worth = (judge: Judge) =>
       nameOf(judge) === by
         ? Number.POSITIVE_INFINITY
-        : ((kills.get(file)?.get(judge) ?? 0) + 1) / (judge.milliseconds + 5)
-    let left = secondsEach * 1000
+        : (((kills.get(file)?.get(judge) ?? 0) + 1) * (judge.breadth.get(file) ?? 0)) /
+          (judge.milliseconds + 5)
+    let left = seconds * 1000
     return found
       .filter(judge => !unreliable.has(judge))
       .map(judge => ({ judge, worth: worth(judge) }))
@@ -61,17 +55,17 @@ export function createJury(
 
   async function judge(mutant: Candidate, shared: Worker, by?: string): Promise<Verdict> {
     const found = candidatesFor(mutant)
-    if (found.length === 0) return UNCOVERED
-    const own = mutant.isStatic || !found[0]!.hits.has(mutant.id)
+    if (found.length === 0) return { outcome: 'not covered', by: '', judges: '', seconds }
+    const own = mutant.isStatic || coverage.loadHits.has(mutant.name)
     const worker = own ? createWorker({ into, env, mutant: mutant.id }) : shared
     try {
       for (const each of withinTime(found, mutant.file, by)) {
         const noticed = await notices(each, mutant, worker, own)
         if (!noticed) continue
         count(mutant.file, each)
-        return { outcome: noticed, by: nameOf(each), judges: each.hash }
+        return { outcome: noticed, by: nameOf(each), judges: each.hash, seconds }
       }
-      return { outcome: 'survived', by: '', judges: hashOfAll(found) }
+      return { outcome: 'survived', by: '', judges: hashOfAll(found), seconds }
     } finally {
       if (own) worker.stop()
     }
@@ -83,7 +77,6 @@ export function createJury(
     mutant: Candidate,
     worker: Worker,
     own: boolean,
-    isFresh = false,
   ): Promise<'killed' | 'timed out' | null> {
     const run = async (id: number) => {
       const timeoutMs = Math.max(TIMEOUT_FLOOR_MS, test.milliseconds * TIMEOUT_FACTOR)
@@ -97,15 +90,18 @@ export function createJury(
     }
     const outcome = await run(mutant.id)
     if (outcome === 'passed') return null
-    const caught = outcome === 'timed out' ? 'timed out' : 'killed'
     // The module was loaded with the mutant active, so it cannot be run without it.
-    if (own) return caught
-    if ((await run(-1)) === 'passed') return caught
+    if (own || (await run(-1)) === 'passed') return outcome === 'timed out' ? 'timed out' : 'killed'
     worker.stop()
-    if (!isFresh) return notices(test, mutant, worker, own, true)
-    unreliable.add(test)
-    console.log(`does not pass twice in a row, no longer asked: ${nameOf(test)}`)
-    return null
+    if ((await run(-1)) !== 'passed') {
+      unreliable.add(test)
+      console.log(`does not pass alone, no longer asked: ${nameOf(test)}`)
+      return null
+    }
+    const again = await run(mutant.id)
+    if (again === 'passed') return null
+    worker.stop()
+    return again === 'timed out' ? 'timed out' : 'killed'
   }
 
   return {
@@ -115,7 +111,8 @@ export function createJury(
       if (known.outcome === 'killed' || known.outcome === 'timed out')
         return judges.some(judge => judge.hash === known.judges && nameOf(judge) === known.by)
       const found = candidatesFor(mutant)
-      return found.length === 0 ? known.outcome === 'not covered' : known.judges === hashOfAll(found)
+      if (found.length === 0) return known.outcome === 'not covered'
+      return known.judges === hashOfAll(found) && known.seconds >= seconds
     },
   }
 }

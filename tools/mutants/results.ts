@@ -13,6 +13,8 @@ export interface Result {
   by: string
   /** Hash of the test that detected it or, if none did, of all tests that were run. */
   judges: string
+  /** What the tests that did not notice it might take. */
+  seconds: number
 }
 
 const RESULTS = join(ORIGINAL, '.tmp/mutants.jsonl')

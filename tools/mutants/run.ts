@@ -43,6 +43,8 @@ import { instrument } from './schemata.ts'
 /** A mutant with the number that activates it. */
 export interface Candidate extends Mutant {
   id: number
+  /** The same in another run: file and key. */
+  name: string
   file: string
   folder: string
   /** Executed when its module is loaded, so it needs a process of its own. */
@@ -77,8 +79,8 @@ const all = instrumentAll()
 const chosen = values.sample ? sampleOf(Number(values.sample)) : all
 const results = openResults()
 try {
-  const sources = digest(files.map(file => file + hashOf(file)).join())
-  const coverage = await coverageOf(tests, sources, inParallel)
+  const names = all.map(({ name }) => name)
+  const coverage = await coverageOf(tests, files, names, inParallel)
   await judgeAll(coverage)
 } finally {
   await cluster?.stop()
@@ -113,7 +115,14 @@ function instrumentAll(): Candidate[] {
     const { code, statics } = instrument(source, mutants, mutant => first + mutants.indexOf(mutant))
     const folder = positionals.find(name => sourcesOf(name).includes(file))!
     for (const [index, mutant] of mutants.entries())
-      candidates.push({ ...mutant, id: first + index, file, folder, isStatic: statics.has(first + index) })
+      candidates.push({
+        ...mutant,
+        id: first + index,
+        name: `${file} ${mutant.key}`,
+        file,
+        folder,
+        isStatic: statics.has(first + index),
+      })
     const path = join(into, `${Object.keys(written).length}.js`)
     writeFileSync(path, code)
     written[join(ROOT, file)] = path
@@ -134,7 +143,7 @@ function sampleOf(size: number): Candidate[] {
 }
 
 async function judgeAll(coverage: Coverage): Promise<void> {
-  const jury = createJury(coverage, all, { secondsEach: Number(values.seconds), into, env })
+  const jury = createJury(coverage, { seconds: Number(values.seconds), into, env })
   const hashes = new Map(files.map(file => [file, hashOf(file)]))
   const missing = chosen.filter(candidate => {
     const known = results.find(candidate.file, candidate.key)
