@@ -1,0 +1,315 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
+import type { Fact } from '../../src/endings/fact.ts'
+import { createRevocations, FEED_WINDOW } from '../../src/endings/revocation-feed.ts'
+import type { Event } from '../../src/events.ts'
+import { newId } from '../../src/ids.ts'
+import { securityEvent } from '../../src/security-events/security-event.ts'
+import type { Transaction } from '../../src/store.ts'
+import { aKey, aLink, anEntry, aSession, BY_SERVICE, insertUser, NOW } from '../contract/fixtures.ts'
+import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { address, caller } from '../support/services.ts'
+
+const BY_CALLER = { at: NOW + 1, caller: caller('198.51.100.7', 'their browser') }
+
+async function open(engine: EngineName, t: TestContext) {
+  const opened = await openTestStorage(engine, t)
+  const { storage } = opened
+  const user = await insertUser(storage.store)
+  const heard: Event[] = []
+  storage.events.subscribe(event => heard.push(event))
+  const page = { limit: 100, after: null }
+
+  /** What one verb left: its facts as text, and whether rows and events are there for exactly these. */
+  async function factsOf(verb: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
+    const before = {
+      endings: (await storage.store.endings.since(0, null, 1000)).map(({ id }) => id),
+      events: (await storage.store.securityEvents.list(user.id, page)).rows.map(({ id }) => id),
+    }
+    heard.length = 0
+    const facts = await storage.transaction(async tx => {
+      await verb(tx)
+      return [...tx.facts]
+    })
+    // Notifications arrive in the order of the commits: after this one all of before are here.
+    const last = Promise.withResolvers<void>()
+    const unsubscribe = storage.events.subscribe(({ type }) => type === 'mail.queued' && last.resolve())
+    await storage.events.publish({ type: 'mail.queued' })
+    await last.promise
+    unsubscribe()
+
+    const endings = facts.flatMap(fact => (fact.type === 'ending' ? [fact.ending] : []))
+    const stored = await storage.store.endings.since(0, null, 1000)
+    const added = stored.filter(({ id }) => !before.endings.includes(id))
+    assert.deepEqual(sorted(added), sorted(endings))
+    const told = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
+    const { rows } = await storage.store.securityEvents.list(user.id, page)
+    assert.deepEqual(sorted(rows.filter(({ id }) => !before.events.includes(id))), sorted(told))
+    const changed = facts.flatMap(fact => (fact.type === 'changed' ? [`${fact.kind} ${fact.id}`] : []))
+    assert.deepEqual(heard.filter(({ type }) => type !== 'mail.queued').map(subjectOf), changed)
+    return facts.map(shown)
+  }
+  return { ...opened, user, factsOf }
+}
+
+function sorted<Row extends { id: string }>(rows: readonly Row[]): Row[] {
+  return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+function subjectOf(event: Event): string {
+  if (event.type === 'api_key.changed') return `api_key ${event.keyId}`
+  if (event.type === 'session.ended') return `session ${event.sessionId}`
+  return event.type === 'user.changed' ? `user ${event.userId}` : event.type
+}
+
+/** Instants are counted from `NOW`. */
+function shown(fact: Fact): string {
+  switch (fact.type) {
+    case 'ending':
+      return `ending: ${fact.ending.kind} ${fact.ending.subjectId} of ${fact.ending.userId} at ${fact.ending.at - NOW}`
+    case 'changed':
+      return `changed: ${fact.kind} ${fact.id} of ${fact.userId}`
+    case 'security_event': {
+      const { type, userId, at, network, client, keyId, sessionId } = fact.event
+      return `event: ${type} of ${userId} at ${at - NOW} by ${network} ${client} about ${keyId ?? sessionId}`
+    }
+    case 'magic_link':
+      return `link: ${fact.id} at ${fact.at - NOW}`
+    case 'ledger':
+      return `ledger: ${fact.entry.amount} of ${fact.entry.userId}`
+    case 'trial_credit':
+      return `credit: ${fact.addressHash} of ${fact.userId} at ${fact.at - NOW}`
+    case 'charge_authorization': {
+      const { appId, userId, grantedAt, revokedAt } = fact.authorization
+      return `authorization: ${appId} of ${userId} from ${grantedAt - NOW} to ${revokedAt && revokedAt - NOW}`
+    }
+    case 'app_secrets':
+      return `secrets: ${fact.id}`
+  }
+}
+
+forEachEngine(engine => {
+  test('what changes an account is recorded where it changed something, and nowhere else', async t => {
+    const { user, factsOf } = await open(engine, t)
+    const { id } = user
+    const nobody = newId(NOW)
+    const changed = `changed: user ${id} of ${id}`
+    const event = (type: string, at: number) => `event: ${type} of ${id} at ${at} by null null about null`
+    assert.deepEqual(await factsOf(tx => tx.users.setRole(id, 'admin')), [changed])
+    assert.deepEqual(await factsOf(tx => tx.users.setRole(nobody, 'admin')), [])
+    assert.deepEqual(await factsOf(tx => tx.users.activate(id, NOW + 1)), [])
+    assert.deepEqual(await factsOf(tx => tx.users.suspend(id, NOW + 2)), [
+      `ending: user ${id} of ${id} at 2`,
+      changed,
+      event('account_suspended', 2),
+    ])
+    assert.deepEqual(await factsOf(tx => tx.users.suspend(id, NOW + 3)), [])
+    assert.deepEqual(await factsOf(tx => tx.users.activate(id, NOW + 4)), [
+      changed,
+      event('account_activated', 4),
+    ])
+    assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 5)), [
+      `ending: user ${id} of ${id} at 5`,
+      changed,
+      event('account_deleted', 5),
+    ])
+    assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 6)), [])
+  })
+
+  test('what restricts or ends a key is recorded, by whom, and its owner is told of a revocation', async t => {
+    const { user, storage, factsOf } = await open(engine, t)
+    const insert = async (change = {}) => {
+      const key = aKey(user.id, change)
+      await storage.store.apiKeys.insert(key)
+      return key
+    }
+    const stricter = (id: string, at: number) => [
+      `ending: api_key ${id} of ${user.id} at ${at}`,
+      `changed: api_key ${id} of ${user.id}`,
+    ]
+    const revoked = (id: string, at: number, by = '198.51.100.7 their browser') => [
+      ...stricter(id, at),
+      `event: api_key_revoked of ${user.id} at ${at} by ${by} about ${id}`,
+    ]
+    const { id } = await insert()
+    const { apiKeys } = storage.store
+    assert.ok(apiKeys)
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.update(user.id, id, { name: 'other' }, NOW + 1)), [])
+    const narrow = { allowedNetworks: ['192.0.2.1/32'] }
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.update(user.id, id, narrow, NOW + 1)), stricter(id, 1))
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.update(newId(NOW), id, narrow, NOW + 1)), [])
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 1, BY_CALLER)), revoked(id, 1))
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 2, BY_CALLER)), [])
+    const operated = await insert()
+    assert.deepEqual(
+      await factsOf(tx => tx.apiKeys.revoke(operated.id, NOW + 1, { at: NOW + 1, caller: null })),
+      revoked(operated.id, 1, 'null null'),
+    )
+
+    const replace = (old: string, expiresAt: number) => (tx: Transaction) =>
+      tx.apiKeys.replace(old, newId(NOW), expiresAt, NOW + 1, BY_CALLER.caller)
+    const atOnce = await insert()
+    assert.deepEqual(await factsOf(replace(atOnce.id, NOW + 1)), revoked(atOnce.id, 1))
+    assert.deepEqual(await factsOf(replace(atOnce.id, NOW + 1)), [])
+    const endOf = (key: string, at: number) => `ending: api_key ${key} of ${user.id} at ${at}`
+    const soon = await insert()
+    assert.deepEqual(await factsOf(replace(soon.id, NOW + FEED_WINDOW)), [
+      ...stricter(soon.id, 1),
+      endOf(soon.id, FEED_WINDOW),
+    ])
+    // Tokens that were issued before the rotation are over by then.
+    const later = await insert()
+    assert.deepEqual(await factsOf(replace(later.id, NOW + 1 + FEED_WINDOW)), stricter(later.id, 1))
+    const sooner = await insert({ expiresAt: NOW + SECOND })
+    assert.deepEqual(await factsOf(replace(sooner.id, NOW + MINUTE)), stricter(sooner.id, 1))
+
+    const lives = (await apiKeys.list(user.id, 'active', NOW + 2, { limit: 10, after: null })).rows
+    const all = lives.map(key => key.id).flatMap(key => stricter(key, 3))
+    assert.equal(lives.length, 3)
+    const ofAll = await factsOf(tx => tx.apiKeys.revokeAllOf(user.id, NOW + 3))
+    assert.deepEqual(ofAll.toSorted(), all.toSorted())
+  })
+
+  test('what ends a session is recorded, by whom, and its owner is told of logout, revocation and reuse', async t => {
+    const { user, storage, factsOf } = await open(engine, t)
+    const insert = async () => {
+      const session = aSession(user.id)
+      await storage.store.sessions.insert(session)
+      return session.id
+    }
+    const ended = (id: string, type: string | null) => [
+      `ending: session ${id} of ${user.id} at 1`,
+      `changed: session ${id} of ${user.id}`,
+      ...(type ? [`event: ${type} of ${user.id} at 1 by 198.51.100.7 their browser about ${id}`] : []),
+    ]
+    const [out, reused, others] = [await insert(), await insert(), await insert()]
+    const end = (id: string, cause: 'logout' | 'reuse') =>
+      factsOf(tx => tx.sessions.end(id, cause, NOW + 1, BY_CALLER))
+    assert.deepEqual(await end(out, 'logout'), ended(out, 'session_ended'))
+    assert.deepEqual(await end(out, 'reuse'), [])
+    assert.deepEqual(await end(reused, 'reuse'), ended(reused, 'refresh_token_reused'))
+    assert.deepEqual(
+      await factsOf(tx => tx.sessions.endAllOf(user.id, 'revoked', null, BY_CALLER)),
+      ended(others, 'session_ended'),
+    )
+    const last = await insert()
+    // Its account's own event tells of these.
+    assert.deepEqual(
+      await factsOf(tx => tx.sessions.endAllOf(user.id, 'suspended', null, BY_CALLER)),
+      ended(last, null),
+    )
+  })
+
+  test('an event that a noun tells by itself is stored once', async t => {
+    const { user, factsOf } = await open(engine, t)
+    const event = securityEvent('sign_in', user.id, NOW, null, { sessionId: newId(NOW) })
+    assert.deepEqual(await factsOf(tx => tx.securityEvents.insert(event)), [
+      `event: sign_in of ${user.id} at 0 by null null about ${event.sessionId}`,
+    ])
+  })
+
+  test('the journal learns of every link that was spent', async t => {
+    const { storage, factsOf } = await open(engine, t)
+    const email = address('links@example.com')
+    const links = [aLink({ email }), aLink({ email }), aLink({ email })] as const
+    for (const link of links) await storage.store.magicLinks.insert(link)
+    const [first, second, third] = links.map(({ id }) => id) as [string, string, string]
+    assert.deepEqual(await factsOf(tx => tx.magicLinks.consume(first, NOW + 1)), [`link: ${first} at 1`])
+    assert.deepEqual(await factsOf(tx => tx.magicLinks.consume(first, NOW + 1)), [])
+    assert.deepEqual(await factsOf(tx => tx.magicLinks.consumeOthers(email, second, NOW + 2)), [
+      `link: ${third} at 2`,
+    ])
+    assert.deepEqual(await factsOf(tx => tx.magicLinks.consumeAllOf(email, NOW + 3)), [
+      `link: ${second} at 3`,
+    ])
+  })
+
+  test('the journal learns of money, credits, authorisations and secrets of apps', async t => {
+    const { user, storage, factsOf } = await open(engine, t)
+    const { id } = user
+    await storage.store.apps.insert({
+      id: 'shop',
+      name: 'Shop',
+      firstParty: false,
+      audience: null,
+      verifyUrl: null,
+      createdAt: NOW,
+      coversFrom: 0,
+    })
+    assert.deepEqual(await factsOf(tx => tx.billing.post(anEntry(id, 500))), [`ledger: 500 of ${id}`])
+    assert.deepEqual(await factsOf(tx => tx.billing.post(anEntry(id, -501))), [])
+    const claim = () => factsOf(tx => tx.billing.claimTrialCredit('hash', id, NOW + 1))
+    assert.deepEqual(await claim(), [`credit: hash of ${id} at 1`])
+    assert.deepEqual(await claim(), [])
+    const authorize = (at: number) => factsOf(tx => tx.billing.authorize(id, 'shop', NOW + at))
+    const withdraw = (at: number) => factsOf(tx => tx.billing.withdraw(id, 'shop', NOW + at))
+    assert.deepEqual(await factsOf(tx => tx.billing.authorize(id, 'unknown', NOW)), [])
+    assert.deepEqual(await withdraw(1), [])
+    assert.deepEqual(await authorize(2), [`authorization: shop of ${id} from 2 to null`])
+    assert.deepEqual(await authorize(3), [])
+    assert.deepEqual(await withdraw(4), [`authorization: shop of ${id} from 2 to 4`])
+    assert.deepEqual(await withdraw(5), [])
+    assert.deepEqual(await authorize(6), [`authorization: shop of ${id} from 6 to null`])
+    assert.deepEqual(await factsOf(tx => tx.replay.withdrawAsOf(id, 'shop', NOW + 7)), [
+      `authorization: shop of ${id} from 6 to 7`,
+    ])
+    assert.deepEqual(await factsOf(tx => tx.replay.withdrawAsOf(id, 'shop', NOW + 7)), [])
+    assert.deepEqual(await factsOf(tx => tx.apps.addSecret('shop', 'a hash', NOW)), ['secrets: shop'])
+    const besides = (hashes: string[]) =>
+      factsOf(tx => tx.replay.removeAppSecretsBesides('shop', hashes, NOW + 1))
+    assert.deepEqual(await besides(['a hash']), [])
+    assert.deepEqual(await besides([]), ['secrets: shop'])
+  })
+
+  test('what a replay does to keys is recorded as when it happens', async t => {
+    const { user, storage, factsOf } = await open(engine, t)
+    const key = aKey(user.id)
+    await storage.store.apiKeys.insert(key)
+    const stricter = [
+      `ending: api_key ${key.id} of ${user.id} at 1`,
+      `changed: api_key ${key.id} of ${user.id}`,
+    ]
+    const endBy = (end: number) => factsOf(tx => tx.replay.endKeyBy(key, NOW + end, NOW + 1))
+    assert.deepEqual(await endBy(DAY), stricter)
+    assert.deepEqual(await endBy(2 * DAY), [])
+    assert.deepEqual(await endBy(MINUTE), [
+      ...stricter,
+      `ending: api_key ${key.id} of ${user.id} at ${MINUTE}`,
+    ])
+    const replace = (from: string[]) =>
+      factsOf(tx => tx.replay.replaceNetworks(key, from, ['192.0.2.1/32'], NOW + 1))
+    assert.deepEqual(await replace(['203.0.113.0/24']), [])
+    assert.deepEqual(await replace(key.allowedNetworks), stricter)
+  })
+
+  test('the feed wakes its followers for keys, sessions and accounts, and for nothing else', async t => {
+    const { storage, clock, user } = await open(engine, t)
+    const { subscribe } = createRevocations({ storage, clock })
+    const key = aKey(user.id)
+    const session = aSession(user.id)
+    await storage.store.apiKeys.insert(key)
+    await storage.store.sessions.insert(session)
+    let woken = 0
+    const until = async (verb: (tx: Transaction) => Promise<unknown>): Promise<number> => {
+      woken = 0
+      const unsubscribe = subscribe(() => woken++)
+      await storage.transaction(verb)
+      const last = Promise.withResolvers<void>()
+      const off = storage.events.subscribe(({ type }) => type === 'signing_keys.changed' && last.resolve())
+      await storage.events.publish({ type: 'mail.queued' })
+      await storage.events.publish({ type: 'signing_keys.changed' })
+      await last.promise
+      off()
+      unsubscribe()
+      return woken
+    }
+    assert.equal(await until(async () => {}), 0)
+    assert.equal(await until(tx => tx.apiKeys.revoke(key.id, NOW, BY_SERVICE)), 1)
+    assert.equal(await until(tx => tx.sessions.end(session.id, 'logout', NOW, BY_SERVICE)), 1)
+    assert.equal(await until(tx => tx.users.suspend(user.id, NOW)), 1)
+    woken = 0
+    await storage.transaction(tx => tx.users.activate(user.id, NOW))
+    assert.equal(woken, 0, 'unsubscribed')
+  })
+})
