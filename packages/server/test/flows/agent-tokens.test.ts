@@ -92,6 +92,53 @@ forEachEngine(engine => {
     assert.equal(decodeJwt((await services.agentTokens.exchange(key, HUB, caller())).token).aud, HUB)
   })
 
+  test('an audience that no app has is refused by the name of its field', async t => {
+    const services = await openServices(engine, t)
+    const { key } = await withKey(services)
+    for (const audience of ['https://unknown.test', '', PUBLIC_URL])
+      await assert.rejects(services.agentTokens.exchange(key, audience, caller()), {
+        code: 'invalid_request',
+        message: /^audience: must be the audience of a registered app/,
+      })
+    assert.equal(await refusedWith(services.agentTokens.exchange(key, HUB, caller())), 'none')
+  })
+
+  test('a token of ours is no agent token unless each of its claims is what an exchange writes', async t => {
+    const services = await openServices(engine, t)
+    const now = Math.floor(services.clock.now() / 1000)
+    const good = {
+      type: 'agent_ws',
+      iss: PUBLIC_URL,
+      aud: HUB,
+      sub: 'owner',
+      agent_id: 'owner',
+      app_id: 'service-sdk',
+      key_id: 'key',
+      scope: 'agent:connect own:thing',
+      iat: now,
+      nbf: now,
+      exp: now + 900,
+      jti: 'token',
+    }
+    const verify = (change: Record<string, unknown>) =>
+      services.agentTokens.verify(services.jwt.sign('agent_ws', { ...good, ...change }))
+    assert.deepEqual(await verify({}), {
+      agentId: 'owner',
+      appId: 'service-sdk',
+      keyId: 'key',
+      scopes: ['agent:connect', 'own:thing'],
+      tokenId: 'token',
+      issuedAt: now * SECOND,
+      expiresAt: (now + 900) * SECOND,
+    })
+    assert.equal((await verify({ scope: undefined }))?.scopes, null)
+    for (const claim of ['app_id', 'key_id', 'sub', 'jti', 'iat', 'exp', 'type'])
+      for (const value of [undefined, null, 7.5, {}])
+        assert.equal(await verify({ [claim]: value }), null, `${claim}: ${JSON.stringify(value)}`)
+    for (const change of [{ type: 'access' }, { scope: '' }, { scope: 7 }, { scope: null }])
+      assert.equal(await verify(change), null, JSON.stringify(change))
+  })
+
   test('a key is exchanged until its last millisecond, for a token that expires in the same second', async t => {
     const services = await openServices(engine, t)
     const start = services.clock.now()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { refreshToken } from '../../src/sessions/refresh-token.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
@@ -233,6 +234,20 @@ forEachEngine(engine => {
     ]
     for (const token of wrong) {
       assert.equal(await refusedWith(refresh(services, token)), 'invalid_refresh_token', token)
+    }
+    assert.equal(await isEnded(services, session.id), false)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'none')
+  })
+
+  test('a token that is ahead of its session, as after a restore, is refused and ends nothing', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session: signedIn } = await services.signIn('a@example.com')
+    const session = (await services.store.sessions.find(signedIn.id))!
+    const secret = services.secrets.open('session-secret', session.sealedSecret, session.id)
+    for (const ahead of [1, 2, 1000]) {
+      const token = refreshToken(session.id, session.counter + ahead, secret)
+      for (const key of [null, KEY])
+        assert.equal(await refusedWith(refresh(services, token, key)), 'invalid_refresh_token')
     }
     assert.equal(await isEnded(services, session.id), false)
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'none')

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { signAccessToken } from '../../src/sessions/access-token.ts'
+import { pageCookie, refreshToken } from '../../src/sessions/refresh-token.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
 
@@ -292,6 +295,59 @@ forEachEngine(engine => {
     const { cookie, session, user } = await pageSession(services, 'a@example.com')
     await services.sessions.end(user.id, session.id, caller())
     assert.equal(await services.sessions.authenticateCookie(cookie), null)
+  })
+
+  test('a genuine credential of one kind is refused for a session of the other', async t => {
+    const services = await openServices(engine, t)
+    const { user, session: page } = await pageSession(services, 'a@example.com')
+    const signedIn = await services.signIn('a@example.com')
+    const api = (await services.store.sessions.find(signedIn.session.id))!
+    const secretOf = ({ id, sealedSecret }: typeof api) =>
+      services.secrets.open('session-secret', sealedSecret, id)
+    const sign = (session: typeof api) =>
+      signAccessToken(services, user, session, 900, services.clock.now()).accessToken
+    assert.equal(await refusedWith(services.sessions.authenticate(sign(api))), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(sign(page))), 'invalid_token')
+    assert.ok(await services.sessions.authenticateCookie(pageCookie(page.id, secretOf(page))))
+    assert.equal(await services.sessions.authenticateCookie(pageCookie(api.id, secretOf(api))), null)
+    const token = refreshToken(page.id, page.counter, secretOf(page))
+    const refreshing = services.sessions.refresh(token, null, caller())
+    assert.equal(await refusedWith(refreshing), 'invalid_refresh_token')
+    assert.equal(await services.sessions.endByToken(token, 'logout', caller()), false)
+    const ended = await services.store.sessions.find(page.id)
+    assert.equal(ended?.endedAt, null)
+  })
+
+  test('an access token of another person, of no session and of another type is refused', async t => {
+    const services = await openServices(engine, t)
+    const { user, session } = await services.signIn('a@example.com')
+    const { user: other } = await services.signIn('b@example.com')
+    const now = Math.floor(services.clock.now() / 1000)
+    const good = {
+      type: 'access',
+      iss: services.publicUrl,
+      aud: services.publicUrl,
+      sub: user.id,
+      client_id: 'console',
+      sid: session.id,
+      role: user.role,
+      iat: now,
+      exp: now + 900,
+      jti: newId(services.clock.now()),
+    }
+    const authenticate = (change: Record<string, unknown>) =>
+      refusedWith(services.sessions.authenticate(services.jwt.sign('at+jwt', { ...good, ...change })))
+    assert.equal(await authenticate({}), 'none')
+    for (const change of [
+      { sub: other.id },
+      { sid: newId(services.clock.now()) },
+      { sid: 'no id' },
+      { sid: 7 },
+      { sid: [session.id] },
+      { sid: undefined },
+      { type: 'agent_ws' },
+    ])
+      assert.equal(await authenticate(change), 'invalid_token', JSON.stringify(change))
   })
 
   test('no stored value of a session is accepted as a credential', async t => {

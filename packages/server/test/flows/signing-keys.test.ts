@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { SECOND } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { createLog } from '../../src/log.ts'
 import { createSecrets, SealError } from '../../src/secrets.ts'
+import { keyPairOf, SEED_BYTES } from '../../src/signing-keys/ed25519.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
+import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
 import {
   createSigningKeys,
   JWKS_MAX_AGE_SECONDS,
@@ -42,6 +47,10 @@ const kids = (node: { jwks(): { keys: { kid: string }[] } }) => node.jwks().keys
 
 test('a new key is published and known to all nodes before it signs', () => {
   assert.ok(JWKS_MAX_AGE_SECONDS * SECOND + RELOAD_INTERVAL < PUBLISHED_BEFORE_USE)
+  assert.deepEqual(
+    [JWKS_MAX_AGE_SECONDS, RELOAD_INTERVAL, PUBLISHED_BEFORE_USE, RETIREMENT_LEEWAY],
+    [30, 10_000, 60_000, 60_000],
+  )
 })
 
 forEachEngine(engine => {
@@ -130,21 +139,126 @@ forEachEngine(engine => {
   })
 
   test('a node applies a rotation that another node announced', async t => {
-    const { opened, one } = await twoNodes(engine, t)
+    const { opened, one, two } = await twoNodes(engine, t)
     one.start()
     t.after(one.stop)
-    const received = new Promise<void>(resolve => {
-      t.after(opened.storage.events.subscribe(({ type }) => type === 'signing_keys.changed' && resolve()))
+    const { kid } = await two.rotate()
+    await until(() => kids(one).includes(kid))
+    one.stop()
+    const next = await two.rotate()
+    await opened.storage.events.publish({ type: 'signing_keys.changed' })
+    await opened.storage.store.signingKeys.list(opened.clock.now())
+    assert.ok(!kids(one).includes(next.kid), 'stopped')
+  })
+
+  test('a node finds a rotation whose event was lost', async t => {
+    const opened = await openTestStorage(engine, t)
+    const one = createSigningKeys({
+      ...opened,
+      longestTokenSeconds: LONGEST,
+      reloadInterval: 1,
     })
-    const { kid } = await nodeOnLoaded(opened)
-    await received
-    await one.reload()
-    assert.ok(kids(one).includes(kid))
+    await one.load()
+    one.start()
+    t.after(one.stop)
+    const first = (await opened.storage.store.signingKeys.list(opened.clock.now()))[0]!
+    const added = await sealedBy(opened)
+    await opened.storage.store.signingKeys.insertNext(added, opened.clock.now() + 900 * SECOND)
+    await until(() => kids(one).includes(added.id))
+    assert.deepEqual(kids(one), [first.id, added.id])
+  })
+
+  test('keys that cannot be read are logged once per outage, and the known ones keep signing', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { lines, logger } = linesOf()
+    let isDown = false
+    let reads = 0
+    const { signingKeys } = opened.storage.store
+    const list = async (now: number) => {
+      try {
+        if (isDown) throw new Error('down')
+        return await signingKeys.list(now)
+      } finally {
+        reads++
+      }
+    }
+    const store = { ...opened.storage.store, signingKeys: { ...signingKeys, list } }
+    const storage = { ...opened.storage, store }
+    const one = createSigningKeys({ ...opened, storage, log: logger, longestTokenSeconds: LONGEST })
+    await one.load()
+    one.start()
+    t.after(one.stop)
+    const readTwice = async () => {
+      for (const next of [reads + 1, reads + 2]) {
+        await storage.events.publish({ type: 'signing_keys.changed' })
+        await until(() => reads === next)
+        await setImmediate()
+      }
+    }
+    for (const outages of [1, 2]) {
+      isDown = true
+      await readTwice()
+      assert.equal(lines.length, outages, lines.join())
+      assert.match(lines.at(-1)!, /down.*signing keys could not be read/)
+      assert.ok(one.current().kid)
+      isDown = false
+      await readTwice()
+    }
+  })
+
+  test('requests that meet an unknown key at once wait for one read, and all find it', async t => {
+    const { one, two } = await twoNodes(engine, t)
+    const { kid } = await one.rotate()
+    const found = await Promise.all([two.find(kid), two.find(kid), two.find(kid)])
+    assert.deepEqual(
+      found.map(key => key?.kid),
+      [kid, kid, kid],
+    )
+  })
+
+  test('a key whose public half is another’s is not opened, and nothing signs before keys are loaded', async t => {
+    const opened = await openTestStorage(engine, t)
+    const node = nodeOn(opened)
+    assert.throws(() => node.current(), /load/)
+    await node.load()
+    const [key] = await opened.storage.store.signingKeys.list(opened.clock.now())
+    const other = await sealedBy(opened)
+    const tampered = { ...other, publicKey: key!.publicKey }
+    await opened.storage.store.signingKeys.insertNext(tampered, opened.clock.now() + 900 * SECOND)
+    await assert.rejects(node.reload(), SealError)
+    await assert.rejects(nodeOn(opened).load(), new RegExp(`signing key ${other.id}`))
+  })
+
+  test('a node whose clock is behind signs with the first key that another one made', async t => {
+    const opened = await openTestStorage(engine, t)
+    const ahead = nodeOn(opened)
+    await ahead.load()
+    opened.clock.advance(-SECOND)
+    const behind = nodeOn(opened)
+    await behind.load()
+    assert.equal(behind.current().kid, ahead.current().kid)
   })
 })
 
-async function nodeOnLoaded(opened: TestStorage): Promise<{ kid: string }> {
-  const other = nodeOn(opened)
-  await other.load()
-  return await other.rotate()
+/** A stored key that this service could have made. */
+async function sealedBy({ secrets, clock }: TestStorage): Promise<SigningKey> {
+  const id = newId(clock.now())
+  const seed = randomBytes(SEED_BYTES)
+  return {
+    id,
+    publicKey: keyPairOf(seed).publicKey.toString('base64url'),
+    sealedSeed: secrets.seal('signing-key', seed, id),
+    createdAt: clock.now(),
+    signsFrom: clock.now(),
+    retiresAt: null,
+  }
+}
+
+function linesOf() {
+  const lines: string[] = []
+  return { lines, logger: createLog('error', { write: (line: string) => lines.push(line) }) }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await setImmediate()
 }

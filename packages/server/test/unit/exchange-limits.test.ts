@@ -5,7 +5,7 @@ import { createExchangeLimits, MAX_REMEMBERED_KEYS } from '../../src/agent-token
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import type { KeywayError } from '../../src/errors.ts'
 import { newId } from '../../src/ids.ts'
-import type { RateWindow } from '../../src/rate-windows.ts'
+import { type RateWindow, WINDOW_LENGTHS } from '../../src/rate-windows.ts'
 
 function open(windows: RateWindow[], maxKeys?: number) {
   const clock = { at: 1_000_000, now: () => clock.at }
@@ -99,6 +99,132 @@ test('a clock that steps back neither opens a limit nor extends it beyond its wi
   assert.equal(take('a'), 60)
   clock.at += HOUR + MINUTE
   assert.equal(take('a'), null)
+})
+
+test('a refusal says how long to wait, within which window, and which setting limits it', () => {
+  const { clock, limits } = open([
+    { window: 'minute', limit: 1 },
+    { window: 'hour', limit: 2 },
+  ])
+  const refusal = (wait: number, window: string, seconds: string) => ({
+    code: 'rate_limited',
+    message: `This key was exchanged too often within this ${window}. A token works for 15 minutes: keep it. Try again in ${wait} ${seconds}.`,
+    extras: { retryAfter: wait, window, setting: 'KEYWAY_EXCHANGE_LIMITS' },
+  })
+  limits.take('a')
+  assert.throws(() => limits.take('a'), refusal(60, 'minute', 'seconds'))
+  clock.at += 59 * SECOND
+  assert.throws(() => limits.take('a'), refusal(1, 'minute', 'second'))
+  clock.at += SECOND
+  limits.take('a')
+  clock.at += SECOND
+  assert.throws(() => limits.take('a'), refusal(3539, 'hour', 'seconds'))
+})
+
+/** Reference model of the same rule, with lists and maps. */
+function createModel(windows: RateWindow[], maxKeys: number) {
+  interface Slot {
+    began: number
+    latest: number
+    count: number
+  }
+  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
+  const capacity = Math.floor(maxKeys / 2)
+  let current = new Map<string, Slot[][]>()
+  let previous = new Map<string, Slot[][]>()
+  let since: number | null = null
+
+  function slotsOf(keyId: string, now: number): Slot[][] {
+    if (now - since! >= 2 * longest) current = new Map()
+    if (now - since! >= longest) rotate(now)
+    const known = current.get(keyId)
+    if (known) return known
+    if (current.size === capacity) rotate(now)
+    const slots = previous.get(keyId) ?? windows.map(() => [])
+    previous.delete(keyId)
+    current.set(keyId, slots)
+    return slots
+  }
+
+  function rotate(now: number): void {
+    previous = current
+    current = new Map()
+    since = now
+  }
+
+  return {
+    get size() {
+      return current.size + previous.size
+    },
+    /** Null, or the seconds to wait. */
+    take(keyId: string, now: number): number | null {
+      since ??= now
+      const slots = slotsOf(keyId, now)
+      let longestWait = 0
+      for (const [index, { window, limit }] of windows.entries()) {
+        const length = WINDOW_LENGTHS[window]
+        const live = slots[index]!
+        while (live.length > 0 && now - live[0]!.latest >= length) live.shift()
+        const count = live.reduce((sum, slot) => sum + slot.count, 0)
+        if (count >= limit) longestWait = Math.max(longestWait, live[0]!.latest + length - now)
+      }
+      if (longestWait > 0) return Math.ceil(longestWait / SECOND)
+      for (const [index, { window }] of windows.entries()) {
+        const newest = slots[index]!.at(-1)
+        if (newest && now - newest.began < WINDOW_LENGTHS[window] / 12) {
+          newest.latest = Math.max(newest.latest, now)
+          newest.count++
+        } else slots[index]!.push({ began: now, latest: now, count: 1 })
+      }
+      return null
+    },
+  }
+}
+
+test('counts in one typed array are those of lists, for any keys, pauses, windows and evictions', () => {
+  const windows: RateWindow[][] = [
+    [{ window: 'minute', limit: 3 }],
+    [
+      { window: 'minute', limit: 20 },
+      { window: 'hour', limit: 45 },
+    ],
+    [
+      { window: 'hour', limit: 30 },
+      { window: 'minute', limit: 14 },
+      { window: 'day', limit: 60 },
+    ],
+  ]
+  const pauses = [0, 1, 700, 4_999, 5_000, 5_001, 60_000, 299_999, 300_000, HOUR, 2 * HOUR, DAY, 3 * DAY]
+  // Mostly short pauses, so that windows fill.
+  const pause = fc.oneof(
+    { weight: 12, arbitrary: fc.constantFrom(...pauses.slice(0, 4)) },
+    { weight: 3, arbitrary: fc.constantFrom(...pauses.slice(4, 9)) },
+    { weight: 1, arbitrary: fc.constantFrom(...pauses.slice(9)) },
+  )
+  const ids = Array.from({ length: 9 }, (_, index) => newId(1_700_000_000_000 + index))
+  const step = fc.record({ key: fc.constantFrom(...ids, ids[0]!, ids[0]!, ids[0]!), pause })
+  const maxKeys = fc.constantFrom(2, 6, 7, 40)
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...windows),
+      maxKeys,
+      fc.array(step, { minLength: 60, maxLength: 400, size: 'max' }),
+      (chosen, most, steps) => {
+        const { clock, limits, take } = open(chosen, most)
+        const model = createModel(chosen, most)
+        // Begins where instants no longer fit into 32 bits.
+        clock.at = 1_800_000_000_000
+        model.take('first', clock.at)
+        take('first')
+        for (const { key, pause } of steps) {
+          clock.at += pause
+          assert.equal(take(key), model.take(key, clock.at))
+          assert.equal(limits.size, model.size)
+        }
+      },
+    ),
+    { numRuns: 200 },
+  )
 })
 
 test('a key without exchanges for two windows is evicted by the next exchange of another key', () => {

@@ -309,6 +309,13 @@ describe('times', () => {
     await refuses(forge(OUR_HEADER, raw), '1e400')
   })
 
+  test('a token lives a day at most, and its times may be as early as 1970', async () => {
+    const lasting = (seconds: number) => forge(OUR_HEADER, claims({ exp: now() + seconds }))
+    assert.ok(await verified(lasting(86_400)))
+    await refuses(lasting(86_401))
+    assert.ok(await verified(forge(OUR_HEADER, claims({ nbf: 0 }))))
+  })
+
   test('JWT-08: iat and nbf must be numbers', async () => {
     for (const value of ['1', null, {}, -1, 1.5]) await refuses(forge(OUR_HEADER, claims({ iat: value })))
     for (const value of ['1', null, {}]) await refuses(forge(OUR_HEADER, claims({ nbf: value })))
