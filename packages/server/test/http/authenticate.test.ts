@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { KeywayError } from '../../src/errors.ts'
+import { type Access, createAuthenticate } from '../../src/http/authenticate.ts'
+import { caller, openServices } from '../support/services.ts'
+
+const KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+
+/** One route for each kind of access, whose answer is who called. The rule is the same on every engine. */
+async function open(t: TestContext) {
+  const services = await openServices('sqlite', t)
+  const authenticate = createAuthenticate(services)
+  const server = createServer((incoming, response) => {
+    authenticate(incoming.url!.slice(1) as Access, incoming, caller()).then(
+      principal => response.end(JSON.stringify({ principal })),
+      error => {
+        if (!(error instanceof KeywayError)) return response.end(JSON.stringify({ error: String(error) }))
+        response.end(JSON.stringify({ code: error.code, detail: error.message }))
+      },
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const { port } = server.address() as AddressInfo
+
+  interface Answer {
+    principal?: { userId?: string; session?: { id: string } | null; id?: string } | null
+    code?: string
+    detail?: string
+  }
+  /** @param authorization the header's value, or all of its values */
+  async function ask(access: Access, authorization?: string | string[]): Promise<Answer> {
+    const values = [authorization ?? []].flat()
+    const asking = request({
+      host: '127.0.0.1',
+      port,
+      path: `/${access}`,
+      agent: false,
+      headers: values.length > 0 ? ['Host', 'x', ...values.flatMap(value => ['Authorization', value])] : {},
+    }).end()
+    const [response] = await once(asking, 'response')
+    return (await json(response)) as Answer
+  }
+
+  const { user, session, tokens } = await services.signIn('ann@example.com')
+  const make = async (scopes: string[] | null) =>
+    (await services.apiKeys.create(user.id, { ...KEY, scopes } as typeof KEY, caller())).key
+  const [any, scoped] = [await make(null), await make(['agent:connect'])]
+  return { services, ask, user, session, token: tokens.accessToken, any, scoped }
+}
+
+test('a public route asks for no credential and looks at none', async t => {
+  const { ask, token } = await open(t)
+  for (const header of [undefined, `Bearer ${token}`, 'Bearer', 'nonsense', ['Bearer a', 'Bearer b']])
+    assert.deepEqual(await ask('public', header), { principal: null })
+})
+
+test('a session opens every route of a person, and a key those that its scopes allow', async t => {
+  const { ask, user, session, token, any, scoped } = await open(t)
+  const routes: Access[] = ['owner', 'session', 'agent:connect']
+  for (const access of routes) {
+    const { principal } = await ask(access, `Bearer ${token}`)
+    assert.deepEqual([principal?.userId, principal?.session?.id], [user.id, session.id], access)
+  }
+  const asOwner = { principal: { userId: user.id, session: null } }
+  const personOnly = {
+    code: 'session_required',
+    detail: 'Only a signed-in person may make a key. Send an access token instead of an API key.',
+  }
+  const lacking = (detail: string) => ({ code: 'insufficient_scope', detail })
+  assert.deepEqual(await ask('owner', `Bearer ${any}`), asOwner)
+  assert.deepEqual(await ask('agent:connect', `Bearer ${any}`), asOwner)
+  assert.deepEqual(await ask('session', `Bearer ${any}`), personOnly)
+  assert.deepEqual(await ask('agent:connect', `Bearer ${scoped}`), asOwner)
+  assert.deepEqual(
+    await ask('owner', `Bearer ${scoped}`),
+    lacking('No scope grants this. Use a key without scopes, or sign in.'),
+  )
+  assert.deepEqual(await ask('session', `Bearer ${scoped}`), personOnly)
+  const other = await ask('keys:read' as Access, `Bearer ${scoped}`)
+  assert.deepEqual(
+    other,
+    lacking('This API key lacks the scope keys:read. Use a key that has it, or one without scopes.'),
+  )
+})
+
+test('without a Bearer token the answer says what to send', async t => {
+  const { ask, any } = await open(t)
+  const missing = {
+    code: 'authentication_required',
+    detail: 'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
+  }
+  for (const header of [undefined, 'Bearer-token', any, `Basic ${any}`, `Bearer:${any}`, ` ${any}`])
+    assert.deepEqual(await ask('owner', header), missing, String(header))
+  const malformed = { code: 'invalid_token', detail: 'The Bearer token is malformed.' }
+  for (const header of [
+    'Bearer',
+    'Bearer ',
+    'Bearer a b',
+    'Bearer a"',
+    'Bearer =',
+    `Bearer "${any}"`,
+    `Bearer\t${any}`,
+  ])
+    assert.equal(
+      (await ask('owner', header)).code,
+      header.includes('\t') ? missing.code : malformed.code,
+      header,
+    )
+  assert.deepEqual(await ask('owner', 'Bearer a b'), malformed)
+})
+
+test('the scheme is read in any case, after it any number of spaces', async t => {
+  const { ask, any, user } = await open(t)
+  for (const scheme of ['bearer ', 'BEARER ', 'BeArEr     '])
+    assert.equal((await ask('owner', scheme + any)).principal?.userId, user.id)
+})
+
+test('two Authorization headers are refused, even two that are equal', async t => {
+  const { ask, any, token } = await open(t)
+  for (const both of [
+    [`Bearer ${any}`, `Bearer ${any}`],
+    [`Bearer ${token}`, `Bearer ${any}`],
+    [`Bearer ${any}`, 'Basic YTpi'],
+  ])
+    assert.deepEqual(await ask('owner', both), {
+      code: 'invalid_request',
+      detail: 'Authorization: must be sent once',
+    })
+})
+
+test('an agent token is told that it opens the hub and nothing else; any other wrong token is invalid', async t => {
+  const { services, ask, any } = await open(t)
+  const { token } = await services.agentTokens.exchange(any, undefined, caller())
+  assert.deepEqual(await ask('owner', `Bearer ${token}`), {
+    code: 'session_required',
+    detail: 'An agent token opens the hub and nothing else. Send an access token or an API key.',
+  })
+  for (const wrong of ['abc', `${token}A`, 'svc', 'a.b.c'])
+    assert.equal((await ask('owner', `Bearer ${wrong}`)).code, 'invalid_token', wrong)
+  assert.equal((await ask('owner', 'Bearer svc_')).code, 'invalid_api_key')
+})
+
+test('only a database that cannot be reached is reported as such, whatever the token', async t => {
+  const { services, ask, token } = await open(t)
+  await services.opened.storage.close()
+  assert.equal((await ask('owner', `Bearer ${token}`)).code, 'unavailable')
+})
+
+test('an app is known by its id and secret in a Basic header, and by nothing else', async t => {
+  const { services, ask, any, token } = await open(t)
+  await services.apps.register({ id: 'shop', name: 'The shop', audience: null, verifyUrl: null })
+  const secret = await services.apps.newSecret('shop')
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+  assert.equal((await ask('app', basic(`shop:${secret}`))).principal?.id, 'shop')
+  assert.equal((await ask('app', basic(`shop:${secret}`).replace('Basic', 'bAsIc  '))).principal?.id, 'shop')
+  assert.deepEqual(await ask('app'), {
+    code: 'authentication_required',
+    detail: "Send the app's id and secret: Authorization: Basic base64(id:secret).",
+  })
+  const wrong = [
+    basic(`shop:${secret}x`),
+    basic(`shop${secret}`),
+    basic(`:${secret}`),
+    basic('shop:'),
+    basic(''),
+    basic(`other:${secret}`),
+    `Basic shop:${secret}`,
+    `Basic ${Buffer.from(`shop:${secret}`).toString('base64')} x`,
+    'Basic',
+    `Bearer ${secret}`,
+    `Bearer ${token}`,
+    `Bearer ${any}`,
+  ]
+  for (const header of wrong)
+    assert.deepEqual(
+      await ask('app', header),
+      { code: 'authentication_required', detail: 'No registered app has this id and secret.' },
+      header,
+    )
+})
