@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ORIGINAL } from './copy.ts'
-import type { Result } from './results.ts'
+import { isCaught, type Result } from './results.ts'
 import type { Candidate } from './run.ts'
 
 interface Equivalent {
@@ -84,8 +84,4 @@ function written(rows: readonly Record<string, string | number>[], left: readonl
     '\n## Left\n\n',
     ...left.map(each => `- \`\` ${each} \`\`\n`),
   ].join('')
-}
-
-function isCaught({ outcome }: Result): boolean {
-  return outcome === 'killed' || outcome === 'timed out'
 }

@@ -40,3 +40,7 @@ export function openResults() {
 function idOf({ file, key }: Pick<Result, 'file' | 'key'>): string {
   return `${file} ${key}`
 }
+
+export function isCaught({ outcome }: Pick<Result, 'outcome'>): boolean {
+  return outcome === 'killed' || outcome === 'timed out'
+}

@@ -8,6 +8,8 @@
  *   --parallel N     processes (2)
  *   --sample N       number of random mutants per folder, drawn by --seed (1); else all
  *   --fresh          discards earlier results; else a mutant is run again only after its file or its tests changed
+ *   --left           runs only undetected mutants, for example with --tests NEW_TEST
+ *   --known          runs none; reports the results that fit the sources as they are
  *   --write          also writes the table and the survivors to results.md
  *
  * Status 1 if less than 90 % were detected.
@@ -36,7 +38,7 @@ import { createJury, type Verdict } from './jury.ts'
 import { type Mutant, mutantsOf } from './operators.ts'
 import { createWorker, type Worker } from './pool.ts'
 import { report } from './report.ts'
-import { openResults } from './results.ts'
+import { isCaught, openResults } from './results.ts'
 import { ROOT } from './run-test.ts'
 import { instrument } from './schemata.ts'
 
@@ -61,6 +63,8 @@ const { values, positionals } = parseArgs({
     sample: { type: 'string' },
     seed: { type: 'string', default: '1' },
     fresh: { type: 'boolean', default: false },
+    known: { type: 'boolean', default: false },
+    left: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
   },
 })
@@ -72,7 +76,7 @@ const tests = values.tests
   : candidateTests()
 const into = mkdtempSync(join(quickFolder(), 'keyway-mutants-'))
 chmodSync(into, 0o755)
-const cluster = findPostgresBinaries() ? await startCluster() : null
+const cluster = !values.known && findPostgresBinaries() ? await startCluster() : null
 const env = cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}
 const started = performance.now()
 const all = instrumentAll()
@@ -80,14 +84,16 @@ const chosen = values.sample ? sampleOf(Number(values.sample)) : all
 const results = openResults()
 try {
   const names = all.map(({ name }) => name)
-  const coverage = await coverageOf(tests, files, names, inParallel)
-  await judgeAll(coverage)
+  if (!values.known) await judgeAll(await coverageOf(tests, files, names, inParallel))
 } finally {
   await cluster?.stop()
   rmSync(into, { recursive: true, force: true, maxRetries: 3 })
 }
 const minutes = (performance.now() - started) / 60_000
-const found = chosen.flatMap(({ file, key }) => results.find(file, key) ?? [])
+const found = chosen.flatMap(({ file, key }) => {
+  const result = results.find(file, key)
+  return result?.hash === hashOf(file) ? result : []
+})
 const caught = report({ all, found, minutes, ...values, command: process.argv.slice(2).join(' ') })
 process.exitCode = caught >= 0.9 ? 0 : 1
 
@@ -147,6 +153,7 @@ async function judgeAll(coverage: Coverage): Promise<void> {
   const hashes = new Map(files.map(file => [file, hashOf(file)]))
   const missing = chosen.filter(candidate => {
     const known = results.find(candidate.file, candidate.key)
+    if (values.left && known && isCaught(known)) return false
     if (values.fresh || !known || known.hash !== hashes.get(candidate.file)) return true
     return !jury.stillHolds(known, candidate)
   })

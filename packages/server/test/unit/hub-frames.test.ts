@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AgentConnection } from '../../src/hub/agent-connection.ts'
+import * as closeCodes from '../../src/hub/close-codes.ts'
+import { DatabaseFreshness } from '../../src/hub/database-freshness.ts'
+import {
+  encodeMessage,
+  FRAME_LIMITS,
+  MAX_FRAME_ID_LENGTH,
+  MAX_FRAME_SIZE,
+  MAX_TOKEN_LENGTH,
+  readFrame,
+} from '../../src/hub/frames.ts'
+import type { KeyStatus } from '../../src/hub/hub-ports.ts'
+import { Registry } from '../../src/hub/registry.ts'
+
+const read = (frame: unknown, isBinary = false) => readFrame(Buffer.from(JSON.stringify(frame)), isBinary)
+const invalid = (detail: string, id?: string) => ({
+  outcome: 'error',
+  code: 'invalid_frame',
+  detail,
+  ...(id !== undefined && { id }),
+})
+
+describe('frames of agents', () => {
+  test('only one JSON object in one text message is a frame', () => {
+    for (const value of [null, 1, 'ping', true, [], [{ type: 'ping' }]])
+      assert.deepEqual(read(value), { outcome: 'bad_message' })
+    assert.deepEqual(read({ type: 'ping' }, true), { outcome: 'bad_message' })
+    for (const text of ['', '{', '{"type":"ping"}{}', 'ping'])
+      assert.deepEqual(readFrame(Buffer.from(text), false), { outcome: 'bad_message' })
+  })
+
+  test('a ping has no fields, whatever is sent with it', () => {
+    assert.deepEqual(read({ type: 'ping', id: '1', token: 'x' }), {
+      outcome: 'frame',
+      frame: { type: 'ping' },
+    })
+  })
+
+  test('a frame of another type is refused with its id where that is one', () => {
+    const detail = '`type` must be one of "ping", "token", "send".'
+    const refused = (code: string, id?: string) => ({
+      outcome: 'error',
+      code,
+      detail,
+      ...(id !== undefined && { id }),
+    })
+    assert.deepEqual(read({ type: 'pong' }), refused('unknown_type'))
+    assert.deepEqual(read({ type: '', id: 'a' }), refused('unknown_type', 'a'))
+    assert.deepEqual(read({ id: 'a' }), refused('invalid_frame', 'a'))
+    for (const type of [null, 1, ['ping'], {}])
+      assert.deepEqual(read({ type, id: 7 }), refused('invalid_frame'))
+  })
+
+  test('a renewal has a token of bounded length', () => {
+    const detail = 'token: must be an agent token, a text of at most 8192 characters.'
+    const longest = 'a'.repeat(MAX_TOKEN_LENGTH)
+    assert.deepEqual(read({ type: 'token', token: longest, id: 'x' }), {
+      outcome: 'frame',
+      frame: { type: 'token', token: longest },
+    })
+    for (const token of [undefined, null, 7, `${longest}a`])
+      assert.deepEqual(read({ type: 'token', token }), invalid(detail))
+  })
+
+  test('a message has an id, a target and data, each within its bounds', () => {
+    const longest = { id: 'i'.repeat(MAX_FRAME_ID_LENGTH), to: 't'.repeat(64) }
+    for (const data of [null, 0, '', [], { a: 1 }])
+      assert.deepEqual(read({ type: 'send', ...longest, data, more: 1 }), {
+        outcome: 'frame',
+        frame: { type: 'send', ...longest, data },
+      })
+    for (const id of [undefined, null, 7, '', `${longest.id}i`])
+      assert.deepEqual(
+        read({ type: 'send', id, to: 'all', data: 1 }),
+        invalid('id: must be a text of 1 to 128 characters.'),
+      )
+    for (const to of [undefined, null, 7, '', `${longest.to}t`])
+      assert.deepEqual(
+        read({ type: 'send', id: 'a', to, data: 1 }),
+        invalid('to: must be a connection id, a key id, or "all".', 'a'),
+      )
+    assert.deepEqual(
+      read({ type: 'send', id: 'a', to: 'all' }),
+      invalid('data: is missing; null is a value.', 'a'),
+    )
+    // A name of Object.prototype is no field of the frame.
+    assert.equal(read({ type: 'send', id: 'a', to: 'all', hasOwnProperty: 1 }).outcome, 'error')
+  })
+
+  test('a message is encoded up to the largest frame', () => {
+    const encode = (data: string) => encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
+    const frame = '{"type":"message","id":"i","from":"f","from_key_id":"k","data":"x"}'
+    assert.equal(encode('x')?.toString(), frame)
+    const room = 65_536 - frame.length + 1
+    assert.equal(encode('x'.repeat(room))?.length, 65_536)
+    assert.equal(encode('x'.repeat(room + 1)), null)
+    assert.equal(encode('ü'.repeat(room / 2 + 1)), null, 'bytes, not characters')
+    let deep: unknown = 0
+    for (let level = 0; level < 200_000; level++) deep = [deep]
+    assert.equal(encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data: deep as string }), null)
+    assert.deepEqual([MAX_FRAME_SIZE, FRAME_LIMITS], ['64 KiB', { maxPayload: 65_536, maxFragments: 128 }])
+  })
+})
+
+describe('why a connection is closed', () => {
+  const key: KeyStatus = {
+    userId: 'ann',
+    ownerStatus: 'active',
+    revokedAt: null,
+    expiresAt: null,
+    allowedNetworks: [],
+    scopes: null,
+  } as unknown as KeyStatus
+  const connection = { userId: 'ann', address: '192.0.2.1' }
+  const closedWith = (change: Partial<KeyStatus>) =>
+    closeCodes.refusalOfKey({ ...key, ...change }, connection, 1000)
+
+  test('each refusal of a key has its close code and reason', () => {
+    assert.equal(closedWith({}), null)
+    assert.equal(closedWith({ expiresAt: 1001, allowedNetworks: ['192.0.2.0/24'] }), null)
+    assert.deepEqual(closeCodes.refusalOfKey(undefined, connection, 1000), { code: 4410, reason: 'revoked' })
+    assert.deepEqual(closedWith({ userId: 'bob' }), { code: 4401, reason: 'invalid_token' })
+    assert.deepEqual(closedWith({ revokedAt: 1 }), { code: 4410, reason: 'revoked' })
+    assert.deepEqual(closedWith({ ownerStatus: 'deleted' }), { code: 4410, reason: 'revoked' })
+    assert.deepEqual(closedWith({ expiresAt: 1000 }), { code: 4408, reason: 'token_expired' })
+    assert.deepEqual(closedWith({ ownerStatus: 'suspended' }), { code: 4403, reason: 'account_suspended' })
+    assert.deepEqual(closedWith({ allowedNetworks: ['203.0.113.0/24'] }), {
+      code: 4403,
+      reason: 'network_not_allowed',
+    })
+    assert.deepEqual(closedWith({ scopes: ['own:thing'] }), { code: 4403, reason: 'insufficient_scope' })
+    assert.equal(closedWith({ scopes: ['agent:connect'] }), null)
+  })
+
+  test('so has a token whose own scopes allow no connection', () => {
+    const allowing = (scope: string) =>
+      ({ allows: (asked: string) => asked === scope }) as unknown as AgentConnection
+    assert.equal(closeCodes.refusalOfScopes(allowing('agent:connect')), null)
+    assert.deepEqual(closeCodes.refusalOfScopes(allowing('agents:send')), {
+      code: 4403,
+      reason: 'insufficient_scope',
+    })
+  })
+
+  test('the codes of the protocol are what its document says', () => {
+    const { BAD_MESSAGE, INVALID_TOKEN, TOKEN_EXPIRED, RATE_LIMITED, TOO_MANY_CONNECTIONS } = closeCodes
+    const { SLOW_CONSUMER, GOING_AWAY, RESTARTING, TRY_AGAIN_LATER } = closeCodes
+    assert.deepEqual(
+      [BAD_MESSAGE, INVALID_TOKEN, TOKEN_EXPIRED, RATE_LIMITED, TOO_MANY_CONNECTIONS].map(shown),
+      [
+        '4400 bad_message',
+        '4401 invalid_token',
+        '4408 token_expired',
+        '4429 rate_limited',
+        '4429 too_many_connections',
+      ],
+    )
+    assert.deepEqual([SLOW_CONSUMER, GOING_AWAY, RESTARTING, TRY_AGAIN_LATER].map(shown), [
+      '4429 slow_consumer',
+      '1001 going_away',
+      '1012 restarting',
+      '1013 try_again_later',
+    ])
+  })
+
+  function shown({ code, reason }: closeCodes.CloseStatus): string {
+    return `${code} ${reason}`
+  }
+})
+
+test('a node is fresh until ten seconds after its last successful poll, and not before the first', () => {
+  const freshness = new DatabaseFreshness()
+  assert.equal(freshness.isFresh(5), false)
+  assert.equal(freshness.lastPollAt, null)
+  freshness.polled(5)
+  assert.equal(freshness.lastPollAt, 5)
+  assert.deepEqual(
+    [freshness.isFresh(5), freshness.isFresh(10_004), freshness.isFresh(10_005)],
+    [true, true, false],
+  )
+})
+
+describe('the connections of a node', () => {
+  const made = (id: string, keyId: string, userId: string, state = 'open') =>
+    ({ id, keyId, userId, state, renewingTo: null }) as unknown as AgentConnection & {
+      keyId: string
+      renewingTo: string | null
+    }
+  const ids = (connections: AgentConnection[]) => connections.map(({ id }) => id)
+
+  test('are found by id, key and owner until they are removed', () => {
+    const registry = new Registry()
+    const [a, b, c] = [made('a', 'k1', 'ann'), made('b', 'k1', 'ann'), made('c', 'k2', 'ann')]
+    const other = made('d', 'k3', 'bob')
+    for (const each of [a, b, c, other]) registry.add(each)
+    assert.deepEqual([registry.countOf('ann'), registry.countOf('bob'), registry.countOf('eve')], [3, 1, 0])
+    assert.deepEqual([ids(registry.ofKey('k1')), registry.ofKey('none')], [['a', 'b'], []])
+    assert.deepEqual([ids(registry.ofUser('ann')), registry.ofUser('eve')], [['a', 'b', 'c'], []])
+    assert.deepEqual([registry.keysOf('ann'), registry.keysOf('eve')], [['k1', 'k2'], []])
+    assert.deepEqual(registry.keys(), ['k1', 'k2', 'k3'])
+    assert.deepEqual([registry.hasKey('k1'), registry.hasKey('k9')], [true, false])
+    registry.remove(a)
+    assert.deepEqual(
+      [ids(registry.ofKey('k1')), registry.hasKey('k1'), registry.byId.has('a')],
+      [['b'], true, false],
+    )
+    registry.remove(b)
+    assert.deepEqual([registry.hasKey('k1'), registry.keys()], [false, ['k2', 'k3']])
+    registry.remove(c)
+    registry.remove(c)
+    assert.deepEqual([registry.countOf('ann'), registry.keys()], [0, ['k3']])
+  })
+
+  test('that renew to another key are found by both until they are removed', () => {
+    const registry = new Registry()
+    const [a, b] = [made('a', 'k1', 'ann'), made('b', 'k2', 'ann')]
+    for (const each of [a, b]) registry.add(each)
+    a.renewingTo = 'k2'
+    registry.bindKey('k2', a)
+    assert.deepEqual(
+      [ids(registry.ofKey('k2')), registry.keysOf('ann')],
+      [
+        ['b', 'a'],
+        ['k1', 'k2'],
+      ],
+    )
+    registry.unbindKey('k1', a)
+    registry.unbindKey('none', a)
+    assert.deepEqual([registry.hasKey('k1'), registry.hasKey('k2')], [false, true])
+    registry.remove(a)
+    assert.deepEqual(ids(registry.ofKey('k2')), ['b'])
+  })
+
+  test('are the targets of a message by their id, their key or all, of one owner, open, and without the sender', () => {
+    const registry = new Registry()
+    const [a, b, c] = [made('a', 'k1', 'ann'), made('b', 'k1', 'ann'), made('c', 'k2', 'ann')]
+    const renewing = made('e', 'k2', 'ann')
+    const pending = made('p', 'k1', 'ann', 'pending')
+    const other = made('d', 'k3', 'bob')
+    for (const each of [a, b, c, renewing, pending, other]) registry.add(each)
+    registry.bindKey('k1', renewing)
+    const targets = (to: string, exceptId: string | null = null) => ids(registry.targets('ann', to, exceptId))
+    assert.deepEqual(targets('all'), ['a', 'b', 'c', 'e'])
+    assert.deepEqual(targets('all', 'a'), ['b', 'c', 'e'])
+    assert.deepEqual(targets('k1'), ['a', 'b'], 'not one that only renews to it')
+    assert.deepEqual(targets('b'), ['b'])
+    assert.deepEqual(targets('b', 'b'), [])
+    for (const to of ['p', 'd', 'k3', 'none', '']) assert.deepEqual(targets(to), [], to)
+  })
+})

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { SECOND } from '../../src/clock.ts'
+import {
+  BYTE_ALLOWANCE,
+  DELIVERY_ALLOWANCE,
+  FRAME_ALLOWANCE,
+  HANDSHAKE_ALLOWANCE,
+  HandshakeLimits,
+  MAX_PENDING_HANDSHAKES,
+  newBucket,
+  OwnerLimits,
+  refill,
+  takeFrame,
+} from '../../src/hub/rate-limits.ts'
+
+const NOW = 1_000_000
+
+function times(count: number, call: () => unknown): unknown[] {
+  return Array.from({ length: count }, call)
+}
+
+test('the limits are what is documented', () => {
+  const MIB = 1024 * 1024
+  assert.deepEqual(
+    [FRAME_ALLOWANCE, DELIVERY_ALLOWANCE, BYTE_ALLOWANCE, HANDSHAKE_ALLOWANCE, MAX_PENDING_HANDSHAKES],
+    [
+      { burst: 200, perSecond: 100 },
+      { burst: 5000, perSecond: 1000 },
+      { burst: 16 * MIB, perSecond: 4 * MIB },
+      { burst: 1000, perSecond: 10 },
+      5000,
+    ],
+  )
+})
+
+describe('a bucket', () => {
+  test('begins full, refills with time and never above its burst', () => {
+    const allowance = { burst: 10, perSecond: 4 }
+    const bucket = newBucket(allowance, NOW)
+    assert.equal(bucket.level, 10)
+    bucket.level = -3
+    assert.equal(refill(bucket, allowance, NOW + SECOND), 1)
+    assert.equal(refill(bucket, allowance, NOW + SECOND), 1)
+    assert.equal(refill(bucket, allowance, NOW + 2 * SECOND), 5)
+    assert.equal(refill(bucket, allowance, NOW + 60 * SECOND), 10)
+  })
+
+  test('passes a burst, then refuses, and closes after as much again', () => {
+    const frames = newBucket(FRAME_ALLOWANCE, NOW)
+    const all = times(401, () => takeFrame(frames, NOW))
+    assert.deepEqual(all, [...Array(200).fill('pass'), ...Array(200).fill('refuse'), 'close'])
+    assert.equal(takeFrame(frames, NOW + 2 * SECOND), 'refuse')
+    assert.equal(takeFrame(frames, NOW + 5 * SECOND), 'pass')
+  })
+})
+
+describe('an owner', () => {
+  test('has frames and connects that grow with the number of connections, from a hundred on', () => {
+    for (const [most, connections] of [
+      [1, 100],
+      [100, 100],
+      [300, 300],
+    ] as const) {
+      const limits = new OwnerLimits(most)
+      const burst = 10 * connections
+      assert.equal(limits.takeFrame('ann', burst - 1, NOW), 'pass')
+      assert.equal(limits.takeFrame('ann', 1, NOW), 'pass')
+      assert.equal(limits.takeFrame('ann', burst, NOW), 'refuse')
+      assert.equal(limits.takeFrame('ann', 1, NOW), 'close')
+      assert.equal(limits.takeFrame('bob', 1, NOW), 'pass')
+      // In a second twice as many as connections come back.
+      const again = new OwnerLimits(most)
+      again.takeFrame('ann', burst, NOW)
+      assert.equal(again.takeFrame('ann', 2 * connections, NOW + SECOND), 'pass')
+      assert.equal(again.takeFrame('ann', 1, NOW + SECOND), 'refuse')
+
+      const connects = times(5 * connections + 1, () => again.takeConnect('ann', NOW))
+      assert.deepEqual(connects, [...Array(5 * connections).fill(true), false])
+      assert.deepEqual(
+        times(connections / 10 + 1, () => again.takeConnect('ann', NOW + SECOND)),
+        [...Array(connections / 10).fill(true), false],
+      )
+    }
+  })
+
+  test('pays for a flood with twenty connects', () => {
+    const limits = new OwnerLimits(100)
+    limits.chargeFlood('ann', NOW)
+    assert.equal(times(500, () => limits.takeConnect('ann', NOW)).filter(Boolean).length, 480)
+  })
+
+  test('may send until its deliveries or its bytes are used up, and again when they are back', () => {
+    const byCount = new OwnerLimits(100)
+    assert.equal(byCount.mayDeliver('ann', NOW), true)
+    byCount.chargeDeliveries('ann', 4999, 1, NOW)
+    assert.equal(byCount.mayDeliver('ann', NOW), true)
+    byCount.chargeDeliveries('ann', 1, 1, NOW)
+    assert.equal(byCount.mayDeliver('ann', NOW), false)
+    assert.equal(byCount.mayDeliver('bob', NOW), true)
+    assert.equal(byCount.mayDeliver('ann', NOW + 1), true)
+
+    const byBytes = new OwnerLimits(100)
+    byBytes.chargeDeliveries('ann', 16, 1024 * 1024 - 1, NOW)
+    assert.equal(byBytes.mayDeliver('ann', NOW), true)
+    byBytes.chargeDeliveries('ann', 1, 16 + 4 * 1024 * 1024, NOW)
+    assert.equal(byBytes.mayDeliver('ann', NOW), false)
+    assert.equal(byBytes.mayDeliver('ann', NOW + SECOND), false)
+    assert.equal(byBytes.mayDeliver('ann', NOW + SECOND + 1), true)
+  })
+
+  test('is not forgotten among thousands while a bucket of it is not full', () => {
+    const limits = new OwnerLimits(100)
+    for (const [index, spend] of [
+      () => limits.takeFrame('frames', 1000, NOW),
+      () => times(500, () => limits.takeConnect('connects', NOW)),
+      () => limits.chargeDeliveries('deliveries', 5000, 0, NOW),
+      () => limits.chargeDeliveries('bytes', 1, 16 * 1024 * 1024, NOW),
+    ].entries()) {
+      assert.ok(index >= 0)
+      spend()
+    }
+    for (let other = 0; other < 5000; other++) limits.takeFrame(`other ${other}`, 1, NOW)
+    assert.equal(limits.takeFrame('frames', 1, NOW), 'refuse')
+    assert.equal(limits.takeConnect('connects', NOW), false)
+    assert.equal(limits.mayDeliver('deliveries', NOW), false)
+    assert.equal(limits.mayDeliver('bytes', NOW), false)
+  })
+})
+
+describe('a network', () => {
+  test('has a thousand failed handshakes, ten a second more, and those that succeed do not count', () => {
+    const limits = new HandshakeLimits()
+    assert.equal(limits.pending, 0)
+    assert.equal(times(1001, () => limits.take('net', NOW)).filter(Boolean).length, 1000)
+    assert.equal(limits.take('other', NOW), true)
+    limits.refund('net')
+    limits.refund('unknown')
+    assert.deepEqual([limits.take('net', NOW), limits.take('net', NOW)], [true, false])
+    assert.equal(times(11, () => limits.take('net', NOW + SECOND)).filter(Boolean).length, 10)
+  })
+
+  test('is remembered among ten thousand, the least recently used is not', () => {
+    const limits = new HandshakeLimits()
+    const exhaust = (network: string) => times(1000, () => limits.take(network, NOW))
+    exhaust('first')
+    exhaust('second')
+    for (let other = 0; other < 9_998; other++) limits.take(`other ${other}`, NOW)
+    assert.equal(limits.take('first', NOW), false, 'and so used again')
+    limits.take('one more', NOW)
+    assert.equal(limits.take('first', NOW), false)
+    assert.equal(limits.take('second', NOW), true, 'evicted')
+  })
+})
