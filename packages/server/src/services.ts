@@ -108,7 +108,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const users = createUsers(common)
   const accounts = createAccounts(common)
   const apps = createApps({ ...common, ownAudiences: [publicUrl, hubAudience(publicUrl)] })
-  // Replaced where policies come from somewhere else than the settings.
+  // The settings are the policy. Replace this to read it from elsewhere.
   const limitPolicy: LimitPolicy = config
   const policy = () => limitPolicy
   const limiter = createKeyLimiter({

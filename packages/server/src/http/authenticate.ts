@@ -19,7 +19,7 @@ export interface Owner {
   keyId: string | null
   /** Null when authenticated by an API key. */
   session: Session | null
-  /** What the key's limits leave; absent where there is no key, or nothing limits it. */
+  /** The state of the key's rate limits; absent without a key or limits. */
   limits?: readonly RateLimitState[]
 }
 

@@ -1,15 +1,15 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** New connections in one window beyond which those of noisy networks are turned away. */
+/** Above this number of new connections per window, those of noisy networks are closed. */
 const WINDOW_MS = 100
 export const CALM_IN_WINDOW = 25
 
 /**
- * Turns connections away before anything is spent on them: those that were reset while they waited to be accepted, and,
- * while more than some 250 a second arrive, those of noisy networks (fair-queue.ts). Accepting and closing costs a
- * fifth of what a request that is broken off costs. The kernel accepts in the order of arrival, so whoever opens
- * connections faster than they are taken is ahead of everybody else's until the kernel drops theirs too.
+ * Closes connections as soon as they are accepted: those that were reset in the accept queue and, at more than about
+ * 250 new connections a second, those of noisy networks (fair-queue.ts). This costs a fifth of an aborted request. The
+ * kernel accepts in order of arrival, so a client that opens connections faster than they are accepted delays all
+ * others.
  *
  * @param isNoisy of the network of a peer; false for proxies, whose connections are many people's
  */
@@ -30,7 +30,7 @@ export function guardConnections(
   }
 
   function isTurnedAway(socket: Socket): boolean {
-    // A connection that was reset has no peer any more.
+    // A connection that was reset has no remote address.
     if (socket.remoteAddress === undefined) return true
     const now = performance.now()
     if (now >= windowEnd) {

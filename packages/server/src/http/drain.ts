@@ -7,13 +7,14 @@ import type { SocketBound } from './sockets.ts'
 
 /** How long a connection that was accepted before the drain may take to send its first request. */
 export const FIRST_REQUEST_MS = SECOND / 2
-/** When unanswered requests are cut off; the process must end ten seconds after its signal (contract section 10). */
+/** Time limit of requests in progress; the process must end ten seconds after its signal (docs/contract.md). */
 export const ANSWERS_MS = 5 * SECOND
 const CHECK_MS = 20
 
 /**
- * Stops listening, answers the requests that have been sent, and closes each connection after its answer. A proxy has
- * often just opened a connection when the signal comes: closing it unanswered would be an error to its client.
+ * Stops listening, answers the requests that have arrived or are arriving, and closes each connection after its
+ * response. Waits for first requests on new connections too, since a proxy may just have opened them: closing them
+ * would be an error for its client.
  */
 export async function drainHttp(
   server: Server,

@@ -16,7 +16,7 @@ export const externalId = text('an external id', 'customer-42', { max: MAX_EXTER
   .refine(value => !hasControlCharacters(value), { error: 'must not contain control characters' })
   .meta({ description: 'An id of your own for whatever the key belongs to; many keys may have the same.' })
 
-/** Not copied, so that a member named `__proto__` stays a member. */
+/** Not copied, so that a field named `__proto__` is kept. */
 export const metadata = z
   .custom<Metadata>(isObject, { error: expected('a JSON object', '{"plan": "pro"}'), abort: true })
   .superRefine((value, context) => {
@@ -29,9 +29,9 @@ export const metadata = z
     examples: [{ plan: 'pro' }],
   })
 
-/** Of metadata at its limit with every character escaped that may be, beside the other fields. */
+/** Enough for metadata of the maximum size with escaped characters, and the other fields. */
 export const MAX_KEY_BODY_BYTES = 32 * 1024
-/** As many as metadata at its limit can hold (`[0,0,…]`), beside the other fields. */
+/** Enough for metadata of the maximum size with the most values (`[0,0,…]`), and the other fields. */
 export const MAX_KEY_BODY_VALUES = MAX_METADATA_BYTES / 2 + MAX_JSON_VALUES
 
 function isObject(value: unknown): boolean {

@@ -5,7 +5,7 @@ export const MAX_FIELD_NAME_LENGTH = 64
 /** Longer names of unknown fields get no suggestion: the search takes time proportional to their length. */
 const MAX_HINTED_NAME_LENGTH = 24
 
-/** What to write instead of an unknown name: the nearest known one, or all of them. */
+/** Suggests the nearest known name for an unknown one, or lists all. */
 export function suggestion(name: string, known: readonly string[]): string {
   const isHinted = name.length <= MAX_HINTED_NAME_LENGTH
   const nearest = isHinted ? nearestName(name, known, Math.max(2, name.length / 3)) : null

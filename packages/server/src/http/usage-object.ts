@@ -3,7 +3,7 @@ import { formatMoney } from '../billing/money.ts'
 import { SECOND, toRfc3339 } from '../clock.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 
-/** Built name by name, as every answer is. Amounts are decimal texts, and seconds whole ones. */
+/** The JSON form of a bucket. Amounts are decimal strings, seconds whole numbers. */
 export function usageObject(bucket: UsageBucket): UsageBucketObject {
   return {
     start: toRfc3339(bucket.start),
@@ -20,9 +20,9 @@ export function usageObject(bucket: UsageBucket): UsageBucketObject {
 }
 
 /**
- * RFC 4180, one record for each bucket: the fields of the object, with the sum in `refused`, and after them a column
- * `refused_…` for each error code that occurs. Every cell is a number, an instant or one of our names, so that none needs
- * quotes and none is a formula.
+ * RFC 4180 with one record per bucket: the fields of the object, with the sum in `refused`, then a column `refused_…`
+ * for each error code that occurs. All cells are numbers, times or fixed names, so that none needs quotes or could be a
+ * formula.
  */
 export function usageCsv(buckets: readonly UsageBucket[]): string {
   const codes = [...new Set(buckets.flatMap(bucket => Object.keys(bucket.refused)))].sort()

@@ -141,8 +141,7 @@ export function createIntrospection(deps: {
   }
 
   /**
-   * What the owner attached to the key and what its limits leave, for the apps that it is meant for. One more read where
-   * there are metadata.
+   * External id, metadata and remaining limits of the key, for apps that cover it. Metadata cost one more read.
    */
   async function forCovering(
     apiKey: OwnedApiKey,

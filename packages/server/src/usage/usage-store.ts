@@ -10,13 +10,13 @@ export interface UsageStore {
    * writer, was recorded before: its rows must not be added again.
    */
   recordFlush(writer: string, sequence: number, at: Instant): Promise<boolean>
-  /** The writer's last recorded flush; 0 where there is none. */
+  /** The writer's last recorded flush; 0 if there is none. */
   lastFlush(writer: string): Promise<number>
-  /** Adds the counts of these rows to what is stored. In a transaction. */
+  /** Adds the counts to the stored rows. Must run in a transaction. */
   add(rows: readonly UsageRow[]): Promise<void>
   /**
-   * Stored buckets of a key of this user, or of all that the user did (`keyId` null), that start from `from` to before
-   * `to`, oldest first; empty ones are absent.
+   * Stored buckets of a key, or of all use of the user (`keyId` null), that start at or after `from` and before `to`,
+   * oldest first; empty ones are absent.
    */
   read(
     of: { userId: string; keyId: string | null },
@@ -28,6 +28,6 @@ export interface UsageStore {
   prune(outdated: Outdated, batch: number): Promise<number>
   /** Deletes buckets, at most `batch` of each kind, of accounts that were deleted before this. Returns how many. */
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
-  /** Forgets writers whose last flush was before this. Returns how many. */
+  /** Deletes writers whose last flush was before this. Returns their number. */
   pruneFlushes(before: Instant, batch: number): Promise<number>
 }

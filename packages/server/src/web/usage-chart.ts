@@ -4,7 +4,7 @@ import type { UsageBucket } from '../usage/usage.ts'
 import { day, type Html } from './layout.ts'
 import { texts } from './texts.ts'
 
-/** Units of the drawing for one day, of which the gap to the next is part, and for the highest bar. */
+/** SVG units: the width of a day including the gap, the width of a bar, and the height of the highest bar. */
 const DAY_WIDTH = 10
 const BAR_WIDTH = 8
 const HEIGHT = 60
@@ -15,7 +15,7 @@ interface Bar {
   refused: number
 }
 
-/** Uses and refusals by the day as bars, and as a table, which says the same to who does not see the bars. */
+/** Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers. */
 export function usageChart(days: readonly UsageBucket[]): Html {
   const { usage } = texts
   const bars = days.map(toBar)
@@ -35,7 +35,7 @@ function toBar({ start, exchanges, apiCalls, introspections, connections, refuse
   }
 }
 
-/** Refusals stand on top of uses. What occurred is at least one unit high. */
+/** Refusals are stacked on uses. Any number above 0 is at least one unit high. */
 function drawn({ uses, refused }: Bar, index: number, highest: number): Html {
   const heightOf = (count: number) => (count === 0 ? 0 : Math.max(1, Math.round((count / highest) * HEIGHT)))
   const [used, denied] = [heightOf(uses), heightOf(refused)]
