@@ -6,16 +6,16 @@ export interface LimitsReplacement {
   keyId: string
   current: Limits
   wanted: WantedLimits
-  /** For the row of a new quota. */
+  /** Id of the row of a new quota. */
   quotaId: string
-  /** A key cannot set more than is left, also if less is left by now than when it was checked. */
+  /** How the caller is authenticated. With a key, a new quota gets at most the remaining calls of the current one. */
   by: 'person' | 'key' | 'operator'
   now: Instant
 }
 
 /**
- * Replaces the rows of the quota and returns the limits to store. Calls that nodes have leased of the quota before
- * are not calls of the new one. Holds the lock of the owner's row.
+ * Replaces the row of the quota if it changes, and returns the limits to store. Blocks that nodes leased from the old
+ * quota do not count for the new one. Requires the lock of the owner's row.
  */
 export async function replaceLimits(tx: Transaction, replacement: LimitsReplacement): Promise<Limits> {
   const { keyId, current, wanted, quotaId, now } = replacement
@@ -33,7 +33,7 @@ function keepsQuota(wanted: WantedQuota, { refill }: Quota): boolean {
   return wanted.refill?.amount === refill?.amount && wanted.refill?.every === refill?.every
 }
 
-/** Returns at most how much the quota that follows may have; null where that does not depend on this one. */
+/** Ends a quota; returns the maximum for its successor, or null if there is none. */
 async function endQuota(
   tx: Transaction,
   { id }: Quota,

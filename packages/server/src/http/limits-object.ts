@@ -31,7 +31,7 @@ const quota = strict({
   error: 'must have remaining, refill or both, for example {"remaining": 1000}',
 })
 
-/** The limits of a key in a body; an empty object is none. */
+/** The limits of a key in a request body; an empty object means no limits. */
 export const limits = strict({
   requests: optional(requests),
   spend: optional(spend),

@@ -32,9 +32,9 @@ interface Operation {
 }
 
 /**
- * Mixed operations on two nodes that are processes, each killed once with SIGKILL and started again. Then, for each
- * counter of each key: what is stored is never more than what was answered or under way at a kill, and less only by
- * what the killed nodes had answered in their last `lostMs`.
+ * Runs mixed operations on two nodes as processes, each of which is killed with SIGKILL and restarted. Asserts for each
+ * counter of each key: the stored count is at most that of operations answered or pending at a kill, and lacks only
+ * operations that a killed node answered in its last `lostMs`.
  */
 export async function crashWhileCounting(
   t: TestContext,

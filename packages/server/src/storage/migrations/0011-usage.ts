@@ -39,7 +39,7 @@ export const usage = defineMigration('0011-usage', async ({ db }) => {
   await db.schema.alterTable('api_keys').addColumn('last_used_client', 'text').execute()
 })
 
-/** `key_id` is empty for all that a person did. */
+/** `key_id` is empty in rows of a person. */
 function bucketTable(db: Untyped, name: string) {
   return db.schema
     .createTable(name)
