@@ -14,7 +14,7 @@ globalThis.__keywayMutants = state
 globalThis.__keywayMutant = id => {
   state.hits?.add(id)
   if (id !== state.active) return false
-  if (state.left-- <= 0) throw new Error('a mutant that does not end')
+  if (state.left-- <= 0) throw new Error('the mutant causes an endless loop')
   return true
 }
 globalThis.__keywaySwitchOn = id => {

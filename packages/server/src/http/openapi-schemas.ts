@@ -329,7 +329,7 @@ export function okAnswer(description: string, schema: z.ZodType, example: unknow
   return { status: 200, description, schema, example }
 }
 
-/** The same for a page of a list. */
+/** A documented answer with a page of a list. */
 export function pageAnswer(description: string, item: z.ZodType, example: unknown): DocumentedAnswer {
   const schema = z.strictObject({
     data: z.array(item),

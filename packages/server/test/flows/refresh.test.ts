@@ -124,7 +124,7 @@ forEachEngine(engine => {
     ['without a key', null],
     ['with another key', OTHER_KEY],
   ] as const) {
-    test(`a replay ${what} is reuse, also when the rotation carried one`, async t => {
+    test(`a replay ${what} is reuse, also if the rotation had an Idempotency-Key`, async t => {
       const services = await openServices(engine, t)
       const { tokens, session } = await services.signIn('a@example.com')
       const second = await refresh(services, tokens.refreshToken, KEY)

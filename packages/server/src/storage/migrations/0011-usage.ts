@@ -30,7 +30,8 @@ export const usage = defineMigration('0011-usage', async ({ db }) => {
     .addColumn('sequence', 'bigint', c => c.notNull())
     .addColumn('at', 'bigint', c => c.notNull())
     .execute()
-  // 1 once all usage of a deleted account is deleted, so that housekeeping skips it. Earlier ones have none.
+  // 1 once all usage of a deleted account is deleted, so that housekeeping skips it. Accounts deleted before this
+  // migration have no usage.
   await db.schema.alterTable('users').addColumn('usage_pruned', 'integer').execute()
   await db.updateTable('users').set({ usage_pruned: 1 }).where('deleted_at', 'is not', null).execute()
   await sql`create index users_usage_to_prune on users (deleted_at)
