@@ -143,7 +143,7 @@ export class AgentConnection {
     return this.socket.bufferedAmount > MAX_BUFFERED_BYTES
   }
 
-  /** Copies what can change of its key. */
+  /** Updates name and expiry from the key. */
   update(key: KeyStatus): void {
     this.keyName = key.name
     this.keyExpiresAt = key.expiresAt ?? Number.POSITIVE_INFINITY
