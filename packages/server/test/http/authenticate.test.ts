@@ -67,21 +67,22 @@ test('a session opens every route of a person, and a key those that its scopes a
     const { principal } = await ask(access, `Bearer ${token}`)
     assert.deepEqual([principal?.userId, principal?.session?.id], [user.id, session.id], access)
   }
-  const asOwner = { principal: { userId: user.id, session: null } }
-  const personOnly = {
-    code: 'session_required',
-    detail: 'Only a signed-in person may make a key. Send an access token instead of an API key.',
+  const assertOwner = ({ principal }: Awaited<ReturnType<typeof ask>>) =>
+    assert.deepEqual([principal?.userId, principal?.session], [user.id, null])
+  const assertPersonOnly = ({ code, detail }: { code?: string; detail?: string }) => {
+    assert.equal(code, 'session_required')
+    assert.match(detail!, /signed-in person.*access token/)
   }
   const lacking = (detail: string) => ({ code: 'insufficient_scope', detail })
-  assert.deepEqual(await ask('owner', `Bearer ${any}`), asOwner)
-  assert.deepEqual(await ask('agent:connect', `Bearer ${any}`), asOwner)
-  assert.deepEqual(await ask('session', `Bearer ${any}`), personOnly)
-  assert.deepEqual(await ask('agent:connect', `Bearer ${scoped}`), asOwner)
+  assertOwner(await ask('owner', `Bearer ${any}`))
+  assertOwner(await ask('agent:connect', `Bearer ${any}`))
+  assertPersonOnly(await ask('session', `Bearer ${any}`))
+  assertOwner(await ask('agent:connect', `Bearer ${scoped}`))
   assert.deepEqual(
     await ask('owner', `Bearer ${scoped}`),
     lacking('No scope grants this. Use a key without scopes, or sign in.'),
   )
-  assert.deepEqual(await ask('session', `Bearer ${scoped}`), personOnly)
+  assertPersonOnly(await ask('session', `Bearer ${scoped}`))
   const other = await ask('keys:read' as Access, `Bearer ${scoped}`)
   assert.deepEqual(
     other,
@@ -137,10 +138,9 @@ test('two Authorization headers are refused, even two that are equal', async t =
 test('an agent token is told that it opens the hub and nothing else; any other wrong token is invalid', async t => {
   const { services, ask, any } = await open(t)
   const { token } = await services.agentTokens.exchange(any, undefined, caller())
-  assert.deepEqual(await ask('owner', `Bearer ${token}`), {
-    code: 'session_required',
-    detail: 'An agent token opens the hub and nothing else. Send an access token or an API key.',
-  })
+  const { code, detail } = await ask('owner', `Bearer ${token}`)
+  assert.equal(code, 'session_required')
+  assert.match(detail!, /agent token.*hub.*access token/)
   for (const wrong of ['abc', `${token}A`, 'svc', 'a.b.c'])
     assert.equal((await ask('owner', `Bearer ${wrong}`)).code, 'invalid_token', wrong)
   assert.equal((await ask('owner', 'Bearer svc_')).code, 'invalid_api_key')

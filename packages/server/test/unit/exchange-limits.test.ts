@@ -118,7 +118,8 @@ test('a refusal says how long to wait, within which window, and which setting li
   clock.at += SECOND
   limits.take('a')
   clock.at += SECOND
-  assert.throws(() => limits.take('a'), refusal(3539, 'hour', 'seconds'))
+  // Both were in one slot of the hour, which counts until its latest exchange leaves the window.
+  assert.throws(() => limits.take('a'), refusal(3599, 'hour', 'seconds'))
 })
 
 /** Reference model of the same rule, with lists and maps. */
