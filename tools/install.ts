@@ -41,7 +41,7 @@ export async function tool(t: TestContext, name: Tool): Promise<string | undefin
 }
 
 /** The path of a tool, which is installed if it is missing. @throws Error if it cannot be installed */
-export async function need(name: Tool): Promise<string> {
+export async function requireTool(name: Tool): Promise<string> {
   const path = await findOrInstall(name)
   if (!path) throw new Error(`${name} cannot be installed: run npm ci in tools/.`)
   return path

@@ -5,7 +5,7 @@
 import { glob, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { need } from './install.ts'
+import { requireTool } from './install.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCES = '{packages/server/src,packages/sdk/src}/**/*.{ts,js}'
@@ -33,11 +33,11 @@ type Check = (
   options: { timeout: number },
 ) => Promise<{ status: 'safe' | 'vulnerable' | 'unknown'; complexity?: { summary: string } }>
 
-const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
+const { parse } = createRequire(import.meta.url)(await requireTool('acorn')) as {
   parse(code: string, options: object): Node
 }
-const { check } = createRequire(import.meta.url)(await need('recheck')) as { check: Check }
-const { version } = JSON.parse(await readFile(join(await need('recheck'), 'package.json'), 'utf8'))
+const { check } = createRequire(import.meta.url)(await requireTool('recheck')) as { check: Check }
+const { version } = JSON.parse(await readFile(join(await requireTool('recheck'), 'package.json'), 'utf8'))
 
 const { literals, constructed } = await findAll(process.argv.slice(2))
 const verdicts = await readCache()

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
-import { need } from '../install.ts'
+import { requireTool } from '../install.ts'
 
 /** A single change. Offsets are those of the file, whose types were replaced by spaces. */
 export interface Mutant {
@@ -26,7 +26,7 @@ interface Change extends Pick<Mutant, 'operator' | 'start' | 'end' | 'text'> {
   of?: Node
 }
 
-const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
+const { parse } = createRequire(import.meta.url)(await requireTool('acorn')) as {
   parse(code: string, options: object): Node
 }
 

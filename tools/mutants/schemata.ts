@@ -1,8 +1,8 @@
 import { createRequire, stripTypeScriptTypes } from 'node:module'
-import { need } from '../install.ts'
+import { requireTool } from '../install.ts'
 import type { Mutant, Node } from './operators.ts'
 
-const { parse } = createRequire(import.meta.url)(await need('acorn')) as {
+const { parse } = createRequire(import.meta.url)(await requireTool('acorn')) as {
   parse(code: string, options: object): Node
 }
 

@@ -121,7 +121,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     await services.meter.flush().catch(error => log.warn({ error: String(error) }, 'usage was not stored'))
     await services.limiter
       .release()
-      .catch(error => log.warn({ error: String(error) }, 'what this node holds of limits was not given back'))
+      .catch(error => log.warn({ error: String(error) }, 'shares of limits were not released'))
     await resources.disposeAsync()
   }
 }

@@ -60,7 +60,7 @@ export interface ApiKeyStore {
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
   /** Removes the metadata of keys that expired or were revoked before this. Returns how many. */
   pruneMetadata(endedBefore: Instant, batch: number): Promise<number>
-  /** Only `lastUsedAt` and, with it, `lastUsedFrom`; and only forward. */
+  /** Sets `lastUsedAt` and `lastUsedFrom`, if the use is later than the stored one. */
   recordUse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
 }
 

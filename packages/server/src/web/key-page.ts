@@ -98,9 +98,9 @@ export function renderCreated(
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(made.apiKey)}</p></div></div>
 ${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKeyUntil)}. ${keys.rotatedLead}</p>` : ''}
 <section class="card"><ol class="steps">
-<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${secret('new-key', made.key)}</li>
-<li><strong>${keys.run}</strong><p>${keys.runLead}</p>${secret('run-line', line)}
-<details><summary>${keys.runPowerShell}</summary>${secret('run-line-powershell', powerShellLine)}</details></li>
+<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', made.key)}</li>
+<li><strong>${keys.run}</strong><p>${keys.runLead}</p>${copyableText('run-line', line)}
+<details><summary>${keys.runPowerShell}</summary>${copyableText('run-line-powershell', powerShellLine)}</details></li>
 <li><strong class="live" role="status" data-waits-for="${made.apiKey.id}" data-live="${keys.live}">${keys.waiting}</strong><p>${keys.waitingLead} <a href="/agents">${texts.nav.agents}</a></p></li>
 </ol></section>
 <p><a class="button second" href="/keys">${keys.done}</a></p>`
@@ -109,7 +109,7 @@ ${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKey
 }
 
 /** With a copy button if scripts run; its space is reserved, so that the layout does not shift. */
-function secret(id: string, text: string): Html {
+function copyableText(id: string, text: string): Html {
   const { keys } = texts
   return html`<div class="secret"><code id="${id}" tabindex="0">${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`
 }

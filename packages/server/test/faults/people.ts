@@ -6,13 +6,13 @@ import { createRandom, type Random } from './random.ts'
 /** Access to the service under test, and to the mails that it sends. */
 export interface Target {
   origins(): readonly string[]
-  /** The token of a mail to this address that was not read before, or null if none arrives in time. */
-  mail(email: string, patienceMs: number): Promise<string | null>
+  /** The token of the next unread mail to this address, or null if none arrives in time. */
+  mail(email: string, timeoutMs: number): Promise<string | null>
 }
 
 /** A request without an answer within this time has the outcome `unknown`. */
-const PATIENCE_MS = 8_000
-const MAIL_PATIENCE_MS = 40_000
+const REQUEST_TIMEOUT_MS = 8_000
+const MAIL_TIMEOUT_MS = 40_000
 const RETRY_MS = 150
 
 interface Session {
@@ -102,10 +102,10 @@ async function signIn(life: Life): Promise<Session | null> {
       await wait(RETRY_MS)
       continue
     }
-    const token = await target.mail(email, MAIL_PATIENCE_MS)
+    const token = await target.mail(email, MAIL_TIMEOUT_MS)
     if (!token) {
       history.violations.push(
-        `I-9: a mail that was promised to ${email} did not come in ${MAIL_PATIENCE_MS} ms`,
+        `I-9: a mail that was promised to ${email} did not come in ${MAIL_TIMEOUT_MS} ms`,
       )
       return null
     }
@@ -240,7 +240,7 @@ async function operate(
   let answer: Answered | null = null
   try {
     const origin = random.pick(target.origins())
-    answer = await call(origin, method, path, options, PATIENCE_MS)
+    answer = await call(origin, method, path, options, REQUEST_TIMEOUT_MS)
   } catch {
     // Connection refused or reset, or timeout.
   }

@@ -56,7 +56,7 @@ describe('a bucket', () => {
 })
 
 describe('an owner', () => {
-  test('has frames and connects that grow with the number of connections, from a hundred on', () => {
+  test('may send frames and connect in proportion to the maximum number of connections, from a hundred on', () => {
     for (const [most, connections] of [
       [1, 100],
       [100, 100],

@@ -39,7 +39,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       answers: [{ status: 200, description: 'The account.', ...theAccount }],
       errors: [],
       async handle({ principal }) {
-        return ok(await read(principal.userId))
+        return ok(await readAccount(principal.userId))
       },
     }),
     route({
@@ -57,7 +57,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       async handle({ principal, body }) {
         const name = nameOrNone(body.name)
         if (name !== undefined) await users.rename(principal.userId, name)
-        return ok(await read(principal.userId))
+        return ok(await readAccount(principal.userId))
       },
     }),
     route({
@@ -111,7 +111,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
     }),
   ]
 
-  async function read(userId: string) {
+  async function readAccount(userId: string) {
     const [user, account] = await Promise.all([users.get(userId), accounts.get(userId)])
     if (!user) throw notFound()
     return accountObject(user, account)

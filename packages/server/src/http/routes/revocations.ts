@@ -43,8 +43,8 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
         const read = async (from: string | null) => toFeed(await revocations.since(from, MAX_PAGE_SIZE))
         const first = await read(cursor)
         if (!isStream) return ok(first)
-        take(principal.id)
-        const onEnd = () => release(principal.id)
+        countStream(principal.id)
+        const onEnd = () => releaseStream(principal.id)
         const body = eventStream({ first, read, reauthenticate, subscribe: revocations.subscribe, onEnd })
         const stream: Answer = {
           status: 200,
@@ -57,7 +57,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
     }),
   ]
 
-  function take(appId: string): void {
+  function countStream(appId: string): void {
     const count = open.get(appId) ?? 0
     if (count >= MAX_STREAMS_PER_APP) {
       const detail = `An app may follow with ${MAX_STREAMS_PER_APP} streams at once. Close one first.`
@@ -66,7 +66,7 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
     open.set(appId, count + 1)
   }
 
-  function release(appId: string): void {
+  function releaseStream(appId: string): void {
     const left = open.get(appId)! - 1
     if (left > 0) open.set(appId, left)
     else open.delete(appId)

@@ -79,7 +79,7 @@ export function renderHtml(mail: TemplatedMail, product: { name: string; support
 <table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" border="0" style="background-color:${light.page}">
 <tr><td class="around" align="center" style="padding:32px 16px">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
-<tr><td style="padding:0 4px 20px">${mark(product.name)}</td></tr>
+<tr><td style="padding:0 4px 20px">${wordmark(product.name)}</td></tr>
 <tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
 <h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${mail.heading}</h1>
 ${mail.body.map(renderBlock)}
@@ -97,7 +97,7 @@ ${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="col
 }
 
 /** The initial in a square and the product's name, without an image. */
-function mark(name: string): Html {
+function wordmark(name: string): Html {
   return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
 <td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${light.accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${light.onAccent}">${[...name][0]?.toUpperCase() ?? ''}</td>
 <td class="text" style="padding-left:10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${name}</td>
