@@ -132,7 +132,10 @@ export function createRequestLimits({
         const short = wanted.filter(subject => lacks(subject, count, now) !== null)
         if (short.length === 0) return admit(wanted, count, now)
         const refusing = short.filter(
-          subject => lacks(subject, count, now) === 'room' && isRefused(subject, count, now),
+          subject =>
+            lacks(subject, count, now) === 'room' &&
+            // However long the claim took: what it was just refused is not claimed again for the same request.
+            ((attempt > 0 && subject.isShort) || isRefused(subject, count, now)),
         )
         if (refusing.length > 0) throw rateLimited(refusing, count, now)
         try {
@@ -225,7 +228,7 @@ export function createRequestLimits({
     const isNews = subject.term !== term || !isHolder(read, me) || subject.isChangedBy(grants)
     const isWish = how === 'claim' && isShort && Object.keys(state.holders).length > 1
     if (!isNews && !(isWish && (row?.wantedAt ?? 0) <= now - WISH_INTERVAL)) {
-      subject.refusedUntil = isShort ? now + RETRY_AFTER_REFUSAL : 0
+      noteOutcome(subject, isShort)
       return true
     }
     // Lowered before others may use it, raised after.
@@ -235,8 +238,13 @@ export function createRequestLimits({
     if (!(await write(subject.name, row, state, wantedAt, now))) return false
     if (startedIn !== term) return false
     subject.hold(grants, 'raise', term)
-    subject.refusedUntil = how === 'claim' && isShort ? now + RETRY_AFTER_REFUSAL : 0
+    noteOutcome(subject, how === 'claim' && isShort)
     return true
+  }
+
+  function noteOutcome(subject: Subject, isShort: boolean): void {
+    subject.isShort = isShort
+    subject.refusedUntil = isShort ? clock.now() + RETRY_AFTER_REFUSAL : 0
   }
 
   async function released(

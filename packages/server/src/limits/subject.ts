@@ -39,6 +39,8 @@ export class Subject {
   usedAt: Instant = 0
   /** No claim is made before this time. */
   refusedUntil: Instant = 0
+  /** Whether the last claim got less than it asked for. */
+  isShort = false
   /** The pending change of the shared state. */
   changing: Promise<void> | null = null
   /** Requests that wait for a claim. */

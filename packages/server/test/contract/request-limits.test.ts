@@ -15,6 +15,7 @@ interface Counted {
   store: LeaseStore
   writes: number
   isCut: boolean
+  beforeEach?: () => void
 }
 
 /** Wraps the store, to count writes and to simulate a lost connection. */
@@ -23,6 +24,7 @@ function counted(store: LeaseStore): Counted {
   const guarded = Object.entries(store).map(([name, verb]) => [
     name,
     async (...args: unknown[]) => {
+      state.beforeEach?.()
       if (state.isCut) throw new Error('the connection is lost')
       if (name === 'write' || name === 'renewHolder') state.writes++
       return (verb as (...args: unknown[]) => unknown)(...args)
@@ -206,6 +208,13 @@ forEachEngine(engine => {
     clock.advance(2 * SECOND)
     const back = await letThrough(nodes[0]!, limits, 100)
     assert.ok(50 + other + back <= 100, `${other} and ${back} beside 50`)
+  })
+
+  test('while the database is slow, a request above the limit is refused as such', async t => {
+    const { nodes, stores, clock } = await openNodes(t, 2)
+    assert.equal(await letThrough(nodes[0]!, PER_MINUTE, 95), 95)
+    stores[1]!.beforeEach = () => clock.advance(400)
+    for (let call = 0; call < 3; call++) assert.equal(await attempt(nodes[1]!, PER_MINUTE), 'rate_limited')
   })
 
   test('a request of several units passes entirely or not at all, and never above the limit', async t => {
