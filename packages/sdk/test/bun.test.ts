@@ -9,7 +9,7 @@ const HERE = import.meta.dirname
 /** Each test starts a service, so three run at once, as in Node. */
 const THREE_AT_ONCE = ['--concurrent', '--max-concurrency=3']
 
-describe('the SDK on Bun', { concurrency: true, timeout: 180_000 }, () => {
+describe('the SDK on Bun', { concurrency: true }, () => {
   for (const file of ['agent.test.ts', 'client.test.ts', 'verify.test.ts', 'server.test.ts']) {
     test(`${file} passes on Bun`, async t => {
       const bun = await tool(t, 'bun')

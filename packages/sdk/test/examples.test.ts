@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { WebSocket } from 'ws'
 import { sharedBrowser } from '../../server/test/support/browser.ts'
 import { freePort } from '../../server/test/support/free-port.ts'
+import { until } from '../../server/test/support/patience.ts'
 import { startKeyway } from './support/keyway-server.ts'
 
 const openBrowser = sharedBrowser()
@@ -36,15 +37,13 @@ async function start(
   })
 }
 
-test('the echo agent connects', { timeout: 60_000 }, async t => {
+test('the echo agent connects', async t => {
   const { url, keyway } = await startKeyway(t)
   const { key } = await keyway.apiKeys.create()
   await start(t, 'echo-agent.ts', { KEYWAY_URL: url, KEYWAY_API_KEY: key }, /connected as/)
 })
 
-test('the foreign hub accepts agents, and closes their connections when their key is revoked', {
-  timeout: 60_000,
-}, async t => {
+test('the foreign hub accepts agents, and closes their connections when their key is revoked', async t => {
   const { url, keyway, command } = await startKeyway(t)
   const port = await freePort()
   const audience = `http://localhost:${port}`
@@ -79,18 +78,12 @@ test('the foreign hub accepts agents, and closes their connections when their ke
   await command('users', 'suspend', user.id)
   assert.equal((await asleep)[0], 4410)
   await command('users', 'activate', user.id)
-  let back = null
-  for (let attempt = 0; attempt < 100 && !back; attempt++) {
-    back = await enter()
-    if (!back) await new Promise(resolve => setTimeout(resolve, 50))
-  }
-  back!.send('hello again')
-  assert.equal(String((await once(back!, 'message'))[0]), 'hello again')
+  const back = await until('the hub takes the guest back', enter)
+  back.send('hello again')
+  assert.equal(String((await once(back, 'message'))[0]), 'hello again')
 })
 
-test('a page connects without a key, reconnects after a restart, and stops when the key is revoked', {
-  timeout: 300_000,
-}, async t => {
+test('a page connects without a key, reconnects after a restart, and stops when the key is revoked', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const port = await freePort()
@@ -114,13 +107,8 @@ test('a page connects without a key, reconnects after a restart, and stops when 
 })
 
 /** The hub refuses connections until it has read the feed once, shortly after it listens. */
-async function connectWhenReady(url: string, token: string): Promise<WebSocket> {
-  for (let attempt = 0; attempt < 100; attempt++) {
-    const socket = await connectOnce(url, token)
-    if (socket) return socket
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-  throw new Error('the hub accepted no connection within 5 s')
+function connectWhenReady(url: string, token: string): Promise<WebSocket> {
+  return until('the hub accepts a connection', () => connectOnce(url, token))
 }
 
 async function connectOnce(url: string, token: string): Promise<WebSocket | null> {

@@ -9,7 +9,7 @@ import type { HttpPorts, PageBindings } from './http/http-ports.ts'
 import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { holdFreePort, listen } from './http/listen.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
-import { createHub, type Hub } from './hub/hub.ts'
+import { createHub, type Hub, type HubDeps } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
 import { newId } from './ids.ts'
 import { createIntrospection } from './introspection/introspection.ts'
@@ -46,7 +46,12 @@ export interface ServerOptions {
   log?: Log
   /** Prints sign-in links (`inbox:` only); to standard output by default. */
   announce?: (line: string) => void
+  /** Times of the hub, its own unless given. */
+  hub?: HubTimes
 }
+
+/** With `tickMs` null the caller runs the hub's periodic work. */
+export type HubTimes = Pick<HubDeps, 'tickMs' | 'relayTimeoutMs'>
 
 /**
  * Starts the whole service; resolves when it listens.
@@ -69,7 +74,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   if (config.database.engine === 'sqlite')
     await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
   const nodeId = newId(services.clock.now())
-  const hub = composeHub(services, nodeId)
+  const hub = composeHub(services, nodeId, options.hub)
   stack.defer(() => hub.stop())
   await hub.start()
   const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
@@ -126,8 +131,8 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   }
 }
 
-/** The hub of one node, not started. @param tickMs null: the caller runs its periodic work */
-export function composeHub(services: Services, nodeId: string, tickMs?: null): Hub {
+/** The hub of one node, not started. */
+export function composeHub(services: Services, nodeId: string, times?: HubTimes): Hub {
   const { config, storage, clock, log, agentTokens, apiKeys, meter } = services
   return createHub({
     clock,
@@ -145,7 +150,7 @@ export function composeHub(services: Services, nodeId: string, tickMs?: null): H
     maxConnectionsPerUser: config.hubMaxConnections,
     nodeId,
     version: VERSION,
-    tickMs,
+    ...times,
   })
 }
 

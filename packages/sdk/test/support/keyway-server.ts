@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { freePort } from '../../../server/test/support/free-port.ts'
+import { until } from '../../../server/test/support/patience.ts'
 import { quickFolder } from '../../../server/test/support/quick-folder.ts'
 import { Keyway } from '../../src/client.ts'
 import { memoryTokenStore, type TokenStore } from '../../src/token-store.ts'
@@ -108,14 +109,11 @@ async function signIn(keyway: Keyway, url: string, email: string): Promise<void>
 }
 
 /** Polls the inbox until the outbox has delivered the mail. */
-async function codeFromInbox(url: string, email: string): Promise<string> {
+function codeFromInbox(url: string, email: string): Promise<string> {
   const address = `${url}/inbox?to=${encodeURIComponent(email)}`
-  for (let look = 0; look < 200; look++) {
+  return until(`a mail for ${email}`, async () => {
     const response = await fetch(address, { headers: { accept: 'application/json' } })
     const { data } = (await response.json()) as { data: { code: string | null }[] }
-    const code = data.find(mail => mail.code)?.code
-    if (code) return code
-    await new Promise(resolve => setTimeout(resolve, 25))
-  }
-  throw new Error('no mail arrived within 5 s')
+    return data.find(mail => mail.code)?.code
+  })
 }

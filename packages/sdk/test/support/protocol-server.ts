@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { freePort } from '../../../server/test/support/free-port.ts'
 import { type AgentFrame, HUB_PROTOCOL, type ServerFrame } from '../../src/protocol.ts'
 import { Queue } from './queue.ts'
 
@@ -47,7 +47,8 @@ export async function startProtocolServer(t: {
 }): Promise<ProtocolServer> {
   const http = createServer((request, response) => void exchange(server, request, response))
   const hub = new WebSocketServer({ noServer: true, handleProtocols: () => HUB_PROTOCOL })
-  let port = 0
+  // Its own from before the start until after a restart.
+  const port = await freePort()
   const server: ProtocolServer = {
     url: '',
     connections: new Queue(),
@@ -62,7 +63,6 @@ export async function startProtocolServer(t: {
     greet: end => end.send(readyFrame(end.id, server.expiresIn)),
     async start() {
       await new Promise<void>(resolve => http.listen(port, '127.0.0.1', resolve))
-      port = (http.address() as AddressInfo).port
       server.url = `http://127.0.0.1:${port}`
     },
     async stop() {

@@ -1,5 +1,4 @@
-/** After this time an item is assumed not to come, even on a busy machine. */
-const LONGEST_WAIT_MS = 10_000
+import { patienceMs } from '../../../server/test/support/patience.ts'
 
 /** A queue of events, to be awaited one after the other. */
 export class Queue<Item> {
@@ -12,10 +11,11 @@ export class Queue<Item> {
     else this.#items.push(item)
   }
 
-  /** The next item. @throws Error if none arrives within `withinMs` */
-  next(withinMs = LONGEST_WAIT_MS): Promise<Item> {
+  /** The next item. @throws Error if none arrives within `idleMs`, or as much later as the machine is busy */
+  next(idleMs?: number): Promise<Item> {
     const item = this.#items.shift()
     if (item !== undefined) return Promise.resolve(item)
+    const withinMs = patienceMs(idleMs)
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(take), 1)

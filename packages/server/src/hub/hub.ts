@@ -47,6 +47,8 @@ export interface HubDeps {
   /** A UUID of this process; a new one at every start. */
   nodeId: string
   version: string
+  /** Milliseconds to wait for the response of another node; `RELAY_TIMEOUT_MS` unless given. */
+  relayTimeoutMs?: number
   /** Milliseconds between ticks; null: no timer, tests call `tick`. */
   tickMs?: number | null
 }
@@ -87,7 +89,7 @@ export function createHub(deps: HubDeps): Hub {
   const registry = new Registry()
   const keyStatuses = createKeyStatusLoader(ports)
   const presence = createPresence({ ...deps, registry })
-  const relay = createRelay({ events, presence, log, nodeId, execute })
+  const relay = createRelay({ events, presence, log, nodeId, execute, timeoutMs: deps.relayTimeoutMs })
   const freshness = new DatabaseFreshness()
   const revocations = createRevocations({ ports, clock, registry, keyStatuses, freshness })
   const isDraining = () => draining

@@ -42,8 +42,9 @@ export function createRelay(deps: {
   nodeId: string
   /** Executes a command of another node; returns how many connections it reached. */
   execute(command: RelayCommand): number
+  timeoutMs?: number
 }): Relay {
-  const { presence, nodeId, execute } = deps
+  const { presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
   const queue = createRelayQueue(deps)
   const pending = new Map<number, PendingRequest>()
   const pendingOf = new Map<string, number>()
@@ -59,7 +60,7 @@ export function createRelay(deps: {
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
         nextCatchUp = undefined
-        catchingUp = ping(RELAY_TIMEOUT_MS)
+        catchingUp = ping(timeoutMs)
         return catchingUp
       })
       return nextCatchUp
@@ -79,11 +80,11 @@ export function createRelay(deps: {
     },
   }
 
-  async function ping(timeoutMs: number): Promise<void> {
-    await broadcast({ op: 'ping' }, timeoutMs)
+  async function ping(waitMs: number): Promise<void> {
+    await broadcast({ op: 'ping' }, waitMs)
   }
 
-  function broadcast(command: RelayCommand, timeoutMs = RELAY_TIMEOUT_MS): Promise<number> {
+  function broadcast(command: RelayCommand, waitMs = timeoutMs): Promise<number> {
     const peers = presence.peers()
     const owner = command.op === 'ping' ? null : command.userId
     if (peers.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(0)
@@ -96,7 +97,7 @@ export function createRelay(deps: {
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
     if (!publish(peers, message, isCurrent) || !isAwaited) return Promise.resolve(0)
     return new Promise(resolve => {
-      const timer = setTimeout(() => timeOut(id), timeoutMs)
+      const timer = setTimeout(() => timeOut(id), waitMs)
       timer.unref()
       pending.set(id, { owner, count: 0, unanswered, timer, resolve })
       if (owner) pendingOf.set(owner, (pendingOf.get(owner) ?? 0) + 1)

@@ -46,7 +46,7 @@ async function refused(settings: Record<string, string>, because: RegExp, ...wor
 }
 
 forEachEngine(engine => {
-  describe('a restore is refused and writes nothing', { timeout: 120_000 }, () => {
+  describe('a restore is refused and writes nothing', () => {
     test('from a backup with a changed, added, removed or reordered row, or with another file name', async t => {
       const { file, target } = await backUp(engine, t)
       const forged = (change: (lines: string[]) => string[]) => changeBackup(file, file, change)
@@ -157,7 +157,7 @@ forEachEngine(engine => {
     })
   })
 
-  describe('a restore or replay with the journal', { timeout: 120_000 }, () => {
+  describe('a restore or replay with the journal', () => {
     test('restores no replaced app secret and no withdrawn role, and reports a possibly truncated end', async t => {
       const settings = await freshSettings(engine, t)
       const links = createPrintedLinks()
@@ -200,9 +200,7 @@ forEachEngine(engine => {
   })
 })
 
-test('refuses a forged line, and files without MACs unless --unauthenticated is given', {
-  timeout: 60_000,
-}, async t => {
+test('refuses a forged line, and files without MACs unless --unauthenticated is given', async t => {
   const { settings, ann, journal, instance } = await backUp('sqlite', t)
   const suspended = { type: 'user', at: Date.now(), id: ann.user.id, status: 'suspended' } as const
   const [name = ''] = namesIn(journal)

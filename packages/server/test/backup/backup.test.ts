@@ -46,7 +46,7 @@ const moves: [EngineName, EngineName][] = [
 
 for (const [from, to] of moves) {
   const skip = (from === 'postgres' || to === 'postgres') && postgresMissing()
-  describe(`a backup of ${from} restored into ${to}`, { skip, timeout: 120_000 }, () => {
+  describe(`a backup of ${from} restored into ${to}`, { skip }, () => {
     test('re-applies later revocations, grants and charges from the journal', async t => {
       const shop = await openShop(from, t)
       const { node, ann, keys, links, secret, file } = shop
@@ -125,7 +125,7 @@ for (const [from, to] of moves) {
   })
 }
 
-describe('a restore is refused with', { timeout: 60_000 }, () => {
+describe('a restore is refused with', () => {
   test('another secret, a truncated file, a non-empty database or a running server', async t => {
     const shop = await openShop('sqlite', t)
     await done(keyway(shop.settings, 'backup', shop.file))
@@ -196,9 +196,7 @@ for (const engine of ['sqlite', 'postgres'] as const) {
   describe(`rotating KEYWAY_SECRET on ${engine}`, {
     skip: engine === 'postgres' && postgresMissing(),
   }, () => {
-    test('keys reseal re-encrypts all values while the service runs, and the old secret can be removed', {
-      timeout: 60_000,
-    }, async t => {
+    test('keys reseal re-encrypts all values while the service runs, and the old secret can be removed', async t => {
       const shop = await openShop(engine, t)
       const both = { ...shop.settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
       await shop.node.close()

@@ -17,7 +17,7 @@ const SQLITE: Loss = 'a copied SQLite file'
 
 for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
-  describe(`after ${loss}`, { skip, timeout: 120_000 }, () => {
+  describe(`after ${loss}`, { skip }, () => {
     test('journal replay re-applies lost endings and closes connections on every node, and repeating it changes nothing', async t => {
       const lostMoments = await loseLastMoments(loss, t)
       const { settings, ann, keys, bob, cat, dan, unused, links, secret, leaked, lost } = lostMoments
@@ -103,7 +103,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
 
 for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
-  describe(`with new changes after ${loss} came back`, { skip, timeout: 120_000 }, () => {
+  describe(`with new changes after ${loss} came back`, { skip }, () => {
     test('two concurrent replays overwrite no newer change, and report what the operator must decide', async t => {
       const lost = await loseLastMoments(loss, t)
       const { ann, keys, bob, secret } = lost
@@ -163,7 +163,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
   })
 }
 
-describe('a replay is refused and changes nothing', { timeout: 60_000 }, () => {
+describe('a replay is refused and changes nothing', () => {
   test('with a missing or corrupt journal, or one of another service or a newer version', async t => {
     const settings = settingsOfFolder(t)
     const { services } = await startNode(t, settings)

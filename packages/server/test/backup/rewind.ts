@@ -1,12 +1,12 @@
 import { copyFileSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { createLog } from '../../src/log.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { startPostgresServer } from '../faults/postgres-server.ts'
 import { postgresConfig } from '../support/engines.ts'
 import { freshPostgres } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
 import { clusterUrl, databaseUrl, withClient } from '../support/postgres.ts'
 import { settingsOfFolder } from './commands.ts'
 
@@ -76,10 +76,10 @@ async function failover(t: TestContext): Promise<Rewindable> {
       const standby = await primary.startStandby(false)
       t.after(() => standby.remove())
       const reached = await one(primary.url, 'select pg_current_wal_flush_lsn() as value')
-      await until(standby.url, `pg_last_wal_replay_lsn() >= '${reached}'::pg_lsn`)
+      await untilIn(standby.url, `pg_last_wal_replay_lsn() >= '${reached}'::pg_lsn`)
       await withClient(standby.url, client => client.query(`alter system set primary_conninfo = ''`))
       await one(standby.url, 'select pg_reload_conf() as value')
-      await until(standby.url, 'not exists (select from pg_stat_wal_receiver)')
+      await untilIn(standby.url, 'not exists (select from pg_stat_wal_receiver)')
       return {
         async rewind() {
           await primary.crash()
@@ -91,12 +91,8 @@ async function failover(t: TestContext): Promise<Rewindable> {
   }
 }
 
-async function until(url: string, condition: string): Promise<void> {
-  for (let attempt = 0; attempt < 400; attempt++) {
-    if (await one(url, `select ${condition} as value`)) return
-    await wait(25)
-  }
-  throw new Error(`PostgreSQL does not come to: ${condition}`)
+function untilIn(url: string, condition: string): Promise<unknown> {
+  return until(condition, () => one(url, `select ${condition} as value`))
 }
 
 async function one(url: string, query: string): Promise<unknown> {

@@ -22,7 +22,7 @@ interface Acknowledged {
   revoked?: boolean
 }
 
-test('a kill at any moment loses no acknowledged change', { timeout: 120_000 }, async t => {
+test('a kill at any moment loses no acknowledged change', async t => {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const settings = {

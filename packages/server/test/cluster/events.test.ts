@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { postgresMissing } from '../support/engines.ts'
 import {
   call,
@@ -14,18 +13,9 @@ import {
   startNode,
   type TestNode,
 } from '../support/nodes.ts'
+import { patienceMs, until } from '../support/patience.ts'
 import { startProxy } from '../support/proxy.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
-
-/** Waits until `isTrue` returns true; fails with `what` after the timeout. */
-async function until(what: string, isTrue: () => Promise<boolean> | boolean, ms = 15_000): Promise<number> {
-  const started = performance.now()
-  while (!(await isTrue())) {
-    if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${what}`)
-    await wait(25)
-  }
-  return performance.now() - started
-}
 
 const isReady = async (node: TestNode) => (await call(node.origin, 'GET', '/readyz')).status === 200
 const receivesEvents = (node: TestNode) => node.services.storage.eventsHealth().listening
@@ -63,16 +53,16 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const agent = await openAgent(a, links, 'no-events@example.com')
     const connection = await agent.connect(b)
     proxy.cut()
-    await until('b reports that no events arrive', () => !receivesEvents(b))
+    await until('b reports that no events arrive', () => !receivesEvents(b), 15_000)
     const startedAt = performance.now()
     await revokeKey(a.origin, agent.person.access_token, agent.id)
     const { code, at } = await connection.closed
     assert.equal(code, 4410)
-    assert.ok(at - startedAt < 10_000, `closed after ${at - startedAt} ms`)
+    assert.ok(at - startedAt < patienceMs(10_000), `closed after ${at - startedAt} ms`)
     t.diagnostic(`closed by the sweep after ${Math.round(at - startedAt)} ms`)
     assert.ok(await isReady(b), 'a node without events stays ready')
     proxy.heal()
-    await until('events reach b again', () => receivesEvents(b))
+    await until('events reach b again', () => receivesEvents(b), 15_000)
   })
 
   test('an event connection that stops delivering is detected and reconnected', async t => {
@@ -89,7 +79,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     await revokeKey(a.origin, agent.person.access_token, agent.id)
     const startedAt = performance.now()
     const { code, at } = await connection.closed
-    assert.deepEqual([code, at - startedAt < 10_000], [4410, true])
+    assert.deepEqual([code, at - startedAt < patienceMs(10_000)], [4410, true])
     await until('b reports that no events arrive', () => !receivesEvents(b), 20_000)
     proxy.heal()
     await until('events reach b again', () => receivesEvents(b), 20_000)
@@ -111,7 +101,10 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     const startedAt = performance.now()
     const { code, at } = await there.closed
     assert.equal(code, 1013)
-    assert.ok(at - startedAt > 5_000 && at - startedAt < 13_000, `closed after ${at - startedAt} ms`)
+    assert.ok(
+      at - startedAt > 5_000 && at - startedAt < patienceMs(13_000),
+      `closed after ${at - startedAt} ms`,
+    )
     const answers = await Promise.all([
       call(b.origin, 'GET', '/readyz'),
       call(b.origin, 'POST', '/auth/agent-token', { body: { api_key: `svc_${'a'.repeat(32)}` } }),
@@ -123,8 +116,7 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
     )
     assert.equal(here.socket.readyState, here.socket.OPEN, 'the other node is not touched')
     proxy.heal()
-    const recovered = await until('b serves again', () => isReady(b))
-    assert.ok(recovered < 5_000)
+    await until('b serves again', () => isReady(b), 5_000)
     const again = await agent.connect(b)
     again.socket.terminate()
   })
@@ -205,7 +197,11 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
     const agent = await openAgent(a, links, 'gone@example.com')
     const connection = await agent.connect(b)
     await redis.kill()
-    await until('both nodes report that no events arrive', () => !receivesEvents(a) && !receivesEvents(b))
+    await until(
+      'both nodes report that no events arrive',
+      () => !receivesEvents(a) && !receivesEvents(b),
+      15_000,
+    )
     assert.ok((await isReady(a)) && (await isReady(b)))
     await revokeKey(a.origin, agent.person.access_token, agent.id)
     assert.equal((await connection.closed).code, 4410)

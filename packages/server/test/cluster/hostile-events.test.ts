@@ -3,12 +3,13 @@ import { describe, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { postgresMissing } from '../support/engines.ts'
 import { call, revokeKey } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
 import { redisMissing } from '../support/redis.ts'
-import { fuzzEvents, openTappedNodes, sendAndReceive, until } from './hostile-events.ts'
+import { fuzzEvents, openTappedNodes, sendAndReceive } from './hostile-events.ts'
 
 const COUNT = 5_000
 
-const OPTIONS = { timeout: 60_000, skip: postgresMissing() || redisMissing() }
+const OPTIONS = { skip: postgresMissing() || redisMissing() }
 
 for (const carrier of ['PostgreSQL', 'Redis'] as const) {
   describe(`an attacker on the event carrier, ${carrier}`, OPTIONS, () => {
@@ -43,7 +44,7 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
       const recorded = nodes.tap.recorded.slice()
 
       const restarted = await nodes.startAnother()
-      await until(() => restarted.services.storage.eventsHealth().listening)
+      await until('it hears', () => restarted.services.storage.eventsHealth().listening)
       const agents = await Promise.all([nodes.a, nodes.b, restarted].map(nodes.connect))
       for (let times = 0; times < 3; times++) await nodes.tap.publish(recorded)
       await sendAndReceive(agents[0]!, agents[1]!, 'after it')
@@ -65,7 +66,7 @@ test('rejected events are counted in a metric', OPTIONS, async t => {
   const { a, tap } = await openTappedNodes(t, 'PostgreSQL')
   await tap.publish([{ channel: 'keyway_sealed', payload: Buffer.from('no event') }])
   const { storage } = a.services
-  await until(() => storage.eventsHealth().rejected!.get('malformed') === 1)
+  await until('it is counted', () => storage.eventsHealth().rejected!.get('malformed') === 1)
   const { body } = await call(a.origin, 'GET', '/metrics')
   assert.match(body, /^keyway_events_rejected_total\{reason="malformed"\} 1$/m)
 })

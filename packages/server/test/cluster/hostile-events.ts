@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { createRandom, type Random } from '../faults/random.ts'
 import {
   connectHub,
@@ -14,6 +13,7 @@ import {
   startNode,
   type TestNode,
 } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
 import { startRedis } from '../support/redis.ts'
 import { type Recorded, tapPostgres, tapRedis, type Wiretap } from './wiretap.ts'
 
@@ -39,8 +39,8 @@ export async function openTappedNodes(t: TestContext, carrier: CarrierName): Pro
   const links = createPrintedLinks()
   const a = await startNode(t, settings, links)
   const b = await startNode(t, settings, links)
-  await until(() => [a, b].every(node => node.services.storage.eventsHealth().listening))
-  await until(() => [a, b].every(node => node.hub.health().otherNodes === 1))
+  await until('both hear', () => [a, b].every(node => node.services.storage.eventsHealth().listening))
+  await until('the nodes know each other', () => [a, b].every(node => node.hub.health().otherNodes === 1))
   const person = await signIn(a.origin, links, 'person@example.com')
   const { id, key } = (await createKey(a.origin, person.access_token)).body
   return {
@@ -52,14 +52,6 @@ export async function openTappedNodes(t: TestContext, carrier: CarrierName): Pro
     keyId: id,
     startAnother: () => startNode(t, settings, links),
     connect: async to => connectHub(to.origin, (await exchange(a.origin, key)).body.token),
-  }
-}
-
-export async function until(isTrue: () => boolean, ms = 20_000): Promise<void> {
-  const started = performance.now()
-  while (!isTrue()) {
-    if (performance.now() - started > ms) throw new Error(`not within ${ms} ms: ${isTrue}`)
-    await wait(20)
   }
 }
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { postgresMissing } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { startNodeProcess } from '../support/node-processes.ts'
@@ -11,33 +10,18 @@ import {
   createPrintedLinks,
   exchange,
   freshPostgres,
-  revokeKey,
   signIn,
 } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
+import { raceRevocations } from './races.ts'
 
-describe('nodes as processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
+describe('nodes as processes', { skip: postgresMissing() }, () => {
   test('an exchange that starts after a revocation was answered fails on both nodes', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()
     const startNode = () => startNodeProcess(t, { KEYWAY_DATABASE_URL: url }, links)
     const [a, b] = await Promise.all([startNode(), startNode()])
-    const person = await signIn(a.origin, links, 'two-processes@example.com')
-    for (let round = 0; round < 100; round++) {
-      const { id, key } = (await createKey(a.origin, person.access_token)).body
-      let answeredAt = Number.POSITIVE_INFINITY
-      let late = 0
-      const worker = async (n: number): Promise<void> => {
-        const startedAt = performance.now()
-        const { status } = await exchange(n % 2 ? a.origin : b.origin, key)
-        if (status === 200 && startedAt > answeredAt) late++
-        if (startedAt < answeredAt) await worker(n)
-      }
-      const working = Array.from({ length: 8 }, (_, n) => worker(n))
-      await revokeKey(a.origin, person.access_token, id)
-      answeredAt = performance.now()
-      await Promise.all(working)
-      assert.equal(late, 0, `round ${round}`)
-    }
+    await raceRevocations([a.origin, b.origin], links, 30)
   })
 
   test('connections of a killed node are removed from the list in time, its mail is delivered, and it can be restarted', async t => {
@@ -57,10 +41,8 @@ describe('nodes as processes', { skip: postgresMissing(), timeout: 120_000 }, ()
     }
     const untilListed = async (ids: string[], ms: number) => {
       const started = performance.now()
-      while (`${(await listed()).sort()}` !== `${[...ids].sort()}`) {
-        if (performance.now() - started > ms) assert.deepEqual((await listed()).sort(), [...ids].sort())
-        await wait(50)
-      }
+      const wanted = `${[...ids].sort()}`
+      await until(`${wanted} are listed`, async () => `${(await listed()).sort()}` === wanted, ms)
       return performance.now() - started
     }
     await untilListed([here.id, there.id], 5_000)

@@ -8,7 +8,7 @@ import { postgresMissing } from '../support/engines.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
 import { environment, launcher } from '../support/serve.ts'
 
-describe('a standby', { skip: postgresMissing(), concurrency: true, timeout: 60_000 }, () => {
+describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
   for (const synchronous of [true, false]) {
     const title = synchronous
       ? 'that replicates synchronously passes doctor'

@@ -34,7 +34,7 @@ function start(settings: Record<string, string>) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, 'serve'], {
     env: environment({ KEYWAY_PORT: '0', KEYWAY_LOG_LEVEL: 'silent', ...settings }),
     encoding: 'utf8',
-    timeout: 20_000,
+    timeout: 60_000,
     killSignal: 'SIGKILL',
   })
   return { status, said: stdout + stderr }

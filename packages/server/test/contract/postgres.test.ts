@@ -9,6 +9,7 @@ import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
+import { patienceMs } from '../support/patience.ts'
 import { withClient } from '../support/postgres.ts'
 import { aUser } from './fixtures.ts'
 
@@ -151,7 +152,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     await assert.rejects(engine.readClock(), { code: 'unavailable' })
   })
 
-  test('writers that use up their connections leave those of reads free, and are refused within three seconds', async t => {
+  test('writers that use up their connections leave those of reads free, and are refused in time', async t => {
     const { storage } = await openTestStorage('postgres', t)
     const release = Promise.withResolvers<void>()
     const stuck = Array.from({ length: 14 }, () => storage.transaction(() => release.promise))
@@ -161,7 +162,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
       storage.transaction(async () => {}),
       { code: 'unavailable' },
     )
-    assert.ok(performance.now() - started < 3000)
+    assert.ok(performance.now() - started < patienceMs(3000))
     release.resolve()
     await Promise.all(stuck)
     await storage.transaction(async tx => assert.equal((await tx.apps.list()).length, 3))

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Answered, call } from '../support/nodes.ts'
+import { patienceMs } from '../support/patience.ts'
 import type { History, OperationName } from './history.ts'
 import { createRandom, type Random } from './random.ts'
 
@@ -10,7 +11,7 @@ export interface Target {
   mail(email: string, timeoutMs: number): Promise<string | null>
 }
 
-/** A request without an answer within this time has the outcome `unknown`. */
+/** A request without an answer within this time, on an idle machine, has the outcome `unknown`. */
 const REQUEST_TIMEOUT_MS = 8_000
 const MAIL_TIMEOUT_MS = 40_000
 const RETRY_MS = 150
@@ -102,11 +103,9 @@ async function signIn(life: Life): Promise<Session | null> {
       await wait(RETRY_MS)
       continue
     }
-    const token = await target.mail(email, MAIL_TIMEOUT_MS)
+    const token = await target.mail(email, patienceMs(MAIL_TIMEOUT_MS))
     if (!token) {
-      history.violations.push(
-        `I-9: a mail that was promised to ${email} did not come in ${MAIL_TIMEOUT_MS} ms`,
-      )
+      history.violations.push(`I-9: a mail that was promised to ${email} did not come in time`)
       return null
     }
     history.secrets.add(token)
@@ -240,7 +239,7 @@ async function operate(
   let answer: Answered | null = null
   try {
     const origin = random.pick(target.origins())
-    answer = await call(origin, method, path, options, REQUEST_TIMEOUT_MS)
+    answer = await call(origin, method, path, options, patienceMs(REQUEST_TIMEOUT_MS))
   } catch {
     // Connection refused or reset, or timeout.
   }

@@ -3,9 +3,12 @@ import { once } from 'node:events'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
+import { until } from '../support/patience.ts'
 import { findPostgresBinaries, unprivilegedIdentity, withClient } from '../support/postgres.ts'
+
+/** Includes recovery after a crash. */
+const START_MS = 20_000
 
 /** A PostgreSQL server with fsync, into which faults are injected. */
 export interface PostgresServer {
@@ -48,11 +51,7 @@ async function startOn(folder: string, data: string, port: number): Promise<Post
         cwd: '/',
         stdio: 'ignore',
       })
-      for (let attempt = 0; attempt < 400; attempt++) {
-        if (await answers(url)) return
-        await wait(25)
-      }
-      throw new Error('PostgreSQL does not start')
+      await until('PostgreSQL starts', () => answers(url), START_MS)
     },
     async crash() {
       if (!server || server.exitCode !== null || server.signalCode !== null) return
@@ -92,14 +91,12 @@ async function startOn(folder: string, data: string, port: number): Promise<Post
 
   async function untilFollowed(synchronous: boolean): Promise<void> {
     const state = synchronous ? 'sync' : 'async'
-    for (let attempt = 0; attempt < 400; attempt++) {
+    await until('the standby follows', async () => {
       const { rows } = await withClient(url, client =>
         client.query("select sync_state from pg_stat_replication where state = 'streaming'"),
       )
-      if (rows.some(row => row.sync_state === state)) return
-      await wait(25)
-    }
-    throw new Error('the standby does not replicate')
+      return rows.some(row => row.sync_state === state)
+    })
   }
 }
 

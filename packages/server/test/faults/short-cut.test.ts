@@ -11,7 +11,6 @@ describe('one minute of fault injection (in full: npm run test:faults)', () => {
   for (const scenario of scenarios.filter(each => each.short !== undefined)) {
     test(`no acknowledged write is lost and no revoked credential accepted: ${scenario.name}`, {
       skip: missingFor(scenario),
-      timeout: 180_000,
     }, async t => {
       t.diagnostic(`KEYWAY_TEST_SEED=${seed}`)
       const { faults, operations, violations, notes } = await runScenario(scenario, seed, scenario.short!)

@@ -96,7 +96,6 @@ forEachEngine(engine => {
 test('a charge that commits during a backup is restored from the journal', {
   // SQLite has one writer, and a backup waits for the transaction that is open.
   skip: postgresMissing(),
-  timeout: 60_000,
 }, async t => {
   const gate = createGate(t)
   const settings = await freshSettings('postgres', t)
@@ -138,7 +137,6 @@ test('a charge that commits during a backup is restored from the journal', {
 
 test('the journal contains only the last attempt of a retried transaction', {
   skip: postgresMissing(),
-  timeout: 60_000,
 }, async t => {
   const settings = await freshSettings('postgres', t)
   const links = createPrintedLinks()

@@ -224,9 +224,7 @@ test('a connection with an unread response is closed in time', async t => {
   await closed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
 })
 
-test('a connection that is inactive during a response is closed', {
-  timeout: 20_000,
-}, async t => {
+test('a connection that is inactive during a response is closed', async t => {
   const silent = { fetch: () => new Response(new ReadableStream({ start() {} })) }
   const server = await openServer('sqlite', t, { timeouts: { inactivityMs: 200 }, pages: silent })
   const socket = await connected(t, server.port)

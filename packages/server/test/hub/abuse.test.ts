@@ -21,7 +21,7 @@ const ATTACKS: [string, number[], number][] = [
   ['a frame of 65,537 bytes', [0x81, 0xff, 0, 0, 0, 0, 0, 1, 0, 1, ...MASK], 1009],
 ]
 
-describe('malformed WebSocket frames', { timeout: 30_000 }, () => {
+describe('malformed WebSocket frames', () => {
   for (const [attack, bytes, code] of ATTACKS) {
     test(`${attack} closes its connection with ${code} and no other`, async t => {
       const { services, url, port, key, hub } = await open('sqlite', t)

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { HUB_PROTOCOL, type Json, type ServerFrame } from '@keyway/sdk/protocol'
 import WebSocket from 'ws'
+import { inTime } from '../support/patience.ts'
 
 export interface ConnectOptions {
   way?: 'header' | 'subprotocol'
@@ -97,12 +98,17 @@ export class Client {
     await this.next('pong')
   }
 
+  /** @throws Error if nothing arrives in time */
   async until<Value>(find: () => Value | undefined): Promise<Value> {
     for (;;) {
       const found = find()
       if (found !== undefined) return found
-      await new Promise<void>(resolve => this.#wake.push(resolve))
+      await inTime(`anything after ${this.#last()}`, new Promise<void>(resolve => this.#wake.push(resolve)))
     }
+  }
+
+  #last(): string {
+    return JSON.stringify(this.closed ?? this.refused ?? this.received.at(-1) ?? null).slice(0, 200)
   }
 
   #note(update: () => void): void {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Event, Events } from '../../src/events.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresMissing } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 import { connect, makeKey, open, openHub } from './fixture.ts'
 
-describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing() }, () => {
+describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
   test('messages, lists, disconnects and revocations work across nodes, and a dead node’s connections are not listed', async t => {
     const first = await open('postgres', t)
     const { services, key, userId } = first
@@ -28,11 +28,10 @@ describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing
     for (let n = 0; n < 50; n++) assert.equal((await there.next('message')).data, n)
     assert.equal(await first.hub.sendTo(userId, other.id, 'hello'), 1)
 
-    let listed = await first.hub.connections(userId)
-    for (let tries = 0; listed.length < 3 && tries < 100; tries++) {
-      await wait(20)
-      listed = await first.hub.connections(userId)
-    }
+    const listed = await until('three connections are listed', async () => {
+      const found = await first.hub.connections(userId)
+      return found.length >= 3 ? found : undefined
+    })
     assert.deepEqual(listed.map(row => row.connectionId).sort(), [here.id, there.id, third.id].sort())
 
     assert.equal(await first.hub.disconnect(userId, third.id), true)
@@ -42,16 +41,14 @@ describe('two nodes on one PostgreSQL', { timeout: 60_000, skip: postgresMissing
     assert.equal(await there.end(), '4410 revoked')
 
     await connect(services, second.url, other)
-    for (let tries = 0; (await first.hub.connections(userId)).length !== 1 && tries < 100; tries++)
-      await wait(20)
-    assert.equal((await first.hub.connections(userId)).length, 1)
+    await until('one is listed', async () => (await first.hub.connections(userId)).length === 1)
     await storage.close() // the second node can no longer deregister itself
     services.clock.advance(10_001)
     assert.deepEqual(await first.hub.connections(userId), [])
   })
 })
 
-test('a node accepts agents only after the other nodes know it', { timeout: 20_000 }, async t => {
+test('a node accepts agents only after the other nodes know it', async t => {
   const services = await openServices('sqlite', t)
   const { publish, subscribe } = services.storage.events
   const late = (listener: (event: Event) => void) => subscribe(event => setTimeout(listener, 50, event))
@@ -82,7 +79,7 @@ function heldEvents(events: Events) {
   }
 }
 
-describe('an agent on a draining node', { timeout: 20_000 }, () => {
+describe('an agent on a draining node', () => {
   test('receives its pong after messages that another node accepted before, also when events are delayed', async t => {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')

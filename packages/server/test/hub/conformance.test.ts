@@ -14,9 +14,7 @@ function failuresOf(results: CheckResult[]): string[] {
     .map(({ check, why }) => `${check.promise}: ${why}`)
 }
 
-test('this hub passes every conformance check of docs/hub-protocol.md', {
-  timeout: 120_000,
-}, async t => {
+test('this hub passes every conformance check of docs/hub-protocol.md', async t => {
   const folder = temporaryFolder()
   const server = await serve({ KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0' })
   t.after(async () => {
@@ -33,9 +31,7 @@ test('this hub passes every conformance check of docs/hub-protocol.md', {
   assert.ok(results.every(({ outcome, check }) => outcome !== 'skipped' || check.slow))
 })
 
-test('a hub that accepts every client and echoes its frames fails the conformance checks', {
-  timeout: 60_000,
-}, async t => {
+test('a hub that accepts every client and echoes its frames fails the conformance checks', async t => {
   const http = createServer((_, response) => response.end('{"token":"x","agent_id":"y","expires_in":900}'))
   const hub = new WebSocketServer({ server: http, perMessageDeflate: true })
   hub.on('connection', socket => {

@@ -4,10 +4,12 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { toScopes } from '../../src/api-keys/api-key.ts'
 import { createHub, type HubDeps } from '../../src/hub/hub.ts'
+import { RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
 import { newId } from '../../src/ids.ts'
 import { networkOf } from '../../src/network.ts'
 import type { Storage } from '../../src/store.ts'
 import type { EngineName } from '../support/engines.ts'
+import { patienceMs } from '../support/patience.ts'
 import { caller, openServices, type Services } from '../support/services.ts'
 import { Client, type ConnectOptions } from './client.ts'
 
@@ -51,6 +53,7 @@ export async function openHub(
     nodeId,
     version: 'test',
     tickMs: null,
+    relayTimeoutMs: patienceMs(RELAY_TIMEOUT_MS),
     ...overrides,
   })
   const server = createServer()

@@ -12,9 +12,7 @@ import { PROBLEMS } from '../../src/problems.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
-const DEADLINE = { timeout: 30_000 }
-
-describe('the handshake', DEADLINE, () => {
+describe('the handshake', () => {
   test('a valid token connects as header and as subprotocol, and `ready` has its scopes and expiry', async t => {
     const { services, url, userId } = await open('sqlite', t)
     const key = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'], name: 'pump' })

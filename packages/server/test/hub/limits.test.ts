@@ -24,7 +24,7 @@ async function sendUntilRefused(sender: Client, data: string): Promise<{ passed:
   return { passed: 190 }
 }
 
-describe('the delivery limits of one owner', { timeout: 60_000 }, () => {
+describe('the delivery limits of one owner', () => {
   test('an owner may cause 5000 deliveries at once and 1000 a second, and owners do not share the limit', async t => {
     const { services, url, key, userId, hub, later } = await open('sqlite', t)
     await connectMany(services, url, key, 50)
@@ -54,14 +54,14 @@ describe('the delivery limits of one owner', { timeout: 60_000 }, () => {
   })
 })
 
-test('a message without a receiver counts as one delivery', { timeout: 60_000 }, async t => {
+test('a message without a receiver counts as one delivery', async t => {
   const { services, url, key, userId, hub } = await open('sqlite', t)
   await connect(services, url, key)
   for (let n = 0; n < 5000; n++) assert.equal(await hub.sendTo(userId, 'unknown', n), null)
   await assert.rejects(hub.sendTo(userId, 'unknown', 1), { code: 'rate_limited' })
 })
 
-describe('limits over all connections of one owner', { timeout: 60_000 }, () => {
+describe('limits over all connections of one owner', () => {
   test('unsent bytes count over all connections of an owner, and the connection that exceeds the limit is closed', async t => {
     const { services, url, key, userId, hub } = await open('sqlite', t, { maxUnsentBytesPerUser: 100_000 })
     const quick = await connect(services, url, key)
@@ -130,9 +130,7 @@ describe('limits over all connections of one owner', { timeout: 60_000 }, () => 
   })
 })
 
-test('a node whose database is closed renews no token, and closes all connections with 1013 after ten seconds', {
-  timeout: 60_000,
-}, async t => {
+test('a node whose database is closed renews no token, and closes all connections with 1013 after ten seconds', async t => {
   const { services, url, key, hub, later } = await open('sqlite', t)
   const client = await connect(services, url, key)
   const [renewed, held] = [await tokenOf(services, key), await tokenOf(services, key)]

@@ -41,7 +41,7 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
   return { services, userId: user.id, hold, uncommitted, key: await makeKey(services, user.id), ...node }
 }
 
-describe('races with the loading of a key’s status', { timeout: 30_000 }, () => {
+describe('races with the loading of a key’s status', () => {
   test('a connect whose key is revoked meanwhile is closed with 4410, since the status is loaded again', async t => {
     const { services, url, userId, key, hold } = await openGated(t)
     const witness = await connect(services, url, key)
@@ -102,9 +102,7 @@ describe('races with the loading of a key’s status', { timeout: 30_000 }, () =
   })
 })
 
-test('the sweep finds an ending that commits 30 s after its own timestamp', {
-  timeout: 10_000,
-}, async t => {
+test('the sweep finds an ending that commits 30 s after its own timestamp', async t => {
   const { services, url, userId, key, uncommitted, hub } = await openGated(t, { events: NO_EVENTS })
   const client = await connect(services, url, key)
   uncommitted.add(key.id)
@@ -120,7 +118,7 @@ test('the sweep finds an ending that commits 30 s after its own timestamp', {
   assert.equal(await client.end(), '4410 revoked')
 })
 
-test('a forged token is refused each time it is presented', { timeout: 10_000 }, async t => {
+test('a forged token is refused each time it is presented', async t => {
   const { services, url, key } = await openGated(t)
   const [head, payload] = (await tokenOf(services, key)).split('.')
   const forged = `${head}.${payload}.${Buffer.alloc(64, 7).toString('base64url')}`
@@ -129,9 +127,7 @@ test('a forged token is refused each time it is presented', { timeout: 10_000 },
   }
 })
 
-test('presence rows whose removal failed are removed by the next write', {
-  timeout: 30_000,
-}, async t => {
+test('presence rows whose removal failed are removed by the next write', async t => {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
   const { presence } = services.store

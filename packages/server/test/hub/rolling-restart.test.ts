@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Agent, type AgentDisconnected, type Json } from '@keyway/sdk'
 import { postgresMissing } from '../support/engines.ts'
 import { createKey, createPrintedLinks, freshPostgres, signIn, startNode } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
 
 const AGENTS = 20
 
@@ -25,7 +26,6 @@ async function startBalancer(t: TestContext, nodes: { port: number }[]): Promise
 
 test('replacing nodes one after the other disconnects no agent and loses no message', {
   skip: postgresMissing(),
-  timeout: 120_000,
 }, async t => {
   const settings = { KEYWAY_DATABASE_URL: await freshPostgres(t) }
   const links = createPrintedLinks()
@@ -66,7 +66,7 @@ test('replacing nodes one after the other disconnects no agent and loses no mess
   assert.deepEqual(gone, [])
   const all = Array.from({ length: sent }, (_, n) => n)
   for (const messages of received.slice(1)) {
-    for (let tries = 0; messages.length < sent && tries < 100; tries++) await wait(20)
+    await until('all messages have arrived', () => messages.length >= sent)
     assert.deepEqual(messages, all)
   }
   t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, no agent disconnected`)

@@ -16,7 +16,7 @@ forEachEngine(engine => {
     await clock.synchronize(async () => before - HOUR)
     spin(50)
     const passed = clock.now() - before
-    assert.ok(passed >= 20 && passed < SECOND, `${passed} ms passed in 50`)
+    assert.ok(passed >= 20 && passed < MINUTE, `${passed} ms passed in 50`)
   })
 })
 

@@ -6,9 +6,7 @@ import { connect, makeKey, openHub } from '../hub/fixture.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { openServices } from '../support/services.ts'
 
-test('a command closes agents of a server whose system clock was stepped back by an hour', {
-  timeout: 20_000,
-}, async t => {
+test('a command closes agents of a server whose system clock was stepped back by an hour', async t => {
   const { services, settings, hub, ada, bob } = await serveAheadOfSystem(t)
   using _held = holdDataDir(settings.KEYWAY_DATA_DIR)
   await done(keyway(settings, 'keys', 'revoke', ada.key.id))

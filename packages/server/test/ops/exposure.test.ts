@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
+import { until } from '../support/patience.ts'
 import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
 import { startKeyway } from './running.ts'
 
@@ -169,10 +170,8 @@ test('the process survives a closed log output', async t => {
 
 /** Waits until the mail has arrived and its link is printed. */
 async function inboxOf(url: string, email: string): Promise<void> {
-  for (let look = 0; look < 200; look++) {
+  await until(`a mail for ${email}`, async () => {
     const answer = await fetch(`${url}/inbox?to=${email}`, { headers: { Accept: 'application/json' } })
-    if (((await answer.json()) as { data: unknown[] }).data.length > 0) return
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
-  throw new Error(`no mail for ${email} came within 4 s`)
+    return ((await answer.json()) as { data: unknown[] }).data.length > 0
+  })
 }

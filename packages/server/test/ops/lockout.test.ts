@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { bucketNamesOf } from '../../src/magic-links/send-limits.ts'
 import { forEachEngine } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 import { startKeyway } from './running.ts'
 import { createFormBrowser } from './web-browser.ts'
@@ -75,12 +76,9 @@ test('only a recognised browser may send while strangers have used up the sends 
   assert.equal(other.status, 303, 'for another address the marker means nothing, and harms nothing')
 })
 
-async function newestMail(url: string): Promise<{ code: string }> {
-  for (let look = 0; look < 200; look++) {
+function newestMail(url: string): Promise<{ code: string }> {
+  return until('a mail', async () => {
     const answer = await fetch(`${url}/inbox`, { headers: { Accept: 'application/json' } })
-    const [mail] = ((await answer.json()) as { data: { code: string }[] }).data
-    if (mail) return mail
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
-  throw new Error('no mail came within 4 s')
+    return ((await answer.json()) as { data: { code: string }[] }).data[0]
+  })
 }

@@ -1,17 +1,49 @@
+import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-/**
- * Below the ephemeral ports (from 32768 on Linux), so that no connection of another test is assigned the port before it
- * is used.
- */
-const [LOWEST, HIGHEST] = [10_000, 32_000]
+const LOWEST = 10_000
+/** The first ephemeral port of most systems. */
+const USUAL_EPHEMERAL = 32_768
+const EPHEMERAL_RANGE = '/proc/sys/net/ipv4/ip_local_port_range'
 
-/** A free port of this machine, for a server that must know its port before it starts. */
+/** One for each port that this process reserved. */
+const reservations: Socket[] = []
+
+/**
+ * A free port of this machine, for a server that must know its port before it starts, and keep it over restarts. Below
+ * the ephemeral ports, which the system assigns to connections, and reserved for the life of this process by a UDP
+ * socket with the same number, so that no other test process chooses it.
+ */
 export async function freePort(): Promise<number> {
+  const end = Math.max(firstEphemeral(), 2 * LOWEST)
   for (;;) {
-    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST))
-    if (await isFree(port)) return port
+    const port = LOWEST + Math.floor(Math.random() * (end - LOWEST))
+    if ((await isReserved(port)) && (await isFree(port))) return port
+  }
+}
+
+function firstEphemeral(): number {
+  try {
+    return Number(readFileSync(EPHEMERAL_RANGE, 'utf8').split('\t')[0])
+  } catch {
+    return USUAL_EPHEMERAL
+  }
+}
+
+/** Whether the port is ours now. */
+async function isReserved(port: number): Promise<boolean> {
+  const socket = createSocket('udp4').unref()
+  const bound = once(socket, 'listening')
+  socket.bind({ port, address: '127.0.0.1', exclusive: true })
+  try {
+    await bound
+    reservations.push(socket)
+    return true
+  } catch {
+    socket.close()
+    return false
   }
 }
 

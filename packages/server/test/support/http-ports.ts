@@ -10,7 +10,7 @@ export const MAIL_HOOK_SECRET = `whsec_${Buffer.alloc(24, 9).toString('base64')}
 /** The ports of the HTTP layer over one database, composed as in the server. The test calls the hub's `tick`. */
 export async function openHttpPorts(engine: EngineName, t: TestContext, overrides: ServiceOverrides) {
   const services = await openServices(engine, t, { mailHookSecret: MAIL_HOOK_SECRET, ...overrides })
-  const hub = composeHub(services, newId(services.clock.now()), null)
+  const hub = composeHub(services, newId(services.clock.now()), { tickMs: null })
   await hub.start()
   t.after(() => hub.stop())
   const edge = composeHttpPorts(services, hub)

@@ -126,8 +126,11 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
   }
 }
 
+/** Ends a connection that the server neither answers nor closes. */
+const IDLE_MS = 20_000
+
 /** Writes raw bytes; returns everything received until the peer closes or is silent for `idleMs`. */
-export async function sendRaw(port: number, bytes: string | Buffer, idleMs = 700): Promise<string> {
+export async function sendRaw(port: number, bytes: string | Buffer, idleMs = IDLE_MS): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let received = ''
   socket.setTimeout(idleMs, () => socket.destroy())

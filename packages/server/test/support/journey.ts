@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { WebSocket } from 'ws'
+import { inTime, until } from './patience.ts'
 
 /** The main use case over HTTP and WebSocket, one function per step, without the SDK. */
 export interface Journey {
   sendLink(email: string, appId?: string): Promise<void>
-  /** The token of a mail in the local inbox that was not read before; waits for it at most 5 s. */
+  /** The token of a mail in the local inbox that was not read before; waits for it. */
   readToken(email: string): Promise<string>
   verify(email: string, token: string): Promise<SignIn>
   me(accessToken: string): Promise<Me>
@@ -34,7 +35,7 @@ export function createJourney(url: string): Journey {
       await call('POST', '/auth/send-magic-link', { email, app_id: appId })
     },
     async readToken(email) {
-      for (let attempt = 0; attempt < 200; attempt++) {
+      return until(`a mail for ${email}`, async () => {
         const inbox = await call<{ data: { link: string | null }[] }>(
           'GET',
           `/inbox?to=${encodeURIComponent(email)}`,
@@ -43,13 +44,9 @@ export function createJourney(url: string): Journey {
           mail.link ? [new URL(mail.link).searchParams.get('token')!] : [],
         )
         const token = tokens.find(each => !read.has(each))
-        if (token) {
-          read.add(token)
-          return token
-        }
-        await new Promise(resolve => setTimeout(resolve, 25))
-      }
-      throw new Error(`no mail for ${email} came within 5 s`)
+        if (token) read.add(token)
+        return token
+      })
     },
     verify: (email, token) => call<SignIn>('POST', '/auth/verify-magic-link', { email, token }),
     me: accessToken => call<Me>('GET', '/v1/me', undefined, accessToken),
@@ -62,7 +59,7 @@ export function createJourney(url: string): Journey {
       const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/hub`, 'keyway.hub.v1', {
         headers: { authorization: `Bearer ${agentToken}` },
       })
-      const [frame] = await once(socket, 'message', { signal: AbortSignal.timeout(5000) })
+      const [frame] = await inTime('the first frame', once(socket, 'message'))
       const { type } = JSON.parse(String(frame))
       if (type !== 'ready') throw new Error(`expected ready, got ${type}`)
       return socket
@@ -90,6 +87,6 @@ export function createJourney(url: string): Journey {
 
 /** Resolves with the close code of a connection. */
 export async function closeCode(socket: WebSocket): Promise<number> {
-  const [code] = await once(socket, 'close', { signal: AbortSignal.timeout(5000) })
+  const [code] = await inTime('the close of a connection', once(socket, 'close'))
   return code
 }

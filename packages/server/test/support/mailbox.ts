@@ -1,9 +1,10 @@
 import { SMTPServer } from 'smtp-server'
+import { until } from './patience.ts'
 
 export interface Mailbox {
   /** The value of KEYWAY_MAIL_URL. */
   url: string
-  /** The token of the link in the newest mail to this address; waits for it at most 5 s. */
+  /** The token of the link in the newest mail to this address; waits for it. */
   readToken(email: string): Promise<string>
   close(): Promise<void>
 }
@@ -28,14 +29,11 @@ export async function createMailbox(): Promise<Mailbox> {
   const { port } = server.server.address() as { port: number }
   return {
     url: `smtp://127.0.0.1:${port}`,
-    async readToken(email) {
-      for (let attempt = 0; attempt < 200; attempt++) {
+    readToken(email) {
+      return until(`a mail for ${email}`, () => {
         const mail = mails.findLast(each => each.to.includes(email))
-        const token = mail && /[?&]token=([\w-]{43})/.exec(unfolded(mail.raw))?.[1]
-        if (token) return token
-        await new Promise(resolve => setTimeout(resolve, 25))
-      }
-      throw new Error(`no mail for ${email} came within 5 s`)
+        return mail && /[?&]token=([\w-]{43})/.exec(unfolded(mail.raw))?.[1]
+      })
     },
     close: () => new Promise(resolve => server.close(() => resolve())),
   }

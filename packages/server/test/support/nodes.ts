@@ -1,17 +1,22 @@
 import type { TestContext } from 'node:test'
 import { WebSocket } from 'ws'
 import { loadConfig } from '../../src/config.ts'
+import { RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
 import { createLog } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresConfig } from './engines.ts'
 import { freePort } from './free-port.ts'
+import { inTime, patienceMs } from './patience.ts'
 import { createDatabase } from './postgres.ts'
 import { closeAtOnce } from './serve.ts'
 
 /** The public URL of the service, the same for all nodes. */
 export const SHARED_URL = 'http://localhost:9'
 export const NODE_SECRET = Buffer.alloc(32, 5).toString('base64')
+
+/** Includes the lease of a node that was killed while it delivered the mail. */
+const MAIL_MS = 30_000
 
 /** Settings of all nodes of a test: high limits, silent log. */
 export const NODE_SETTINGS: Record<string, string> = {
@@ -55,7 +60,8 @@ export async function startNode(
   links?: PrintedLinks,
 ): Promise<TestNode> {
   const withPort = { ...NODE_SETTINGS, KEYWAY_PORT: String(await freePort()), ...settings }
-  const node = await startServer(loadConfig(withPort), { announce: links?.announce })
+  const hub = { relayTimeoutMs: patienceMs(RELAY_TIMEOUT_MS) }
+  const node = await startServer(loadConfig(withPort), { announce: links?.announce, hub })
   t.after(() => closeAtOnce(node))
   return Object.assign(node, { origin: `http://127.0.0.1:${node.port}` })
 }
@@ -73,7 +79,10 @@ export function createPrintedLinks(): PrintedLinks {
     next(email) {
       const token = tokens.get(email)?.shift()
       if (token) return Promise.resolve(token)
-      return new Promise(resolve => waiting.set(email, [...(waiting.get(email) ?? []), resolve]))
+      const asking = new Promise<string>(resolve =>
+        waiting.set(email, [...(waiting.get(email) ?? []), resolve]),
+      )
+      return inTime(`a mail for ${email}`, asking, MAIL_MS)
     },
   }
 }
@@ -89,7 +98,7 @@ export async function call(
   method: string,
   path: string,
   { body, token, headers }: { body?: object; token?: string; headers?: Record<string, string> } = {},
-  patienceMs = 20_000,
+  withinMs = patienceMs(20_000),
 ): Promise<Answered> {
   const response = await fetch(origin + path, {
     method,
@@ -99,7 +108,7 @@ export async function call(
       ...headers,
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(withinMs),
   })
   const text = await response.text()
   return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
@@ -175,17 +184,20 @@ export function connectHub(origin: string, agentToken: string): Promise<HubSocke
     const send = (frame: object) => socket.send(JSON.stringify(frame))
     // biome-ignore lint/suspicious/noExplicitAny: see above
     const next = (fits: (frame: any) => boolean) =>
-      // biome-ignore lint/suspicious/noExplicitAny: see above
-      new Promise<any>(found => {
-        const look = () => {
-          const frame = frames.find(fits)
-          if (!frame) return
-          looking.delete(look)
-          found(frame)
-        }
-        looking.add(look)
-        look()
-      })
+      inTime(
+        `a frame that fits ${fits}`,
+        // biome-ignore lint/suspicious/noExplicitAny: see above
+        new Promise<any>(found => {
+          const look = () => {
+            const frame = frames.find(fits)
+            if (!frame) return
+            looking.delete(look)
+            found(frame)
+          }
+          looking.add(look)
+          look()
+        }),
+      )
   })
 }
 

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { freePort } from './free-port.ts'
+import { until } from './patience.ts'
 import { quickFolder } from './quick-folder.ts'
 
 /** Passes the URL of the run's cluster to the test processes. */
@@ -106,15 +106,12 @@ cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "${folder}"`
 }
 
 async function untilReady(url: string): Promise<void> {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      await withClient(url, client => client.query('select 1'))
-      return
-    } catch (error) {
-      if (attempt === 300) throw error
-      await wait(50)
-    }
-  }
+  await until('PostgreSQL starts', () =>
+    withClient(url, client => client.query('select 1')).then(
+      () => true,
+      () => false,
+    ),
+  )
 }
 
 let lazily: Promise<Cluster> | undefined

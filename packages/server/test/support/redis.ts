@@ -2,9 +2,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from './free-port.ts'
 import { skipWithout } from './missing-servers.ts'
+import { until } from './patience.ts'
 
 export interface TestRedis {
   url: string
@@ -41,11 +41,7 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
     async start() {
       const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
       server = spawn(program, settings, { stdio: 'ignore' })
-      for (let attempt = 0; attempt < 200; attempt++) {
-        if (await answers(port)) return
-        await wait(25)
-      }
-      throw new Error('redis-server does not answer')
+      await until('redis-server answers', () => answers(port))
     },
   }
   await redis.start()

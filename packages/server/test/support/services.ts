@@ -134,7 +134,7 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     magicLinkNetworkLimits: overrides.networkLimits ?? null,
     maxActiveKeys: overrides.maxActiveKeys ?? settings.maxActiveKeys,
     keyCreationLimits: overrides.keyCreationLimits ?? [],
-    exchangeLimits: overrides.exchangeLimits ?? [{ window: 'minute', limit: 1_000_000 }],
+    exchangeLimits: overrides.exchangeLimits ?? [],
     keyLimits: overrides.keyLimits ?? [],
     keyDefaults: overrides.keyDefaults ?? [],
     personLimits: overrides.personLimits ?? [],

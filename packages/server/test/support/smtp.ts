@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import { inTime } from './patience.ts'
 
 /** How the server handles a mail to a recipient. */
 export type SmtpBehaviour =
@@ -95,7 +96,7 @@ export async function startSmtpServer(
 
 function createRecorder(certificate: string) {
   const waiting = new Set<() => void>()
-  const until = (done: () => boolean) =>
+  const untilSo = (done: () => boolean) =>
     new Promise<void>(resolve => {
       const look = () => {
         if (!done()) return
@@ -119,8 +120,16 @@ function createRecorder(certificate: string) {
     changed: () => {
       for (const look of [...waiting]) look()
     },
-    received: (count: number): Promise<void> => until(() => state.mails.length >= count),
-    asked: (count: number): Promise<void> => until(() => state.recipients.length >= count),
+    received: (count: number): Promise<void> =>
+      inTime(
+        `mail number ${count}`,
+        untilSo(() => state.mails.length >= count),
+      ),
+    asked: (count: number): Promise<void> =>
+      inTime(
+        `recipient number ${count}`,
+        untilSo(() => state.recipients.length >= count),
+      ),
     behave(decide: (recipient: string, attempt: number) => SmtpBehaviour) {
       state.decide = decide
     },

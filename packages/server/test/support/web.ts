@@ -3,6 +3,7 @@ import { loadConfig, loadOrCreateSecret } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import type { Browser, BrowserContext, Page } from './browser.ts'
+import { patienceMs, until } from './patience.ts'
 import { closeAtOnce, temporaryFolder } from './serve.ts'
 
 export interface Mail {
@@ -17,7 +18,7 @@ export interface Mail {
 export interface WebServer {
   url: string
   server: RunningServer
-  /** The sign-in mails of an address that have come, waiting (at most 5 s) until there are that many. Newest first. */
+  /** The sign-in mails of an address that have come, waiting until there are that many. Newest first. */
   mails(to: string, atLeast?: number): Promise<Mail[]>
   close(): Promise<void>
 }
@@ -50,17 +51,15 @@ export async function startWeb(
   return { url: server.url, server, close, mails: (to, atLeast = 1) => mailsOf(server.url, to, atLeast) }
 }
 
-async function mailsOf(url: string, to: string, atLeast: number): Promise<Mail[]> {
-  for (let attempt = 0; attempt < 250; attempt++) {
+function mailsOf(url: string, to: string, atLeast: number): Promise<Mail[]> {
+  return until(`${atLeast} mails for ${to}`, async () => {
     const answer = await fetch(`${url}/inbox?to=${encodeURIComponent(to)}`, {
       headers: { accept: 'application/json' },
     })
     const { data } = (await answer.json()) as { data: Mail[] }
     const signIns = data.filter(mail => mail.link !== null)
-    if (signIns.length >= atLeast) return signIns
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
-  throw new Error(`${atLeast} mails for ${to} did not come within 5 s`)
+    return signIns.length >= atLeast ? signIns : undefined
+  })
 }
 
 /** Types the address into /sign-in and comes to /check-mail. */
@@ -88,6 +87,6 @@ export async function newPerson(
   options: Parameters<Browser['newContext']>[0] = {},
 ): Promise<{ context: BrowserContext; page: Page }> {
   const context = await browser.newContext(options)
-  context.setDefaultTimeout(20_000)
+  context.setDefaultTimeout(patienceMs(20_000))
   return { context, page: await context.newPage() }
 }

@@ -33,7 +33,7 @@ const WATCHER = `
   console.log(ran.error?.code ?? ran.stdout.trim())
 `
 
-describe('packages needed by several processes', { timeout: 120_000 }, () => {
+describe('packages needed by several processes', () => {
   test('are installed by one of twelve processes, and all run a complete program', async t => {
     const { folder, downloads } = await npmFolder(t, (tarball, response) => response.end(tarball))
     const programs = [...Array(10).fill(CLIENT), WATCHER, WATCHER]

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import {
+  createKey,
+  createPrintedLinks,
+  exchange,
+  freshPostgres,
+  type PrintedLinks,
+  revokeKey,
+  sendLink,
+  signIn,
+  startNode,
+  verifyLink,
+} from '../support/nodes.ts'
+import { withClient } from '../support/postgres.ts'
+
+const WORKERS = 8
+
+export async function openPair(t: TestContext, settings: Record<string, string> = {}) {
+  const url = await freshPostgres(t)
+  const links = createPrintedLinks()
+  const shared = { KEYWAY_DATABASE_URL: url, ...settings }
+  const a = await startNode(t, shared, links)
+  const b = await startNode(t, shared, links)
+  return { url, links, a, b, nodes: [a, b], origins: [a.origin, b.origin] as const }
+}
+
+/**
+ * In each round eight workers exchange one key over two nodes, one call after the other. Once it has been exchanged
+ * it is revoked, and each worker ends with a call that starts after the answer, which must fail.
+ */
+export async function raceRevocations(
+  origins: readonly [string, string],
+  links: PrintedLinks,
+  rounds: number,
+): Promise<void> {
+  const person = await signIn(origins[0], links, 'revoking@example.com')
+  for (let round = 0; round < rounds; round++) {
+    const { id, key } = (await createKey(origins[round % 2]!, person.access_token)).body
+    const exchanged = Promise.withResolvers<void>()
+    let isAnswered = false
+    const work = async (n: number): Promise<void> => {
+      const startsAfterAnswer = isAnswered
+      const { status } = await exchange(origins[n % 2]!, key)
+      if (startsAfterAnswer) return assert.equal(status, 401, `round ${round}`)
+      if (status === 200) exchanged.resolve()
+      return work(n)
+    }
+    const working = Promise.all(Array.from({ length: WORKERS }, (_, n) => work(n)))
+    await Promise.race([exchanged.promise, working])
+    assert.equal((await revokeKey(origins[round % 2]!, person.access_token, id)).status, 200)
+    isAnswered = true
+    await working
+  }
+}
+
+/** Ten requests at once over two nodes, of which three may pass (`KEYWAY_MAGIC_LINK_LIMITS`). */
+export async function raceLimits(origins: readonly [string, string], rounds: number): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => sendLink(origins[n % 2]!, `limit-${round}@example.com`)),
+    )
+    const statuses = answers.map(answer => answer.status).sort()
+    assert.deepEqual(statuses, [200, 200, 200, 429, 429, 429, 429, 429, 429, 429], `round ${round}`)
+  }
+}
+
+/** Five links of one new address, used at once over two nodes. */
+export async function raceSignUps(
+  { url, origins, links }: { url: string; origins: readonly [string, string]; links: PrintedLinks },
+  rounds: number,
+): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    const email = `first-${round}@example.com`
+    await Promise.all(origins.flatMap(origin => [1, 2].map(() => sendLink(origin, email))))
+    await sendLink(origins[0], email)
+    const tokens = await Promise.all(Array.from({ length: 5 }, () => links.next(email)))
+    const answers = await Promise.all(tokens.map((token, n) => verifyLink(origins[n % 2]!, email, token)))
+    const statuses = answers.map(answer => answer.status).sort()
+    assert.deepEqual(statuses, [200, 410, 410, 410, 410], `round ${round}`)
+  }
+  assert.deepEqual(await countEverything(url), {
+    users: rounds,
+    credits: rounds,
+    subscriptions: rounds,
+    authorizations: 2 * rounds,
+    welcomes: rounds,
+    cents: rounds * 200,
+  })
+}
+
+async function countEverything(url: string): Promise<Record<string, number>> {
+  return withClient(url, async client => {
+    const { rows } = await client.query(`select
+      (select count(*)::int from users) as users,
+      (select count(*)::int from ledger_entries where kind = 'trial_credit') as credits,
+      (select count(*)::int from subscriptions) as subscriptions,
+      (select count(*)::int from charge_authorizations where revoked_at is null) as authorizations,
+      (select count(*)::int from messages where kind = 'welcome') as welcomes,
+      (select (sum(balance) / 10000)::int from balances) as cents`)
+    return rows[0]
+  })
+}
