@@ -43,9 +43,53 @@ export const MISTAKES: Mistake[] = [
     tests: [HUB],
   },
   {
+    name: 'a status that a change made stale is used all the same',
+    file: 'server/src/hub/key-status-loader.ts',
+    edits: [{ find: 'if (!connection.statusIsStale) return status', put: 'return status' }],
+    tests: [HUB],
+  },
+  {
     name: 'the sweep misses an ending that was committed 30 s late',
     file: 'server/src/hub/revocations.ts',
-    edits: [{ find: 'let since = began - SWEEP_WINDOW_MS', put: 'let since = began - 10_000' }],
+    edits: [{ find: 'SWEEP_WINDOW_MS = MINUTE', put: 'SWEEP_WINDOW_MS = 20 * SECOND' }],
+    tests: [HUB],
+  },
+  {
+    name: 'an agent that sends nothing but protocol pings is silent',
+    file: 'server/src/hub/frames.ts',
+    edits: [
+      {
+        find: "if (count(connection, 1) === 'pass') connection.pong(data)\n",
+        put:
+          'const before = connection.lastReceivedAt\n' +
+          "      if (count(connection, 1) === 'pass') connection.pong(data)\n" +
+          '      connection.lastReceivedAt = before\n',
+      },
+    ],
+    tests: [HUB],
+  },
+  {
+    name: 'an agent that does nothing but answer pings is silent',
+    file: 'server/src/hub/frames.ts',
+    edits: [
+      {
+        find: 'receivePong(connection) {\n      count(connection, 1)\n',
+        put:
+          'receivePong(connection) {\n      const before = connection.lastReceivedAt\n' +
+          '      count(connection, 1)\n      connection.lastReceivedAt = before\n',
+      },
+    ],
+    tests: [HUB],
+  },
+  {
+    name: 'pongs are not limited',
+    file: 'server/src/hub/frames.ts',
+    edits: [
+      {
+        find: 'receivePong(connection) {\n      count(connection, 1)\n',
+        put: 'receivePong(connection) {\n      connection.lastReceivedAt = clock.now()\n',
+      },
+    ],
     tests: [HUB],
   },
   {

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import type { Json } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
+import { SECOND } from '../../src/clock.ts'
+import { HEARTBEAT_SECONDS } from '../../src/hub/heartbeat.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
@@ -302,6 +304,19 @@ describe('the end of a connection', () => {
     assert.equal(hub.connectionCount, 1)
     dead.socket.resume()
     assert.match(await dead.end(), /^1006/)
+  })
+
+  test('a connection on which the agent only answers protocol pings stays open', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const other = await connect(services, url, key)
+    for (let pings = 0; pings < 5; pings++) {
+      const pinged = once(client.socket, 'ping')
+      await later(HEARTBEAT_SECONDS * SECOND)
+      await pinged // its pong is on the way now, before what the other connection sends
+      await other.flush()
+    }
+    await client.flush()
   })
 
   test('a connection on which the agent sends only protocol pings stays open', async t => {
