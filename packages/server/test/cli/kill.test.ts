@@ -9,7 +9,7 @@ import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 /** The last step that is acknowledged before the kill of each round, in order. */
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
-const ROUNDS_OF_EACH = 3
+const ROUNDS_OF_EACH = 2
 /** About the duration of a step, so that a kill falls into one of the next two. */
 const STEP_MS = 20
 

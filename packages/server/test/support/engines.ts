@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext } from 'node:test'
@@ -12,6 +12,7 @@ import { quickFolder } from './quick-folder.ts'
 
 export type EngineName = 'sqlite' | 'postgres'
 
+const SQLITE_FILE = 'keyway.db'
 const TEST_SECRET = Buffer.alloc(32, 7)
 
 export interface TestStorage {
@@ -68,8 +69,10 @@ async function freshDatabase(
 ): Promise<{ config: StorageConfig; remove(): Promise<void> }> {
   if (engine === 'sqlite') {
     const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sqlite-'))
+    const config = sqliteConfig(dataDir)
+    writeFileSync(join(dataDir, SQLITE_FILE), await migratedSqlite(log), { mode: 0o600 })
     return {
-      config: sqliteConfig(dataDir),
+      config,
       remove: async () => rmSync(dataDir, { recursive: true, force: true }),
     }
   }
@@ -79,10 +82,26 @@ async function freshDatabase(
   return { config: postgresConfig(database.url), remove: database.drop }
 }
 
+let sqliteTemplate: Promise<Buffer> | undefined
+
+/** An empty, migrated database file. Made once for the process: the migrations cost as much as a short test. */
+function migratedSqlite(log: Log): Promise<Buffer> {
+  sqliteTemplate ??= (async () => {
+    const folder = mkdtempSync(join(quickFolder(), 'keyway-sqlite-'))
+    try {
+      await (await createStorage(sqliteConfig(folder), log)).close()
+      return readFileSync(join(folder, SQLITE_FILE))
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })()
+  return sqliteTemplate
+}
+
 export function sqliteConfig(dataDir: string): StorageConfig {
   return {
     dataDir,
-    database: { engine: 'sqlite', file: join(dataDir, 'keyway.db') },
+    database: { engine: 'sqlite', file: join(dataDir, SQLITE_FILE) },
     events: { kind: 'in-process' },
     secrets: [TEST_SECRET],
     autoMigrate: true,
