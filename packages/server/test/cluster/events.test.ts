@@ -39,7 +39,7 @@ async function openPair(t: TestContext, forB: Record<string, string>, forBoth: R
 }
 
 /** These tests mostly wait, and each has nodes and a database of its own, so they run concurrently. */
-const CONCURRENT = { concurrency: true, timeout: 120_000 }
+const CONCURRENT = { concurrency: true }
 
 describe('nodes without events or without the database', { ...CONCURRENT, skip: postgresMissing() }, () => {
   test('a node that receives no events closes the connections of a revoked key within ten seconds', async t => {

@@ -6,7 +6,7 @@ import { call, createPrintedLinks, exchange, freshPostgres, signIn } from '../su
 
 const LIMIT = 40
 
-describe('limits over nodes as processes', { skip: postgresMissing(), timeout: 120_000 }, () => {
+describe('limits over nodes as processes', { skip: postgresMissing() }, () => {
   test('a limit is exact over two processes, also when one is killed and restarted', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()

@@ -4,7 +4,7 @@ import { HOUR, SECOND } from '../../src/clock.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
 
-describe('usage of the hub', { timeout: 60_000 }, () => {
+describe('usage of the hub', () => {
   test('connections and their time count for the key as they go on, to the heartbeat, and what is left when they close', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
