@@ -129,6 +129,8 @@ export interface LedgerEntryObject {
   amount: string
   balance_after: string
   app_id: string | null
+  /** The API key that the charge named. */
+  key_id: string | null
   description: string
   created_at: string
 }

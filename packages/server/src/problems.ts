@@ -89,6 +89,11 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
     help: 'Nothing was consumed. Wait for the seconds in Retry-After, where there are any, or ask the owner of the key for more.',
     isLogged: true,
   },
+  spend_limit_reached: {
+    status: 402,
+    title: 'The key has spent its limit',
+    help: 'The charge would pass a limit of this key for the day, the month or in total. Nothing was charged. Days and months are those of UTC; Retry-After says when the next begins.',
+  },
   insufficient_scope: {
     status: 403,
     title: 'The key lacks a scope',
@@ -110,7 +115,7 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   charge_not_authorized: {
     status: 403,
     title: 'The charge is not authorised',
-    help: 'The user must authorise this app: PUT /v1/me/charge-authorizations/{app_id}.',
+    help: 'The user must authorise this app: PUT /v1/me/charge-authorizations/{app_id}. A `key_id` must be a key of this user that is neither revoked nor expired.',
     isLogged: true,
   },
   network_not_allowed: {

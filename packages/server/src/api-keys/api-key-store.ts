@@ -12,6 +12,8 @@ export interface ApiKeyStore {
   findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
   /** Null for an unknown key and for another user's. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>
+  /** The same; the row is locked until the end of the transaction, so that no revocation comes in between. */
+  lockOwned(userId: string, id: string): Promise<ApiKey | null>
   /**
    * Reads a few pages of rows at most, however many the owner has, with two exceptions, which the limit of active keys
    * bounds: for active keys all that expire are read where hundreds of newer ones have expired, and for expired keys

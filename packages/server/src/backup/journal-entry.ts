@@ -39,7 +39,7 @@ export type JournalEntry =
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
   /** A link was used, or ended because another link of its address was. */
   | { type: 'magic_link'; at: Instant; id: string }
-  | { type: 'ledger'; at: Instant; entry: LedgerEntry }
+  | { type: 'ledger'; at: Instant; entry: JournaledLedgerEntry }
   | { type: 'trial_credit'; at: Instant; address_hash: string; user_id: string }
   | {
       type: 'charge_authorization'
@@ -49,6 +49,18 @@ export type JournalEntry =
       granted_at: Instant
       revoked_at: Instant | null
     }
+
+/** Older versions wrote no `keyId` and `lineageId`. */
+export type JournaledLedgerEntry = Omit<LedgerEntry, NewInLedger> & Partial<Pick<LedgerEntry, NewInLedger>>
+type NewInLedger = 'keyId' | 'lineageId'
+
+export function toLedgerEntry({
+  keyId = null,
+  lineageId = null,
+  ...entry
+}: JournaledLedgerEntry): LedgerEntry {
+  return { ...entry, keyId, lineageId }
+}
 
 export type EntryOf<Type extends JournalEntry['type']> = Extract<JournalEntry, { type: Type }>
 
@@ -112,6 +124,8 @@ const LEDGER_ENTRY: Shape = {
   description: value => typeof value === 'string',
   cause: text,
   createdAt: instant,
+  keyId: optional(orNull(text)),
+  lineageId: optional(orNull(text)),
 }
 
 const SHAPES: { [Type in JournalEntry['type']]: Shape } = {

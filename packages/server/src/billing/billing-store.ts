@@ -1,8 +1,16 @@
 import type { Instant } from '../clock.ts'
+import type { SpendPeriod } from '../limits/limit.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { ChargeAuthorization } from './charge-authorizations.ts'
 import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
+import type { SpendCaps, Spent } from './spend.ts'
+
+export interface Posted {
+  entry: LedgerEntry
+  /** What the lineage has spent now; null for an entry without one. */
+  spent: Spent | null
+}
 
 export interface BillingStore {
   /** Zero for a user without entries. */
@@ -14,6 +22,8 @@ export interface BillingStore {
   /** False if the user has one already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>
+  /** What the keys of these lineages were charged; those without a charge are absent. */
+  spentOf(lineageIds: readonly string[]): Promise<Map<string, Spent>>
   /** Newest grant first; withdrawn ones stay listed. */
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
@@ -23,9 +33,12 @@ export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Null, and nothing
    * written, if the balance would be negative or the cause was used. `createdAt` is moved forward if needed, so that a
-   * user's entries sort in the order in which they changed the balance.
+   * user's entries sort in the order in which they changed the balance. What it takes counts
+   * as spent by the lineage, whatever its limits are.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
+  /** The same, unless the lineage would have spent more than `caps`: then the period, and nothing is written. */
+  charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<Posted | SpendPeriod | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>
   /** Null if no such app is registered. Repeating an active grant does not change `grantedAt`. */

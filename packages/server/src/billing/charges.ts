@@ -1,19 +1,24 @@
+import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
-import { type Clock, DAY, type Instant } from '../clock.ts'
+import { type Clock, DAY, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { instantOf, newId } from '../ids.ts'
+import type { SpendPeriod } from '../limits/limit.ts'
 import { sha256 } from '../secrets.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { noUsage, usageRows } from '../usage/usage.ts'
 import { mayCharge } from './charge-authorizations.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
+import { capsOf, endOf, NO_CAPS, NOTHING_SPENT, type SpendCaps, type Spent } from './spend.ts'
 
 /** How long a repeated request is recognised by its Idempotency-Key. */
 export const IDEMPOTENCY_WINDOW = DAY
 
 export interface WantedCharge {
   userId: string
+  /** A living key of the user, whose spend limits the charge counts towards; null or absent: none. */
+  keyId?: string | null
   /** Positive. */
   amount: MicroDollars
   description: string
@@ -24,27 +29,55 @@ export interface Charges {
    * Takes an amount from a user's balance, once for each Idempotency-Key: the same key with the same arguments
    * returns the same entry. A refused charge is not recorded and may be retried with its key.
    *
-   * @throws KeywayError `charge_not_authorized` (no authorisation, or no such active user), `insufficient_balance`,
-   *   `idempotency_conflict`; `rate_limited` while hundreds of charges of this user are in progress
+   * @throws KeywayError `charge_not_authorized` (no authorisation, no such active user, or no such living key of the
+   *   user), `insufficient_balance`, `spend_limit_reached`, `idempotency_conflict`; `rate_limited` while hundreds of
+   *   charges of this user are in progress
    */
   charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
 }
 
+/** Called in the transaction that books, or refuses to, with what the key's lineage has spent by then. */
+export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
+
+export interface KeySpend {
+  key: ApiKey
+  caps: SpendCaps
+  spent: Spent
+  /** What was charged; 0 where it was refused. */
+  amount: MicroDollars
+  /** The period whose limit refused the charge. */
+  refusedBy: SpendPeriod | null
+  /** The instant of the entry, which decides its day and month. */
+  at: Instant
+}
+
 type Refused = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
-type Outcome = { entry: LedgerEntry } | { refused: Refused }
+type Outcome = { entry: LedgerEntry } | { refused: Refused } | { over: SpendPeriod; at: Instant }
 
 const DETAILS: Record<Refused, string> = {
   charge_not_authorized:
-    'This user has not authorised the app to charge the balance, or there is no such user.',
+    'This user has not authorised the app to charge the balance, there is no such user, or key_id names no living key of the user.',
   insufficient_balance: "The user's balance is too low for this amount. Nothing was charged.",
   idempotency_conflict: 'This Idempotency-Key was used for another charge. Use a new one for each charge.',
+}
+
+export function notAuthorized(): KeywayError {
+  return new KeywayError('charge_not_authorized', DETAILS.charge_not_authorized)
 }
 
 /**
  * The ledger itself stores the Idempotency-Key: an entry's `cause` is unique and derived from it, so a charge and its
  * key are recorded together or not at all.
  */
-export function createCharges({ storage, clock }: { storage: Storage; clock: Clock }): Charges {
+export function createCharges({
+  storage,
+  clock,
+  onSpend = async () => {},
+}: {
+  storage: Storage
+  clock: Clock
+  onSpend?: OnSpend
+}): Charges {
   return {
     async charge(app, wanted, idempotencyKey) {
       const id = newId(clock.now())
@@ -59,6 +92,7 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
         ),
       )
       if ('refused' in outcome) throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
+      if ('over' in outcome) throw limitReached(outcome.over, outcome.at)
       return outcome.entry
     },
   }
@@ -73,25 +107,55 @@ export function createCharges({ storage, clock }: { storage: Storage; clock: Clo
     if (earlier) return replay(earlier, wanted)
     if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
+    const key = wanted.keyId ? await livingKey(tx, wanted.userId, wanted.keyId, now) : null
+    if (wanted.keyId && !key) return { refused: 'charge_not_authorized' }
+
     const { userId, amount, description } = wanted
-    const entry = await tx.billing.post({
+    const caps = key ? capsOf(key.limits.spend, key.operatorLimits.spend) : NO_CAPS
+    const entry = {
       id,
       userId,
-      kind: 'charge',
+      kind: 'charge' as const,
       amount: -amount,
       appId,
       description,
       cause,
       createdAt: now,
-    })
-    if (entry) {
-      await tx.usage.add(usageRows(userId, null, now, { ...noUsage(), charged: amount }))
-      return { entry }
+      keyId: key?.id ?? null,
+      lineageId: key?.lineageId ?? null,
+    }
+    const posted = await tx.billing.charge(entry, caps)
+    if (typeof posted === 'string') {
+      const spent = (await tx.billing.spentOf([key!.lineageId])).get(key!.lineageId) ?? NOTHING_SPENT
+      await onSpend(tx, { key: key!, caps, spent, amount: 0, refusedBy: posted, at: now })
+      return { over: posted, at: now }
+    }
+    if (posted) {
+      const { createdAt: at } = posted.entry
+      if (key) await onSpend(tx, { key, caps, spent: posted.spent!, amount, refusedBy: null, at })
+      await tx.usage.add(usageRows(userId, key?.id ?? null, now, { ...noUsage(), charged: amount }))
+      return { entry: posted.entry }
     }
     // Another request with this key won the race, or the balance is too low.
     const raced = await tx.billing.findByCause(cause)
     return raced ? replay(raced, wanted) : { refused: 'insufficient_balance' }
   }
+}
+
+/** Locked, so that no revocation is answered between this and the booking. Before the balance, as everywhere. */
+async function livingKey(tx: Transaction, userId: string, id: string, now: Instant): Promise<ApiKey | null> {
+  const key = await tx.apiKeys.lockOwned(userId, id)
+  return key && statusOf(key, now) === 'active' ? key : null
+}
+
+function limitReached(per: SpendPeriod, at: Instant): KeywayError {
+  const end = endOf(per, at)
+  const period = per === 'total' ? 'in total' : `for this ${per} (UTC)`
+  return new KeywayError(
+    'spend_limit_reached',
+    `This charge would pass what the key may spend ${period}. Nothing was charged.`,
+    end === null ? {} : { retryAfter: Math.ceil((end - at) / SECOND) },
+  )
 }
 
 /** The earlier charge with this key within the window, if any, and the cause for a new charge. */
@@ -111,7 +175,11 @@ async function findEarlier(
   return { earlier, cause }
 }
 
-function replay(entry: LedgerEntry, { userId, amount, description }: WantedCharge): Outcome {
-  const isSame = entry.userId === userId && entry.amount === -amount && entry.description === description
+function replay(entry: LedgerEntry, { userId, keyId, amount, description }: WantedCharge): Outcome {
+  const isSame =
+    entry.userId === userId &&
+    entry.keyId === (keyId ?? null) &&
+    entry.amount === -amount &&
+    entry.description === description
   return isSame ? { entry } : { refused: 'idempotency_conflict' }
 }

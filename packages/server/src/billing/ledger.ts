@@ -18,6 +18,9 @@ export interface LedgerEntry {
   description: string
   cause: string
   createdAt: Instant
+  /** The key that the charge named, and the lineage under which it counts (`ApiKey.lineageId`). */
+  keyId: string | null
+  lineageId: string | null
 }
 
 export interface Subscription {

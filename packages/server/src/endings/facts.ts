@@ -76,6 +76,8 @@ export const FACTS: FactTable = {
   },
   billing: {
     post: entry => (entry ? [{ type: 'ledger', entry }] : NOTHING),
+    charge: posted =>
+      posted && typeof posted === 'object' ? [{ type: 'ledger', entry: posted.entry }] : NOTHING,
     claimTrialCredit: (isFirst, addressHash, userId, at) =>
       isFirst ? [{ type: 'trial_credit', addressHash, userId, at }] : NOTHING,
     // An authorisation that was active already keeps its earlier time and was recorded then.

@@ -11,6 +11,7 @@ export function ledgerEntryObject(entry: LedgerEntry): LedgerEntryObject {
     amount: formatMoney(entry.amount),
     balance_after: formatMoney(entry.balanceAfter),
     app_id: entry.appId,
+    key_id: entry.keyId,
     description: entry.description,
     created_at: toRfc3339(entry.createdAt),
   }

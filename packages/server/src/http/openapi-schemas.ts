@@ -198,6 +198,7 @@ export const ledgerEntry = z
     amount: money,
     balance_after: money,
     app_id: nullable(z.string()),
+    key_id: nullable(id),
     description: z.string(),
     created_at: instant,
   })
@@ -209,6 +210,7 @@ export const ledgerEntryExample = {
   amount: '-0.25',
   balance_after: '1.75',
   app_id: 'hub',
+  key_id: null,
   description: '1000 messages',
   created_at: EXAMPLE_AT,
 }

@@ -1,16 +1,19 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
-import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
+import { type ApiKey, type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
 import { isWellFormed } from '../api-keys/authentication.ts'
 import { type App, covers } from '../apps/app.ts'
+import { formatMoney } from '../billing/money.ts'
+import { capsOf, NOTHING_SPENT, remainingOf } from '../billing/spend.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
+import { SPEND_PERIODS } from '../limits/limit.ts'
 import type { KeyLimiter, LeftOfLimits } from '../limits/limits.ts'
 import { sha256 } from '../secrets.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
-import type { Storage } from '../store.ts'
+import type { Storage, Store } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 
 /** RFC 7662 section 2.2. */
@@ -155,10 +158,11 @@ export function createIntrospection(deps: {
     const left = await (consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey))
     const texts = apiKey.metadataBytes === null ? null : await store.apiKeys.metadataOf([apiKey.id])
     const text = texts?.get(apiKey.id)
+    const spend = await spendLeft(store, apiKey, clock.now())
     return {
       external_id: apiKey.externalId,
       metadata: text === undefined ? null : (JSON.parse(text) as Json),
-      limits: leftObject(left),
+      limits: { ...leftObject(left), ...(spend.length > 0 && { spend }) },
     }
   }
 
@@ -177,7 +181,7 @@ export function createIntrospection(deps: {
 }
 
 /** Has only the parts that the key's limits have. */
-function leftObject({ requests, quota }: LeftOfLimits): Json {
+function leftObject({ requests, quota }: LeftOfLimits): Record<string, Json> {
   return {
     ...(requests.length > 0 && {
       requests: requests.map(({ limit, remaining, resetSeconds }) => ({
@@ -195,6 +199,19 @@ function mayNotConsume(): KeywayError {
     'forbidden',
     'Calls are consumed of keys, by the app that a key is for or by a first-party app.',
   )
+}
+
+/** What is left of each spend limit; one read where the key has some. */
+async function spendLeft({ billing }: Pick<Store, 'billing'>, key: ApiKey, now: Instant) {
+  const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
+  if (SPEND_PERIODS.every(per => caps[per] === null)) return []
+  const spent = (await billing.spentOf([key.lineageId])).get(key.lineageId) ?? NOTHING_SPENT
+  return remainingOf(caps, spent, now).map(({ per, limit, remaining, endsAt }) => ({
+    per,
+    amount: formatMoney(limit),
+    remaining: formatMoney(remaining),
+    ...(endsAt !== null && { reset_seconds: Math.ceil((endsAt - now) / SECOND) }),
+  }))
 }
 
 /** `scope` is absent if unrestricted, as in tokens. */

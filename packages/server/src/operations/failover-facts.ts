@@ -1,5 +1,5 @@
 import type { Trust } from '../backup/authentication.ts'
-import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
+import { type EntryOf, type JournalEntry, toLedgerEntry } from '../backup/journal-entry.ts'
 import { readJournalLines } from '../backup/journal-reader.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
@@ -100,7 +100,7 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
     const posted = await store.replay.postedCauses(entries.map(({ entry }) => entry.cause))
     for (const { entry } of entries) {
       if (posted.has(entry.cause) || missing.has(entry.cause)) count('ledger_entries', 'standing')
-      else missing.set(entry.cause, entry)
+      else missing.set(entry.cause, toLedgerEntry(entry))
     }
   }
 

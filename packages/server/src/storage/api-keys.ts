@@ -51,6 +51,17 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         .executeTakeFirst()
       return row ? toApiKey(row) : null
     },
+    async lockOwned(userId, id) {
+      // An update that changes nothing is the only row lock that both engines have.
+      const row = await db
+        .updateTable('api_keys')
+        .set(eb => ({ app_id: eb.ref('app_id') }))
+        .where('id', '=', id)
+        .where('user_id', '=', userId)
+        .returningAll()
+        .executeTakeFirst()
+      return row ? toApiKey(row) : null
+    },
     async list(userId, status, now, page) {
       const rows = await listKeys(db, userId, status, now, page)
       return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))

@@ -2,6 +2,7 @@ import type { BillingChanges, BillingStore } from '../billing/billing-store.ts'
 import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
+import { spentOf } from './key-spend.ts'
 import { post, toEntry } from './ledger.ts'
 import { before } from './paging.ts'
 import type { ChargeAuthorizationRow } from './schema.ts'
@@ -29,7 +30,13 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
         .executeTakeFirst()
       return row ? toEntry(row) : null
     },
-    post: entry => atomically(tx => post(tx, entry)),
+    post: entry =>
+      atomically(async tx => {
+        const posted = await post(tx, entry)
+        return posted === null || typeof posted === 'string' ? null : posted.entry
+      }),
+    charge: (entry, caps) => atomically(tx => post(tx, entry, caps)),
+    spentOf: lineageIds => spentOf(db, lineageIds),
     async ledger(userId, page) {
       const rows = await db
         .selectFrom('ledger_entries')

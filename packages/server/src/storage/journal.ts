@@ -1,8 +1,10 @@
 import { earlier } from '../backup/journal-digest.ts'
-import type { EntryOf, JournalEntry } from '../backup/journal-entry.ts'
+import { type EntryOf, type JournalEntry, toLedgerEntry } from '../backup/journal-entry.ts'
 import { ownBucketNamesOf } from '../magic-links/send-limits.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
+import { addSpend } from './key-spend.ts'
+import { toRow } from './ledger.ts'
 import { forgetSends } from './send-limits.ts'
 
 /** Re-applies one journal entry to a restored database. False if its subject is newer than the backup. */
@@ -87,35 +89,28 @@ async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await forgetSends(db, ownBucketNamesOf(email))
 }
 
-async function applyLedger(db: Db, { entry }: EntryOf<'ledger'>): Promise<boolean> {
-  if (!(await hasUser(db, entry.userId))) return false
+async function applyLedger(db: Db, { entry: journaled }: EntryOf<'ledger'>): Promise<boolean> {
+  const entry = toLedgerEntry(journaled)
+  const { userId, amount, lineageId, createdAt } = entry
+  if (!(await hasUser(db, userId))) return false
   const inserted = await db
     .insertInto('ledger_entries')
-    .values({
-      id: entry.id,
-      user_id: entry.userId,
-      kind: entry.kind,
-      amount: entry.amount,
-      balance_after: entry.balanceAfter,
-      app_id: entry.appId,
-      description: entry.description,
-      cause: entry.cause,
-      created_at: entry.createdAt,
-    })
+    .values({ ...toRow(entry), balance_after: entry.balanceAfter })
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returning('id')
     .executeTakeFirst()
   if (!inserted) return true // the backup has it
   await db
     .insertInto('balances')
-    .values({ user_id: entry.userId, balance: 0 })
+    .values({ user_id: userId, balance: 0 })
     .onConflict(conflict => conflict.column('user_id').doNothing())
     .execute()
   await db
     .updateTable('balances')
-    .set(eb => ({ balance: eb('balance', '+', entry.amount) }))
-    .where('user_id', '=', entry.userId)
+    .set(eb => ({ balance: eb('balance', '+', amount) }))
+    .where('user_id', '=', userId)
     .execute()
+  if (lineageId !== null) await addSpend(db, { lineageId, amount: -amount, at: createdAt })
   return true
 }
 

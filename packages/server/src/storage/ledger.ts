@@ -1,34 +1,42 @@
-import { expressionBuilder } from 'kysely'
+import type { Posted } from '../billing/billing-store.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
+import type { SpendCaps } from '../billing/spend.ts'
+import type { Instant } from '../clock.ts'
+import type { SpendPeriod } from '../limits/limit.ts'
 import type { Db } from './engine.ts'
-import type { LedgerEntryRow, Schema } from './schema.ts'
+import { addSpend } from './key-spend.ts'
+import type { LedgerEntryRow } from './schema.ts'
 
 /**
  * Updates the balance first, which locks its row until the commit. If the cause was used before, the insert violates
  * the entry's unique key, and the amount is reverted.
+ *
+ * @returns null where the balance is too low or the cause was used; the period of a spend limit that would be passed
  */
-export async function post(tx: Db, entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null> {
-  const { userId, amount } = entry
+export async function post(
+  tx: Db,
+  entry: Omit<LedgerEntry, 'balanceAfter'>,
+  caps?: SpendCaps,
+): Promise<Posted | SpendPeriod | null> {
+  const { userId, amount, lineageId } = entry
   const balanceAfter = await move(tx, userId, amount)
   if (balanceAfter === null) return null
+  const createdAt = await afterTheLast(tx, entry)
+  const addition = lineageId === null ? null : { lineageId, amount: -amount, at: createdAt }
+  const spent = addition && (await addSpend(tx, addition, caps))
+  if (typeof spent === 'string') {
+    await move(tx, userId, -amount)
+    return spent
+  }
   const inserted = await tx
     .insertInto('ledger_entries')
-    .values({
-      id: entry.id,
-      user_id: userId,
-      kind: entry.kind,
-      amount,
-      balance_after: balanceAfter,
-      app_id: entry.appId,
-      description: entry.description,
-      cause: entry.cause,
-      created_at: afterTheLast(tx, entry),
-    })
+    .values({ ...toRow(entry), balance_after: balanceAfter, created_at: createdAt })
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returningAll()
     .executeTakeFirst()
-  if (inserted) return toEntry(inserted)
+  if (inserted) return { entry: toEntry(inserted), spent }
   await move(tx, userId, -amount)
+  if (addition) await addSpend(tx, { ...addition, amount })
   return null
 }
 
@@ -61,13 +69,32 @@ function add(tx: Db, userId: string, amount: number) {
  * The creation time of an entry whose balance is locked: strictly later than the user's last one. Otherwise waiting
  * for the lock, and clock differences between nodes, would put entries out of order.
  */
-function afterTheLast(tx: Db, { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>) {
-  const next = tx
+async function afterTheLast(
+  tx: Db,
+  { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>,
+): Promise<Instant> {
+  const last = await tx
     .selectFrom('ledger_entries')
-    .select(eb => eb(eb.fn.max('created_at'), '+', 1).as('next'))
+    .select(eb => eb.fn.max('created_at').as('at'))
     .where('user_id', '=', userId)
     .where('created_at', '>=', createdAt)
-  return expressionBuilder<Schema>().fn.coalesce(next, expressionBuilder<Schema>().val(createdAt))
+    .executeTakeFirst()
+  return last?.at == null ? createdAt : last.at + 1
+}
+
+export function toRow(entry: Omit<LedgerEntry, 'balanceAfter'>): Omit<LedgerEntryRow, 'balance_after'> {
+  return {
+    id: entry.id,
+    user_id: entry.userId,
+    kind: entry.kind,
+    amount: entry.amount,
+    app_id: entry.appId,
+    description: entry.description,
+    cause: entry.cause,
+    created_at: entry.createdAt,
+    key_id: entry.keyId,
+    lineage_id: entry.lineageId,
+  }
 }
 
 export function toEntry(row: LedgerEntryRow): LedgerEntry {
@@ -81,5 +108,7 @@ export function toEntry(row: LedgerEntryRow): LedgerEntry {
     description: row.description,
     cause: row.cause,
     createdAt: row.created_at,
+    keyId: row.key_id,
+    lineageId: row.lineage_id,
   }
 }

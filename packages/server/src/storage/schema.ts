@@ -27,6 +27,7 @@ export interface Schema {
   subscriptions: { user_id: string; plan: 'free'; status: 'active'; started_at: Instant }
   charge_authorizations: ChargeAuthorizationRow
   api_keys: ApiKeyRow
+  key_spend: KeySpendRow
   key_metadata: { key_id: string; metadata: string }
   apps: AppRow
   app_secrets: { app_id: string; secret_hash: string; created_at: Instant }
@@ -82,6 +83,17 @@ export interface LedgerEntryRow {
   description: string
   cause: string
   created_at: Instant
+  key_id: string | null
+  lineage_id: string | null
+}
+
+export interface KeySpendRow {
+  lineage_id: string
+  day: number
+  day_spent: number
+  month: number
+  month_spent: number
+  total_spent: number
 }
 
 export interface ChargeAuthorizationRow {

@@ -57,6 +57,8 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
           appId: null,
           description: 'Trial credit',
           cause: `trial_credit:${user.id}`,
+          keyId: null,
+          lineageId: null,
           createdAt: user.createdAt,
         }),
         onGranted(TRIAL_CREDIT),

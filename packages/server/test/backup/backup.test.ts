@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { formatMoney } from '../../src/billing/money.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
 import {
@@ -33,7 +34,8 @@ async function openShop(engine: EngineName, t: TestContext) {
   const keys = []
   for (let n = 0; n < 3; n++) keys.push((await createKey(node.origin, ann.access_token)).body)
   await call(node.origin, 'PUT', '/v1/me/charge-authorizations/shop', { token: ann.access_token })
-  assert.equal((await charge(node.origin, secret, ann.user.id, 'before-the-backup')).status, 201)
+  const first = await charge(node.origin, secret, ann.user.id, 'before-the-backup', '0.10', keys[0].id)
+  assert.equal(first.status, 201)
   const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
   return { settings, links, secret, node, ann, keys, file }
 }
@@ -62,7 +64,8 @@ for (const [from, to] of moves) {
 
       await revokeKey(node.origin, ann.access_token, keys[1].id)
       const late = 'charged-after-the-backup'
-      assert.equal((await charge(node.origin, secret, ann.user.id, late)).status, 201)
+      const lateCharge = (origin: string) => charge(origin, secret, ann.user.id, late, '0.10', keys[0].id)
+      assert.equal((await lateCharge(node.origin)).status, 201)
       await done(keyway(shop.settings, 'users', 'suspend', 'bob@example.com'))
       await signIn(node.origin, links, 'carol@example.com')
       await call(node.origin, 'DELETE', '/v1/me/charge-authorizations/console', { token: ann.access_token })
@@ -89,10 +92,12 @@ for (const [from, to] of moves) {
       assert.equal(me.balance.amount, '1.30')
       const withdrawn = me.charge_authorizations.find((one: { app_id: string }) => one.app_id === 'console')
       assert.notEqual(withdrawn.revoked_at, null)
-      const repeated = await charge(restored.origin, secret, ann.user.id, late)
+      const repeated = await lateCharge(restored.origin)
       assert.equal(repeated.status, 201, 'the same key gives the same entry')
       const after = (await call(restored.origin, 'GET', '/v1/me', { token: again.access_token })).body
       assert.equal(after.balance.amount, '1.30', 'and charges nothing twice')
+      const spent = (await restored.services.storage.store.billing.spentOf([keys[0].id])).get(keys[0].id)!
+      assert.equal(formatMoney(spent.totalSpent), '0.20', 'of the key, before and after the backup')
 
       await sendLink(restored.origin, 'bob@example.com')
       const suspended = await verifyLink(

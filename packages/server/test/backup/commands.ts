@@ -31,9 +31,16 @@ export async function registerShop({ services }: TestNode): Promise<string> {
 }
 
 /** Charges a user as the app `shop`. */
-export function charge(origin: string, secret: string, userId: string, key: string, amount = '0.10') {
+export function charge(
+  origin: string,
+  secret: string,
+  userId: string,
+  key: string,
+  amount = '0.10',
+  keyId?: string,
+) {
   return call(origin, 'POST', '/v1/charges', {
-    body: { user_id: userId, amount, description: 'a test' },
+    body: { user_id: userId, amount, description: 'a test', ...(keyId && { key_id: keyId }) },
     headers: { ...basic('shop', secret), 'Idempotency-Key': key },
   })
 }

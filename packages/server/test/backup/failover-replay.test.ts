@@ -3,6 +3,7 @@ import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { JournalEntry } from '../../src/backup/journal-entry.ts'
+import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
 import { REPLAY_KINDS } from '../../src/operations/failover-replay.ts'
 import { OperatorError } from '../../src/operator-error.ts'
 import { done, keyway } from '../support/command-line.ts'
@@ -83,7 +84,9 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.deepEqual(account.charge_authorizations, lost.account.charge_authorizations)
       const ledger = await call(origin, 'GET', '/v1/me/ledger', { token })
       assert.deepEqual(ledger.body.data, lost.ledger)
-      const again = await charge(origin, secret, ann.user.id, 'lost-charge-0')
+      const spent = await services.storage.store.billing.spentOf([keys.untouched.id])
+      assert.equal(spent.get(keys.untouched.id)?.daySpent, MICROS_PER_DOLLAR / 10)
+      const again = await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)
       assert.deepEqual(again.body, lost.charged, 'an app that repeats its charge gets the same entry')
       const revoked = await call(origin, 'GET', `/v1/api-keys/${keys.revoked.id}`, { token })
       assert.equal(revoked.body.revoked_at, lost.revokedAt)

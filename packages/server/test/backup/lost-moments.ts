@@ -90,7 +90,7 @@ async function endEverything(
   const out = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
   assert.equal(out.status, 204)
   await call(origin, 'DELETE', '/v1/me/charge-authorizations/console', { token })
-  const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0')).body
+  const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)).body
   assert.equal((await charge(origin, secret, ann.user.id, 'lost-charge-1')).status, 201)
   await signIn(origin, links, 'fay@example.com')
   return {

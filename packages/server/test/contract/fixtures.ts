@@ -127,6 +127,8 @@ export function anEntry(
     appId: null,
     description: 'an entry',
     cause: `cause ${id}`,
+    keyId: null,
+    lineageId: null,
     createdAt: NOW,
     ...change,
   }

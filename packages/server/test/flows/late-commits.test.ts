@@ -117,6 +117,8 @@ test('a charge that commits during a backup is restored from the journal', {
         appId: null,
         description: 'late',
         cause: id,
+        keyId: null,
+        lineageId: null,
         createdAt: clock.now(),
       }),
       () => tx.billing.balance(ann.user.id),

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { notAuthorized } from '../../billing/charges.ts'
 import { parseAmount } from '../../billing/money.ts'
-import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { created } from '../answer.ts'
-import { text } from '../body-fields.ts'
+import { optional, text } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -20,6 +20,7 @@ const chargeBody = z.object({
     context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "0.25"` })
     return z.NEVER
   }),
+  key_id: optional(text('the id of an API key of the user', answers.OTHER_ID)),
   description: text('what it is for', '1000 messages', { min: 1, max: MAX_DESCRIPTION_LENGTH }),
 })
 
@@ -32,7 +33,7 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
       tag: 'Apps',
       summary: "Charge a user's balance",
       description:
-        'Needs the authorisation of the user. The same Idempotency-Key and body again get the same answer for 24 hours.',
+        'Needs the authorisation of the user. With `key_id`, which must be a living key of the user, the charge counts towards the spend limits of that key, which it never passes. The same Idempotency-Key and body again get the same answer for 24 hours.',
       access: 'app',
       body: chargeBody,
       example: { user_id: answers.EXAMPLE_ID, amount: '0.25', description: '1000 messages' },
@@ -45,13 +46,19 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
           example: answers.ledgerEntryExample,
         },
       ],
-      errors: ['insufficient_balance', 'charge_not_authorized', 'idempotency_conflict', 'rate_limited'],
+      errors: [
+        'insufficient_balance',
+        'spend_limit_reached',
+        'charge_not_authorized',
+        'idempotency_conflict',
+        'rate_limited',
+      ],
       async handle({ principal, body, idempotencyKey }) {
-        // Answered like a user who has not authorised the app.
+        // An id that is not one is answered like a user who has not authorised the app.
         const userId = parseId(body.user_id)
-        if (!userId)
-          throw new KeywayError('charge_not_authorized', 'This user has not authorised this app to charge.')
-        const wanted = { userId, amount: body.amount, description: body.description }
+        const keyId = body.key_id === undefined ? null : parseId(body.key_id)
+        if (!userId || (body.key_id !== undefined && !keyId)) throw notAuthorized()
+        const wanted = { userId, keyId, amount: body.amount, description: body.description }
         return created(ledgerEntryObject(await charges.charge(principal, wanted, idempotencyKey!)))
       },
     }),

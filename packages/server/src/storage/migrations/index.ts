@@ -12,6 +12,7 @@ import { usage } from './0011-usage.ts'
 import { limits } from './0012-limits.ts'
 import { keyMetadata } from './0013-key-metadata.ts'
 import { limitLeases } from './0014-limit-leases.ts'
+import { keySpend } from './0015-key-spend.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -30,6 +31,7 @@ export const MIGRATIONS: readonly Migration[] = [
   limits,
   keyMetadata,
   limitLeases,
+  keySpend,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

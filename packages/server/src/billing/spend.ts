@@ -1,0 +1,68 @@
+import { DAY, type Instant } from '../clock.ts'
+import { SPEND_PERIODS, type SpendLimit, type SpendPeriod } from '../limits/limit.ts'
+import type { MicroDollars } from './money.ts'
+
+/** What may be spent in each period at most; null: no limit. */
+export type SpendCaps = Record<SpendPeriod, MicroDollars | null>
+
+/**
+ * What a key and its predecessors were charged. An entry of the ledger belongs to the UTC day and month of its
+ * `createdAt`, so these are sums over the ledger; `day` and `month` name the newest that have an entry.
+ */
+export interface Spent {
+  day: number
+  daySpent: MicroDollars
+  month: number
+  monthSpent: MicroDollars
+  totalSpent: MicroDollars
+}
+
+export const NO_CAPS: SpendCaps = { day: null, month: null, total: null }
+export const NOTHING_SPENT: Spent = { day: 0, daySpent: 0, month: 0, monthSpent: 0, totalSpent: 0 }
+
+/** Of several limits of one period the strictest. */
+export function capsOf(...limits: (readonly SpendLimit[])[]): SpendCaps {
+  const caps = { ...NO_CAPS }
+  for (const { per, amount } of limits.flat()) caps[per] = Math.min(amount, caps[per] ?? amount)
+  return caps
+}
+
+/** The number of the UTC day and of the UTC month since 1970. */
+export function periodsOf(at: Instant): { day: number; month: number } {
+  const date = new Date(at)
+  return { day: Math.floor(at / DAY), month: (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth() }
+}
+
+export function spentIn(per: SpendPeriod, spent: Spent, at: Instant): MicroDollars {
+  const now = periodsOf(at)
+  if (per === 'total') return spent.totalSpent
+  if (per === 'month') return spent.month === now.month ? spent.monthSpent : 0
+  return spent.day === now.day ? spent.daySpent : 0
+}
+
+/** The first period, shortest first, in which `amount` more would be over its limit. */
+export function periodOver(
+  caps: SpendCaps,
+  spent: Spent,
+  amount: MicroDollars,
+  at: Instant,
+): SpendPeriod | null {
+  return SPEND_PERIODS.find(per => spentIn(per, spent, at) + amount > (caps[per] ?? Infinity)) ?? null
+}
+
+/** When what was spent in the period no longer counts; null: never. */
+export function endOf(per: SpendPeriod, at: Instant): Instant | null {
+  if (per === 'total') return null
+  const date = new Date(at)
+  if (per === 'month') return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)
+  return (Math.floor(at / DAY) + 1) * DAY
+}
+
+/** What is left of each limit, for introspection. */
+export function remainingOf(caps: SpendCaps, spent: Spent, at: Instant) {
+  return SPEND_PERIODS.flatMap(per => {
+    const limit = caps[per]
+    if (limit === null) return []
+    return [{ per, limit, remaining: Math.max(0, limit - spentIn(per, spent, at)), endsAt: endOf(per, at) }]
+  })
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { basic, openServer } from '../support/http.ts'
+
+/** An app that may charge Ada, who has two dollars. */
+async function withShop(engine: EngineName, t: TestContext) {
+  const server = await openServer(engine, t)
+  const { tokens, user } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const app = basic('shop', await server.registerApp('shop'))
+  await server.call('PUT', '/v1/me/charge-authorizations/shop', { token })
+  let number = 0
+  const charge = (amount: string, key_id?: unknown) =>
+    server.post(
+      '/v1/charges',
+      { user_id: user.id, amount, description: 'a call', key_id },
+      { headers: { ...app, 'Idempotency-Key': `charge-${number++}-00000000` } },
+    )
+  const introspect = async (key: string) =>
+    (await server.post('/auth/introspect', { token: key }, { headers: app })).body
+  return { server, token, charge, introspect }
+}
+
+forEachEngine(engine => {
+  test('a charge over the spend limit of its key is 402 with the wait until the next day, and introspection tells what is left', async t => {
+    const { server, token, charge, introspect } = await withShop(engine, t)
+    const made = await server.createKey(token, {
+      app_id: 'shop',
+      limits: {
+        spend: [
+          { amount: '0.50', per: 'day' },
+          { amount: '1', per: 'total' },
+        ],
+      },
+    })
+    const charged = await charge('0.30', made.id)
+    assert.deepEqual([charged.status, charged.body.key_id], [201, made.id])
+    const refused = await charge('0.21', made.id)
+    assert.deepEqual(
+      [refused.status, refused.body.code, refused.headers.get('retry-after')],
+      [402, 'spend_limit_reached', String(12 * 3600)],
+    )
+    assert.deepEqual((await introspect(made.key)).limits.spend, [
+      { per: 'day', amount: '0.50', remaining: '0.20', reset_seconds: 12 * 3600 },
+      { per: 'total', amount: '1.00', remaining: '0.70' },
+    ])
+    assert.equal((await charge('0.20', made.id)).status, 201)
+    const ledger = await server.get('/v1/me/ledger', { token })
+    assert.deepEqual(
+      ledger.body.data.map(({ key_id }: { key_id: string | null }) => key_id),
+      [made.id, made.id, null],
+    )
+  })
+
+  test('a key_id that names no living key of the user is refused alike, whatever it is', async t => {
+    const { server, token, charge } = await withShop(engine, t)
+    const { id } = await server.createKey(token)
+    await server.call('DELETE', `/v1/api-keys/${id}`, { token })
+    const answers = await Promise.all(
+      [id, '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11', 'no-uuid', ''].map(key => charge('0.10', key)),
+    )
+    for (const { status, body } of answers)
+      assert.deepEqual(
+        [status, body.code, body.detail],
+        [403, 'charge_not_authorized', answers[0]!.body.detail],
+      )
+    assert.equal((await charge('0.10', 7)).status, 400)
+    assert.equal((await charge('0.10', null)).status, 201)
+  })
+})
