@@ -159,7 +159,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
   const { config, storage } = services
   return {
     ...services,
-    charges: createCharges(services),
+    charges: createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend }),
     hub,
     introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
     readiness: { checks: () => checkHealth(services, hub) },

@@ -1,4 +1,5 @@
 import type { ApiKeyChanges, ApiKeyStore } from './api-keys/api-key-store.ts'
+import type { KeyAlertStore } from './api-keys/key-alert-store.ts'
 import type { AppChanges, AppStore } from './apps/app-store.ts'
 import type { ReplayChanges, ReplayStore } from './backup/replay-store.ts'
 import type { BillingChanges, BillingStore } from './billing/billing-store.ts'
@@ -26,6 +27,7 @@ export interface Store {
   billing: BillingStore
   apiKeys: ApiKeyStore
   apps: AppStore
+  keyAlerts: KeyAlertStore
   endings: EndingStore
   inbox: InboxStore
   instance: InstanceStore

@@ -14,7 +14,9 @@ import type { Meter } from '../usage/meter.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
+import { createKeyAlerts, type KeyAlerts } from './key-alerts.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
+import { createKeyNetworks } from './key-networks.ts'
 import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
 import { bytesOf, type Metadata, storedForm } from './metadata.ts'
@@ -80,7 +82,9 @@ export interface ApiKeys {
   ): Promise<OwnedApiKey>
   /** Finds keys by id, with their owners' status, including revoked and expired ones. Unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
-  /** Writes the buffered `last_used_at` values; called on a timer and at shutdown. */
+  /** Notices to owners about limits of their keys. */
+  readonly alerts: KeyAlerts
+  /** Writes the buffered `last_used_at` values and queues the mails that they cause; called on a timer and at shutdown. */
   flushUses(): Promise<void>
   /** Mails the owners of keys that expire in 14, 7 or 1 days, each once. Returns how many mails were queued. */
   warnOfExpiry(): Promise<number>
@@ -104,7 +108,12 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, meter, limiter, policy } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
-  const lastUsed = createLastUsed({ ...deps, notices })
+  const alerts = createKeyAlerts(deps)
+  const noteNetworks = createKeyNetworks(deps)
+  const lastUsed = createLastUsed({
+    ...deps,
+    notices: { notifyOfReuse: notices.notifyOfReuse, noteNetworks },
+  })
   const { revoke, revokeById, revokeByPossession } = createRevocation(deps)
   const { update, setOperatorLimits } = createChange(deps)
   const rotate = createRotation(deps)
@@ -193,12 +202,15 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     warnOfExpiry: notices.warnOfExpiry,
 
+    alerts,
+
     async flushUses() {
       try {
         await lastUsed.flush()
+        await alerts.flush()
       } catch (error) {
         // The buffered uses are kept for the next flush.
-        log.warn({ error: String(error) }, 'last_used_at of keys could not be stored yet')
+        log.warn({ error: String(error) }, 'last uses of keys could not be stored yet')
       }
     },
   }

@@ -1,6 +1,7 @@
 import { type Clock, DAY } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Outbox } from '../outbox/outbox.ts'
+import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage } from '../store.ts'
 import type { ApiKey } from './api-key.ts'
 import type { RecordedUse } from './api-key-store.ts'
@@ -77,6 +78,8 @@ export function createKeyNotices({
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
       if (!(await tx.apiKeys.recordReuse(apiKey, use))) return false
+      const { userId, id: keyId } = apiKey
+      await tx.securityEvents.insert(securityEvent('api_key_used_again', userId, use.at, use.from, { keyId }))
       await mailOwner(tx, outbox, apiKey, {
         id: mailId,
         now: clock.now(),

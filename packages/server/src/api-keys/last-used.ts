@@ -8,7 +8,12 @@ import type { KeyNotices } from './key-notices.ts'
 export const USE_FLUSH_INTERVAL = 5 * SECOND
 /** Keys with a buffered use. Beyond it uses are not recorded: `last_used_at` is informative only. */
 const MAX_NOTED_KEYS = 100_000
+/** Uses from further networks. Beyond it they are not recorded. */
+const MAX_REPLACED_USES = 10_000
 const KEYS_PER_WRITE = 500
+
+/** A key's id and its use. */
+export type KeyedUse = readonly [keyId: string, use: RecordedUse]
 
 export interface LastUsed {
   /** @param from the client; the owner's mail names its network if the key was dormant */
@@ -19,7 +24,10 @@ export interface LastUsed {
 }
 
 /** Called before uses are stored. */
-export type LastUsedNotices = Pick<KeyNotices, 'notifyOfReuse'>
+export interface LastUsedNotices extends Pick<KeyNotices, 'notifyOfReuse'> {
+  /** Every network that a key was used from, also if a later use came from another. */
+  noteNetworks(uses: readonly KeyedUse[]): Promise<void>
+}
 
 /**
  * When, from where and by what keys were last used: buffered in memory and written in batches, so that a key used a thousand times a second
@@ -35,12 +43,15 @@ export function createLastUsed({
   notices: LastUsedNotices
 }): LastUsed {
   const noted = new Map<string, RecordedUse>()
+  /** By key and network: uses that a later one from another network replaced. */
+  const replaced = new Map<string, KeyedUse>()
   let flushing: Promise<void> = Promise.resolve()
 
   return {
     note(keyId, from) {
       const use = noted.get(keyId)
       if (use) {
+        if (use.from.network !== from.network) replace(keyId, use)
         use.at = clock.now()
         use.from = from
       } else if (noted.size < MAX_NOTED_KEYS) noted.set(keyId, { at: clock.now(), from })
@@ -58,11 +69,22 @@ export function createLastUsed({
     },
   }
 
+  function replace(keyId: string, { at, from }: RecordedUse): void {
+    if (replaced.size < MAX_REPLACED_USES) replaced.set(`${keyId} ${from.network}`, [keyId, { at, from }])
+  }
+
   async function write(): Promise<void> {
+    const others = [...replaced]
+    for (let start = 0; start < others.length; start += KEYS_PER_WRITE) {
+      const batch = others.slice(start, start + KEYS_PER_WRITE)
+      await notices.noteNetworks(batch.map(([, use]) => use))
+      for (const [name] of batch) replaced.delete(name)
+    }
     const uses = [...noted].map(([id, { at, from }]) => [id, { at, from }] as const)
     for (let start = 0; start < uses.length; start += KEYS_PER_WRITE) {
       const batch = new Map(uses.slice(start, start + KEYS_PER_WRITE))
       await notices.notifyOfReuse(batch)
+      await notices.noteNetworks([...batch])
       await storage.store.apiKeys.recordUse(batch)
       // Removed only after it is stored, and only if no later use was recorded meanwhile.
       for (const [id, { at }] of batch) if (noted.get(id)?.at === at) noted.delete(id)

@@ -17,7 +17,7 @@ type AboutKey<Content = MessageContent> = Content extends { keyPrefix: string }
 export async function mailOwner(
   tx: Transaction,
   outbox: Outbox,
-  { userId, keyPrefix, name }: ApiKey,
+  { userId, keyPrefix, name }: Pick<ApiKey, 'userId' | 'keyPrefix' | 'name'>,
   { id, now, about }: { id: string; now: Instant; about: AboutKey },
 ): Promise<void> {
   const owner = await tx.users.find(userId)

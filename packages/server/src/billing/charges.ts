@@ -10,7 +10,7 @@ import { noUsage, usageRows } from '../usage/usage.ts'
 import { mayCharge } from './charge-authorizations.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
-import { capsOf, endOf, NO_CAPS, NOTHING_SPENT, type SpendCaps, type Spent } from './spend.ts'
+import { capsOf, endOf, type KeySpend, NO_CAPS, NOTHING_SPENT } from './spend.ts'
 
 /** How long a repeated request is recognised by its Idempotency-Key. */
 export const IDEMPOTENCY_WINDOW = DAY
@@ -38,18 +38,6 @@ export interface Charges {
 
 /** Called in the transaction that books, or refuses to, with what the key's lineage has spent by then. */
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
-
-export interface KeySpend {
-  key: ApiKey
-  caps: SpendCaps
-  spent: Spent
-  /** What was charged; 0 where it was refused. */
-  amount: MicroDollars
-  /** The period whose limit refused the charge. */
-  refusedBy: SpendPeriod | null
-  /** The instant of the entry, which decides its day and month. */
-  at: Instant
-}
 
 type Refused = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
 type Outcome = { entry: LedgerEntry } | { refused: Refused } | { over: SpendPeriod; at: Instant }

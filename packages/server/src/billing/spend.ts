@@ -1,3 +1,4 @@
+import type { ApiKey } from '../api-keys/api-key.ts'
 import { DAY, type Instant } from '../clock.ts'
 import { SPEND_PERIODS, type SpendLimit, type SpendPeriod } from '../limits/limit.ts'
 import type { MicroDollars } from './money.ts'
@@ -15,6 +16,19 @@ export interface Spent {
   month: number
   monthSpent: MicroDollars
   totalSpent: MicroDollars
+}
+
+/** What a charge to a key did. */
+export interface KeySpend {
+  key: ApiKey
+  caps: SpendCaps
+  spent: Spent
+  /** What was charged; 0 where it was refused. */
+  amount: MicroDollars
+  /** The period whose limit refused the charge. */
+  refusedBy: SpendPeriod | null
+  /** The instant of the entry, which decides its day and month. */
+  at: Instant
 }
 
 export const NO_CAPS: SpendCaps = { day: null, month: null, total: null }

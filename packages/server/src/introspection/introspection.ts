@@ -1,6 +1,6 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
-import { type ApiKey, type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
+import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
 import { isWellFormed } from '../api-keys/authentication.ts'
 import { type App, covers } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
@@ -202,7 +202,7 @@ function mayNotConsume(): KeywayError {
 }
 
 /** What is left of each spend limit; one read where the key has some. */
-async function spendLeft({ billing }: Pick<Store, 'billing'>, key: ApiKey, now: Instant) {
+async function spendLeft({ billing }: Pick<Store, 'billing'>, key: OwnedApiKey, now: Instant) {
   const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
   if (SPEND_PERIODS.every(per => caps[per] === null)) return []
   const spent = (await billing.spentOf([key.lineageId])).get(key.lineageId) ?? NOTHING_SPENT

@@ -20,6 +20,9 @@ export const KEPT_FOR = {
   expiredKeys: 400 * DAY,
   /** Of expired and revoked keys. Otherwise metadata of keys, which may be created without limit, would accumulate. */
   metadataOfEndedKeys: 7 * DAY,
+  keyAlerts: 400 * DAY,
+  /** Since a key was last used from it; a later use is one from a new network. */
+  keyNetworks: 90 * DAY,
   /** Until then an agent with such a key gets `api_key_revoked`, and all tokens issued for the key expire. */
   keysOfDeletedAccounts: DAY,
   /** Until then every node has stored its counts for the account. */
@@ -79,6 +82,7 @@ export function createHousekeeping({
       batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
       batch => store.quotas.prune(now - KEPT_FOR.retiredQuotas, batch),
       batch => store.limitLeases.prune(now, now - KEPT_FOR.limitHolders, batch),
+      batch => store.keyAlerts.prune(now - KEPT_FOR.keyAlerts, now - KEPT_FOR.keyNetworks, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
       batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
       batch => store.suppressions.prune(now, batch),

@@ -12,6 +12,16 @@ export type MessageContent =
   | { kind: 'api_key_revoked_by_holder'; at: Instant; keyPrefix: string; keyName: string | null }
   | { kind: 'api_key_expiring'; expiresAt: Instant; keyPrefix: string; keyName: string | null; days: number }
   | { kind: 'api_key_used_again'; at: Instant; keyPrefix: string; keyName: string | null; network: string }
+  | {
+      kind: 'api_key_limit'
+      at: Instant
+      limit: 'spend' | 'requests' | 'quota'
+      per: 'second' | 'minute' | 'hour' | 'day' | 'month' | 'total'
+      percent: 80 | 100
+      keyPrefix: string
+      keyName: string | null
+    }
+  | { kind: 'api_key_new_network'; at: Instant; keyPrefix: string; keyName: string | null; network: string }
   | { kind: 'test' }
 
 export type MessageKind = MessageContent['kind']

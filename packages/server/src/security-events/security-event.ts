@@ -10,6 +10,10 @@ export type SecurityEventType =
   | 'api_key_created'
   | 'api_key_rotated'
   | 'api_key_revoked'
+  | 'api_key_used_again'
+  | 'api_key_new_network'
+  | 'api_key_limit_near'
+  | 'api_key_limit_reached'
   | 'charge_authorization_granted'
   | 'charge_authorization_withdrawn'
   | 'account_suspended'
@@ -38,7 +42,7 @@ export function securityEvent(
   type: SecurityEventType,
   userId: string,
   at: Instant,
-  caller: Caller | null,
+  caller: Pick<Caller, 'network' | 'client'> | null,
   about: { keyId?: string; sessionId?: string } = {},
 ): SecurityEvent {
   return {

@@ -10,6 +10,7 @@ import { createEndingStore } from './endings.ts'
 import { createDb, type Engine, type EngineTransaction, type EventsHealth } from './engine.ts'
 import { createInboxStore } from './inbox.ts'
 import { createInstanceStore } from './instance.ts'
+import { createKeyAlertStore } from './key-alerts.ts'
 import { createLeaseStore } from './limit-leases.ts'
 import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
@@ -111,6 +112,7 @@ function createStore(statements: Statements): Rows {
     endings: createEndingStore(statements),
     inbox: createInboxStore(statements),
     instance: createInstanceStore(statements),
+    keyAlerts: createKeyAlertStore(statements),
     limitLeases: createLeaseStore(statements),
     magicLinks: createMagicLinkStore(statements),
     outbox: createOutboxStore(statements),

@@ -27,6 +27,8 @@ export interface Schema {
   subscriptions: { user_id: string; plan: 'free'; status: 'active'; started_at: Instant }
   charge_authorizations: ChargeAuthorizationRow
   api_keys: ApiKeyRow
+  key_alerts: { lineage_id: string; kind: string; period: number; at: Instant }
+  key_networks: { lineage_id: string; network: string; seen_at: Instant }
   key_spend: KeySpendRow
   key_metadata: { key_id: string; metadata: string }
   apps: AppRow

@@ -371,7 +371,10 @@ forEachEngine(engine => {
     const { apiKey } = await make()
     const node = await createStorage(services.opened.config, services.log)
     const deps = { storage: node, clock: services.clock, outbox: services.outbox }
-    const lastUsed = createLastUsed({ ...deps, notices: createKeyNotices(deps) })
+    const lastUsed = createLastUsed({
+      ...deps,
+      notices: { ...createKeyNotices(deps), noteNetworks: async () => {} },
+    })
     lastUsed.note(apiKey.id, caller())
     await node.close()
     await assert.rejects(lastUsed.flush())
@@ -386,6 +389,7 @@ forEachEngine(engine => {
     const gate = Promise.withResolvers<void>()
     const reached = Promise.withResolvers<void>()
     const gated: LastUsedNotices = {
+      noteNetworks: async () => {},
       async notifyOfReuse() {
         reached.resolve()
         await gate.promise

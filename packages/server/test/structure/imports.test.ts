@@ -57,7 +57,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   sessions: ['users', 'outbox', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   limits: ['billing/money.ts'],
-  'api-keys': ['limits', 'users', 'outbox', ...SMALL_NOUNS],
+  'api-keys': ['limits', 'billing/spend.ts', 'users', 'outbox', ...SMALL_NOUNS],
   'agent-tokens': ['api-keys', 'limits', 'users', 'signing-keys', ...SMALL_NOUNS],
   introspection: [
     'billing',

@@ -22,6 +22,16 @@ export const EXAMPLES: MessageContent[] = [
   { kind: 'api_key_revoked_by_holder', at, keyPrefix, keyName: 'Build server' },
   { kind: 'api_key_expiring', expiresAt: at, keyPrefix, keyName: 'Build server', days: 7 },
   { kind: 'api_key_used_again', at, keyPrefix, keyName: null, network: '203.0.113.7' },
+  {
+    kind: 'api_key_limit',
+    at,
+    limit: 'spend',
+    per: 'month',
+    percent: 80,
+    keyPrefix,
+    keyName: 'Build server',
+  },
+  { kind: 'api_key_new_network', at, keyPrefix, keyName: 'Build server', network: '203.0.113.7' },
   { kind: 'test' },
 ]
 

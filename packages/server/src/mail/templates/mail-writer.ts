@@ -51,6 +51,10 @@ function fill(templates: Templates, content: MessageContent, hasAccount: boolean
       return templates.apiKeyExpiring(content)
     case 'api_key_used_again':
       return templates.apiKeyUsedAgain(content)
+    case 'api_key_limit':
+      return templates.apiKeyLimit(content)
+    case 'api_key_new_network':
+      return templates.apiKeyNewNetwork(content)
     case 'test':
       return templates.test()
   }

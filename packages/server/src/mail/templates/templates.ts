@@ -11,6 +11,8 @@ export interface Templates {
   apiKeyRevokedByHolder(content: Content<'api_key_revoked_by_holder'>): TemplatedMail
   apiKeyExpiring(content: Content<'api_key_expiring'>): TemplatedMail
   apiKeyUsedAgain(content: Content<'api_key_used_again'>): TemplatedMail
+  apiKeyLimit(content: Content<'api_key_limit'>): TemplatedMail
+  apiKeyNewNetwork(content: Content<'api_key_new_network'>): TemplatedMail
   test(): TemplatedMail
 }
 
@@ -184,6 +186,46 @@ export function createEnglishTemplates(
       ],
     }),
 
+    apiKeyLimit: ({ at, limit, per, percent, keyPrefix, keyName }) => {
+      const name = limitName(limit, per)
+      const state = percent === 100 ? 'has reached' : 'has used 80 % of'
+      const then = 'Charges and calls beyond it are refused.'
+      return {
+        ...plain,
+        template: 'api_key_limit',
+        subject: `${product}: the API key ${keyPrefix} ${state} its ${name}`,
+        preheader: percent === 100 ? then : `Soon it is reached. ${then}`,
+        heading: `An API key ${state} its ${name}`,
+        body: [
+          {
+            kind: 'paragraph',
+            text: `${then} If that is more than you expected, look at what the key is used for.`,
+          },
+          { kind: 'facts', rows: [...keyFacts(keyPrefix, keyName), ['Noticed', dateAndTime(at)]] },
+          keysButton,
+        ],
+      }
+    },
+
+    apiKeyNewNetwork: ({ at, keyPrefix, keyName, network }) => ({
+      ...plain,
+      template: 'api_key_new_network',
+      subject: `${product} security: an API key is used from a new network (${dateAndTime(at)})`,
+      preheader: 'It had not been used from there before.',
+      heading: 'An API key is used from a new network',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'If that was you, all is well. If not, revoke the key: its connections end at once. A key that is only ever used from the same networks may name them, and works from nowhere else then.',
+        },
+        {
+          kind: 'facts',
+          rows: [...keyFacts(keyPrefix, keyName), ['Used', dateAndTime(at)], ['Network', network]],
+        },
+        keysButton,
+      ],
+    }),
+
     test: () => ({
       ...plain,
       template: 'test',
@@ -202,6 +244,11 @@ export function createEnglishTemplates(
 
 function credit(amount: string): string {
   return Number(amount) > 0 ? ` We put $${amount} of trial credit on it.` : ''
+}
+
+function limitName(limit: Content<'api_key_limit'>['limit'], per: Content<'api_key_limit'>['per']): string {
+  const noun = { spend: 'spend limit', requests: 'request limit', quota: 'quota' }[limit]
+  return per === 'total' ? `total ${noun}` : `${noun} per ${per}`
 }
 
 function keyFacts(prefix: string, name: string | null): [string, string][] {

@@ -13,6 +13,7 @@ import { limits } from './0012-limits.ts'
 import { keyMetadata } from './0013-key-metadata.ts'
 import { limitLeases } from './0014-limit-leases.ts'
 import { keySpend } from './0015-key-spend.ts'
+import { keyAlerts } from './0016-key-alerts.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   keyMetadata,
   limitLeases,
   keySpend,
+  keyAlerts,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

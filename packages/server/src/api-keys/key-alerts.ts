@@ -1,0 +1,119 @@
+import type { MicroDollars } from '../billing/money.ts'
+import { type KeySpend, periodsOf, spentIn } from '../billing/spend.ts'
+import type { Clock, Instant } from '../clock.ts'
+import { newId } from '../ids.ts'
+import { type RefillPeriod, type RequestWindow, SPEND_PERIODS, type SpendPeriod } from '../limits/limit.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import { securityEvent } from '../security-events/security-event.ts'
+import type { Storage, Transaction } from '../store.ts'
+import type { ApiKey } from './api-key.ts'
+import { mailOwner } from './mail-owner.ts'
+
+/** Percent of a limit at which the owner is notified. */
+export type AlertPercent = 80 | 100
+
+/** That a key passed 80 or 100 % of a limit. A quota without a refill is one in `total`. */
+export interface LimitAlert {
+  limit: 'spend' | 'requests' | 'quota'
+  per: RequestWindow | RefillPeriod | SpendPeriod
+  percent: AlertPercent
+}
+
+/** Limits that wait for the next flush. Beyond it none is noted: alerts are informative only. */
+const MAX_NOTED = 10_000
+
+export interface KeyAlerts {
+  /** Called by a charge, in its transaction. */
+  onSpend(tx: Transaction, spend: KeySpend): Promise<void>
+  /**
+   * Notes that a key passed 80 or 100 % of its requests or quota. For the hot path: it costs a look into a map. The
+   * owner is notified with the next flush, once per period, which is a day at least.
+   */
+  noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
+  /** Notifies the owners of the keys that were noted. */
+  flush(): Promise<void>
+}
+
+export function createKeyAlerts({
+  storage,
+  clock,
+  outbox,
+}: {
+  storage: Storage
+  clock: Clock
+  outbox: Outbox
+}): KeyAlerts {
+  /** By lineage, limit and period: those to be flushed, and those that were, which cost nothing any more. */
+  const noted = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
+  const flushed = new Set<string>()
+
+  return {
+    async onSpend(tx, spend) {
+      for (const per of SPEND_PERIODS) {
+        const percent = percentPassed(spend, per)
+        if (percent) await raise(tx, outbox, spend.key, { limit: 'spend', per, percent }, spend.at)
+      }
+    },
+
+    noteLimit({ id, lineageId }, alert) {
+      const at = clock.now()
+      const name = `${lineageId} ${kindOf(alert)} ${periodOf(alert, at)}`
+      if (flushed.has(name) || noted.size >= MAX_NOTED) return
+      noted.set(name, { keyId: id, alert, at })
+    },
+
+    async flush() {
+      for (const [name, { keyId, alert, at }] of noted) {
+        await storage.transaction(async tx => {
+          const [key] = await tx.apiKeys.findMany([keyId])
+          if (key) await raise(tx, outbox, key, alert, at)
+        })
+        noted.delete(name)
+        if (flushed.size >= MAX_NOTED) flushed.clear()
+        flushed.add(name)
+      }
+    },
+  }
+}
+
+/**
+ * Tells of a limit, once for each key with its predecessors, limit and period: a security event and a mail to the
+ * owner. The one place for whatever else is to hear of it (webhooks), within the transaction that found out.
+ */
+async function raise(
+  tx: Transaction,
+  outbox: Outbox,
+  key: Omit<ApiKey, 'lastUsedFrom'>,
+  alert: LimitAlert,
+  at: Instant,
+): Promise<void> {
+  if (!(await tx.keyAlerts.claim(key.lineageId, kindOf(alert), periodOf(alert, at), at))) return
+  const type = alert.percent === 100 ? 'api_key_limit_reached' : 'api_key_limit_near'
+  await tx.securityEvents.insert(securityEvent(type, key.userId, at, null, { keyId: key.id }))
+  const about = { kind: 'api_key_limit' as const, at, ...alert }
+  await mailOwner(tx, outbox, key, { id: newId(at), now: at, about })
+}
+
+function kindOf({ limit, per, percent }: LimitAlert): string {
+  return `${limit}_${per}_${percent}`
+}
+
+/** The calendar day or month (UTC). Of a shorter window the day, so that a mail a day is the most. */
+function periodOf({ per }: LimitAlert, at: Instant): number {
+  if (per === 'total') return 0
+  return per === 'month' ? periodsOf(at).month : periodsOf(at).day
+}
+
+/** The highest share of the limit that this charge passed, or was refused for. */
+function percentPassed(
+  { caps, spent, amount, refusedBy, at }: KeySpend,
+  per: SpendPeriod,
+): AlertPercent | null {
+  const cap = caps[per]
+  if (cap === null) return null
+  if (refusedBy === per) return 100
+  const now = spentIn(per, spent, at)
+  const passes = (threshold: MicroDollars) => now >= threshold && now - amount < threshold
+  if (passes(cap)) return 100
+  return passes(Math.ceil((cap * 4) / 5)) ? 80 : null
+}

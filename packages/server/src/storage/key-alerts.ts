@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import { type KeyAlertStore, MAX_KNOWN_NETWORKS, type NetworkUse } from '../api-keys/key-alert-store.ts'
+import { DAY } from '../clock.ts'
+import type { Db } from './engine.ts'
+import { countOf, inChunks, type Statements } from './statements.ts'
+
+/** A known network is written again once a day at most. */
+const SEEN_RESOLUTION = DAY
+
+export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertStore {
+  return {
+    async claim(lineageId, kind, period, at) {
+      const claimed = await db
+        .insertInto('key_alerts')
+        .values({ lineage_id: lineageId, kind, period, at })
+        .onConflict(conflict => conflict.columns(['lineage_id', 'kind', 'period']).doNothing())
+        .returning('kind')
+        .executeTakeFirst()
+      return claimed !== undefined
+    },
+    rememberNetworks: <Use extends NetworkUse>(uses: readonly Use[]) =>
+      atomically(async tx => {
+        const fresh: Use[] = []
+        // Sorted, so that two nodes that write batches concurrently rarely deadlock.
+        const sorted = uses.toSorted((left, right) => (left.lineageId < right.lineageId ? -1 : 1))
+        for (const some of inChunks(sorted)) fresh.push(...(await remember(tx, some)))
+        return fresh
+      }),
+    async prune(claimedBefore, seenBefore, batch) {
+      const claimed = sql`(lineage_id, kind, period) in
+        (select lineage_id, kind, period from key_alerts where at < ${claimedBefore} limit ${batch})`
+      const seen = sql`(lineage_id, network) in
+        (select lineage_id, network from key_networks where seen_at < ${seenBefore} limit ${batch})`
+      const alerts = await db.deleteFrom('key_alerts').where(sql<boolean>`${claimed}`).executeTakeFirst()
+      const networks = await db.deleteFrom('key_networks').where(sql<boolean>`${seen}`).executeTakeFirst()
+      return Math.max(countOf(alerts), countOf(networks))
+    },
+  }
+}
+
+async function remember<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): Promise<Use[]> {
+  const known = await knownNetworks(tx, uses)
+  const fresh: Use[] = []
+  for (const use of uses) {
+    const networks = known.get(use.lineageId) ?? new Set()
+    const isNew = !networks.has(use.network)
+    if (isNew && networks.size >= MAX_KNOWN_NETWORKS) continue
+    if ((await store(tx, use)) && isNew && networks.size > 0) fresh.push(use)
+    known.set(use.lineageId, networks.add(use.network))
+  }
+  return fresh
+}
+
+async function knownNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<string, Set<string>>> {
+  const known = new Map<string, Set<string>>()
+  const lineages = [...new Set(uses.map(({ lineageId }) => lineageId))]
+  const rows = await tx
+    .selectFrom('key_networks')
+    .select(['lineage_id', 'network'])
+    .where('lineage_id', 'in', lineages)
+    .execute()
+  for (const { lineage_id, network } of rows)
+    known.set(lineage_id, (known.get(lineage_id) ?? new Set()).add(network))
+  return known
+}
+
+/** False where another node stored it meanwhile, or it is stored already. */
+async function store(tx: Db, { lineageId, network, at }: NetworkUse): Promise<boolean> {
+  const stored = await tx
+    .insertInto('key_networks')
+    .values({ lineage_id: lineageId, network, seen_at: at })
+    .onConflict(conflict =>
+      conflict
+        .columns(['lineage_id', 'network'])
+        .doUpdateSet({ seen_at: at })
+        .where('key_networks.seen_at', '<', at - SEEN_RESOLUTION),
+    )
+    .returning('seen_at')
+    .executeTakeFirst()
+  return stored !== undefined
+}

@@ -1,0 +1,24 @@
+import { sql } from 'kysely'
+import { defineMigration } from './migration.ts'
+
+export const keyAlerts = defineMigration('0016-key-alerts', async ({ db }) => {
+  // One row for each mail about a key's limits or networks: the key says of what, and in which period.
+  await db.schema
+    .createTable('key_alerts')
+    .addColumn('lineage_id', 'text', c => c.notNull())
+    .addColumn('kind', 'text', c => c.notNull())
+    .addColumn('period', 'bigint', c => c.notNull())
+    .addColumn('at', 'bigint', c => c.notNull())
+    .addPrimaryKeyConstraint('key_alerts_pkey', ['lineage_id', 'kind', 'period'] as never)
+    .execute()
+  await sql`create index key_alerts_by_at on key_alerts (at)`.execute(db)
+  // The networks that a key was used from.
+  await db.schema
+    .createTable('key_networks')
+    .addColumn('lineage_id', 'text', c => c.notNull())
+    .addColumn('network', 'text', c => c.notNull())
+    .addColumn('seen_at', 'bigint', c => c.notNull())
+    .addPrimaryKeyConstraint('key_networks_pkey', ['lineage_id', 'network'] as never)
+    .execute()
+  await sql`create index key_networks_by_seen_at on key_networks (seen_at)`.execute(db)
+})

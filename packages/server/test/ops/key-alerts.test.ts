@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MAX_KNOWN_NETWORKS } from '../../src/api-keys/key-alert-store.ts'
+import type { LimitAlert } from '../../src/api-keys/key-alerts.ts'
+import { DORMANT_AFTER } from '../../src/api-keys/key-notices.ts'
+import { createCharges } from '../../src/billing/charges.ts'
+import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
+import { DAY } from '../../src/clock.ts'
+import { NO_LIMITS, type SpendLimit } from '../../src/limits/limit.ts'
+import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
+import { anEntry } from '../contract/fixtures.ts'
+import { untilAnswered } from '../ops/raced-charges.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { caller, openServices, refusedWith, type Services } from '../support/services.ts'
+
+const ADA = 'ada@example.com'
+const CENT = MICROS_PER_DOLLAR / 100
+const WANTED = { name: 'Robot', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+
+async function withKey(services: Services, spend: SpendLimit[] = []) {
+  const { user } = await services.signIn(ADA)
+  const made = await services.apiKeys.create(
+    user.id,
+    { ...WANTED, limits: { ...NO_LIMITS, spend } },
+    caller(),
+  )
+  const events = async (type: string) => {
+    const { rows } = await services.store.securityEvents.list(user.id, { limit: 1000, after: null })
+    return rows.filter(event => event.type === type && event.keyId === made.apiKey.id)
+  }
+  const useFrom = async (address: string, node: Pick<Services, 'agentTokens' | 'apiKeys'> = services) => {
+    await node.agentTokens.exchange(made.key, undefined, caller(address))
+    await node.apiKeys.flushUses()
+  }
+  return { userId: user.id, ...made, events, useFrom }
+}
+
+/** Another node, with a memory of its own. */
+async function anotherNode(services: Services, t: Parameters<typeof openServices>[1]) {
+  const node = await services.opened.reopen()
+  return openServices(services.opened.config.database.engine, t, { on: { node, of: services.opened } })
+}
+
+forEachEngine(engine => {
+  test('80 and 100 % of a spend limit are mailed once each and period, with charges raced on two nodes', async t => {
+    const services = await openServices(engine, t)
+    const { userId, apiKey, events } = await withKey(services, [{ amount: 10 * CENT, per: 'day' }])
+    const { onSpend } = services.apiKeys.alerts
+    const nodes = [
+      createCharges({ ...services, onSpend }),
+      createCharges({ storage: await services.opened.reopen(), clock: services.clock, onSpend }),
+    ]
+    await services.opened.storage.store.billing.post(
+      anEntry(userId, 10 * MICROS_PER_DOLLAR, { createdAt: services.clock.now() }),
+    )
+    const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
+    const charge = (name: string, n = 0) =>
+      untilAnswered(nodes[n % 2]!, { id: 'hub' }, wanted, `${name}-${n}-0000000000`)
+    const percents = async () =>
+      (await services.mailsTo(ADA, 'api_key_limit')).map(({ percent }) => percent).sort()
+    await Promise.all(Array.from({ length: 7 }, (_, n) => charge('first', n)))
+    assert.deepEqual(await percents(), [])
+    await charge('eighth')
+    assert.deepEqual(await percents(), [80])
+    await Promise.all(Array.from({ length: 20 }, (_, n) => charge('raced', n)))
+    assert.deepEqual(await percents(), [100, 80])
+    assert.equal((await events('api_key_limit_near')).length, 1)
+    assert.equal((await events('api_key_limit_reached')).length, 1)
+    const [mail] = await services.mailsTo(ADA, 'api_key_limit')
+    assert.deepEqual([mail!.limit, mail!.per, mail!.keyName], ['spend', 'day', 'Robot'])
+    services.clock.advance(DAY)
+    await Promise.all(Array.from({ length: 8 }, (_, n) => charge('tomorrow', n)))
+    assert.deepEqual(await percents(), [100, 80, 80])
+  })
+
+  test('a charge that is refused for a limit is worth the mail that it is reached, below 80 % too', async t => {
+    const services = await openServices(engine, t)
+    const { userId, apiKey } = await withKey(services, [{ amount: 10 * CENT, per: 'total' }])
+    const charges = createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend })
+    const wanted = { userId, keyId: apiKey.id, amount: 11 * CENT, description: 'a call' }
+    for (const n of [1, 2])
+      assert.equal(
+        await refusedWith(charges.charge({ id: 'hub' }, wanted, `too-much-${n}-0000000`)),
+        'spend_limit_reached',
+      )
+    const mails = await services.mailsTo(ADA, 'api_key_limit')
+    assert.deepEqual(
+      mails.map(({ percent, per }) => [percent, per]),
+      [[100, 'total']],
+    )
+  })
+
+  test('limits of requests and quotas that nodes note are mailed with the next flush, once a day over all nodes', async t => {
+    const services = await openServices(engine, t)
+    const second = await anotherNode(services, t)
+    const { apiKey, events } = await withKey(services)
+    const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100 }
+    const note = async () => {
+      for (const { apiKeys } of [services, second]) {
+        for (let n = 0; n < 100; n++) apiKeys.alerts.noteLimit(apiKey, requests)
+        apiKeys.alerts.noteLimit(apiKey, { limit: 'quota', per: 'month', percent: 80 })
+      }
+      await Promise.all([services.apiKeys.flushUses(), second.apiKeys.flushUses()])
+    }
+    await note()
+    await note()
+    assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 2)
+    assert.equal((await events('api_key_limit_reached')).length, 1)
+    services.clock.advance(DAY)
+    await note()
+    assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 3, 'the month is the same')
+  })
+
+  test('a key that is used from a new network is a security event each time and a mail once a day', async t => {
+    const services = await openServices(engine, t)
+    const { useFrom, events } = await withKey(services)
+    const found = async () => [
+      (await services.mailsTo(ADA, 'api_key_new_network')).length,
+      (await events('api_key_new_network')).length,
+    ]
+    await useFrom('192.0.2.1')
+    await useFrom('192.0.2.200')
+    assert.deepEqual(await found(), [0, 0], 'its first network, and an address of the same')
+    await useFrom('198.51.100.7')
+    assert.deepEqual(await found(), [1, 1])
+    assert.equal((await services.mailsTo(ADA, 'api_key_new_network'))[0]!.network, '198.51.100.7')
+    assert.equal((await events('api_key_new_network'))[0]!.network, '198.51.100.7')
+    await useFrom('198.51.100.8')
+    await useFrom('2001:db8::1')
+    assert.deepEqual(await found(), [1, 2])
+    services.clock.advance(DAY)
+    await useFrom('192.0.2.1')
+    await useFrom('2001:db8:0:ffff::1')
+    assert.deepEqual(await found(), [1, 2])
+    await useFrom('203.0.113.9')
+    assert.deepEqual(await found(), [2, 3])
+  })
+
+  test('a use from a new network is noticed between uses from a known one within one flush', async t => {
+    const services = await openServices(engine, t)
+    const { key, useFrom, events } = await withKey(services)
+    await useFrom('192.0.2.1')
+    await services.agentTokens.exchange(key, undefined, caller('198.51.100.7'))
+    await useFrom('192.0.2.1')
+    assert.equal((await services.mailsTo(ADA, 'api_key_new_network')).length, 1)
+    assert.equal((await events('api_key_new_network'))[0]!.network, '198.51.100.7')
+  })
+
+  test('a new network that two nodes see at once is told of once, and one that a restart forgot is known', async t => {
+    const services = await openServices(engine, t)
+    const second = await anotherNode(services, t)
+    const { useFrom, events } = await withKey(services)
+    await useFrom('192.0.2.1')
+    await Promise.all([useFrom('198.51.100.7'), useFrom('198.51.100.8', second)])
+    await useFrom('192.0.2.1', await anotherNode(services, t))
+    assert.equal((await services.mailsTo(ADA, 'api_key_new_network')).length, 1)
+    assert.equal((await events('api_key_new_network')).length, 1)
+  })
+
+  test('of a key that is used from everywhere a bounded number of networks is kept, for 90 days', async t => {
+    const services = await openServices(engine, t)
+    const { useFrom, events } = await withKey(services)
+    const { clock, store, log } = services
+    for (let n = 0; n < MAX_KNOWN_NETWORKS + 6; n++) await useFrom(`198.51.${n}.1`)
+    assert.equal((await events('api_key_new_network')).length, MAX_KNOWN_NETWORKS - 1)
+    const housekeeping = createHousekeeping({ store, clock, log })
+    clock.advance(KEPT_FOR.keyNetworks)
+    await useFrom('198.51.0.1')
+    clock.advance(1)
+    await housekeeping.run()
+    await useFrom('198.51.1.1')
+    assert.equal((await events('api_key_new_network')).length, MAX_KNOWN_NETWORKS, 'known no more')
+  })
+
+  test('a dormant key in use again is a security event beside its mail', async t => {
+    const services = await openServices(engine, t)
+    const { useFrom, events } = await withKey(services)
+    services.clock.advance(DORMANT_AFTER)
+    await useFrom('192.0.2.1')
+    await useFrom('192.0.2.1')
+    assert.equal((await services.mailsTo(ADA, 'api_key_used_again')).length, 1)
+    assert.equal((await events('api_key_used_again')).length, 1)
+  })
+})
