@@ -1,5 +1,7 @@
 import { AGENT_TOKEN_SECONDS, createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
+import { createKeyAlerts } from './api-keys/key-alerts.ts'
+import { alertingLimiter } from './api-keys/limit-alerts.ts'
 import { createApps } from './apps/apps.ts'
 import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts'
 import { instanceOf } from './backup/journal-entry.ts'
@@ -111,15 +113,18 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   // The settings are the policy. Replace this to read it from elsewhere.
   const limitPolicy: LimitPolicy = config
   const policy = () => limitPolicy
-  const limiter = createKeyLimiter({
+  const keyAlerts = createKeyAlerts({ ...common, outbox })
+  const plainLimiter = createKeyLimiter({
     clock: resources.clock,
     store: resources.storage.store,
     policy,
     whenCutOff: config.limitsWhenCutOff,
   })
+  const limiter = alertingLimiter(plainLimiter, keyAlerts)
   const apiKeys = createApiKeys({
     ...common,
     outbox,
+    alerts: keyAlerts,
     limiter,
     policy,
     maxActiveKeys: config.maxActiveKeys,

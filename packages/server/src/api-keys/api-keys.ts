@@ -14,7 +14,7 @@ import type { Meter } from '../usage/meter.ts'
 import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
-import { createKeyAlerts, type KeyAlerts } from './key-alerts.ts'
+import type { KeyAlerts } from './key-alerts.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 import { createKeyNetworks } from './key-networks.ts'
 import { createKeyNotices } from './key-notices.ts'
@@ -95,6 +95,7 @@ export interface ApiKeyDeps extends KeyLimits {
   clock: Clock
   log: Log
   outbox: Outbox
+  alerts: KeyAlerts
   changeLimits: ChangeLimits
   meter: Meter
   limiter: Pick<KeyLimiter, 'quotasLeft'>
@@ -108,7 +109,6 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, meter, limiter, policy } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
-  const alerts = createKeyAlerts(deps)
   const noteNetworks = createKeyNetworks(deps)
   const lastUsed = createLastUsed({
     ...deps,
@@ -202,12 +202,12 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     warnOfExpiry: notices.warnOfExpiry,
 
-    alerts,
+    alerts: deps.alerts,
 
     async flushUses() {
       try {
         await lastUsed.flush()
-        await alerts.flush()
+        await deps.alerts.flush()
       } catch (error) {
         // The buffered uses are kept for the next flush.
         log.warn({ error: String(error) }, 'last uses of keys could not be stored yet')

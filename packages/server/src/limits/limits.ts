@@ -17,6 +17,7 @@ import { type Demand, PERSON } from './subject.ts'
 
 /** The properties of a key on which its limits depend. */
 export interface LimitedKey {
+  id: string
   userId: string
   lineageId: string
   limits: Limits

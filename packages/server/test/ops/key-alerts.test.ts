@@ -111,6 +111,30 @@ forEachEngine(engine => {
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 3, 'the month is the same')
   })
 
+  test('requests and consumed calls that pass 80 and 100 % of a limit are mailed by the node that counted them', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn(ADA)
+    const limits = {
+      requests: [{ limit: 10, per: 'hour' as const }],
+      spend: [],
+      quota: { remaining: 10, refill: null },
+    }
+    const { apiKey } = await services.apiKeys.create(user.id, { ...WANTED, limits }, caller())
+    const mailed = async () => {
+      await services.apiKeys.flushUses()
+      const mails = await services.mailsTo(ADA, 'api_key_limit')
+      return mails.map(({ limit, percent }) => `${limit} ${percent}`).sort()
+    }
+    await services.limiter.consume(apiKey, 7)
+    assert.deepEqual(await mailed(), [])
+    await services.limiter.consume(apiKey, 1)
+    assert.deepEqual(await mailed(), ['quota 80', 'requests 80'])
+    assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
+    assert.deepEqual(await mailed(), ['quota 100', 'quota 80', 'requests 80'])
+    await services.limiter.consume(apiKey, 2)
+    assert.deepEqual(await mailed(), ['quota 100', 'quota 80', 'requests 100', 'requests 80'])
+  })
+
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {
     const services = await openServices(engine, t)
     const { useFrom, events } = await withKey(services)

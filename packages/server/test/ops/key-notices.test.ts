@@ -71,7 +71,8 @@ forEachEngine(engine => {
     const nodes = [apiKeys]
     for (let restart = 0; restart < 3; restart++) {
       const storage = await opened.reopen()
-      nodes.push(createApiKeys({ ...limits, limiter, policy, storage, clock, meter, log, outbox }))
+      const deps = { limiter, policy, alerts: apiKeys.alerts, storage, clock, meter, log, outbox }
+      nodes.push(createApiKeys({ ...limits, ...deps }))
     }
     const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
     assert.equal(
@@ -125,7 +126,7 @@ forEachEngine(engine => {
     await apiKeys.flushUses()
     const usedAt = clock.now()
     clock.set(usedAt + DORMANT_AFTER - 1)
-    const deps = { clock, meter, log, outbox, limiter, policy }
+    const deps = { clock, meter, log, outbox, limiter, policy, alerts: apiKeys.alerts }
     const other = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)
