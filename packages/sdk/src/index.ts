@@ -7,8 +7,8 @@ export type {
   AgentReady,
 } from './agent-options.ts'
 export type { ProvidedToken } from './agent-token-source.ts'
-export type { ApiKeyList, CreateApiKey } from './calls/api-keys.ts'
-export type { Charge, FollowOptions } from './calls/apps.ts'
+export type { ApiKeyList, ChangeApiKey, CreateApiKey, Metadata } from './calls/api-keys.ts'
+export type { Charge, FollowOptions, VerifyKeyOptions } from './calls/apps.ts'
 export type { PageOptions } from './calls/paging.ts'
 export type { UsageRange } from './calls/usage.ts'
 export type { KeywayOptions, VerifyMagicLink } from './client.ts'

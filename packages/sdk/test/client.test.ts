@@ -309,6 +309,38 @@ describe('every call', () => {
     )
   })
 
+  test('verifyKey counts calls, and is never repeated by itself', async t => {
+    const { keyway, calls } = await start(
+      t,
+      (_, count) => (count === 1 ? ok({ active: false }) : problem(429, 'rate_limited')),
+      { app: { id: 'quotes', secret: 'x' } },
+    )
+    assert.deepEqual(await keyway.apps.verifyKey('svc_a', { consume: 2 }), { active: false })
+    assert.deepEqual(calls[0]!.body, { token: 'svc_a', consume: 2 })
+    await assert.rejects(
+      keyway.apps.verifyKey('svc_a', { consume: 1 }),
+      (error: KeywayError) => error.code === 'rate_limited' && error.retryable,
+    )
+    assert.equal(calls.length, 2)
+  })
+
+  test('keys carry what their owner attaches, and are found by it', async t => {
+    const { keyway, calls } = await start(t, () => ok({ data: [], has_more: false, next_cursor: null }), {
+      apiKey,
+    })
+    await keyway.apiKeys.create({ external_id: 'c 1', metadata: { plan: 'pro' } })
+    await keyway.apiKeys.update('k', { external_id: null, metadata: null })
+    await keyway.apiKeys.list({ external_id: 'c 1' })
+    assert.deepEqual(
+      calls.map(({ url, body }) => [url, body]),
+      [
+        ['/v1/api-keys', { external_id: 'c 1', metadata: { plan: 'pro' } }],
+        ['/v1/api-keys/k', { external_id: null, metadata: null }],
+        ['/v1/api-keys?external_id=c+1', {}],
+      ],
+    )
+  })
+
   test('all() reads all pages', async t => {
     const pages: Script = call =>
       call.url.includes('cursor=2')

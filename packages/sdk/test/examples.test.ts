@@ -7,6 +7,7 @@ import { WebSocket } from 'ws'
 import { sharedBrowser } from '../../server/test/support/browser.ts'
 import { freePort } from '../../server/test/support/free-port.ts'
 import { until } from '../../server/test/support/patience.ts'
+import type { KeyLimits } from '../src/protocol.ts'
 import { startKeyway } from './support/keyway-server.ts'
 
 const openBrowser = sharedBrowser()
@@ -104,6 +105,54 @@ test('a page connects without a key, reconnects after a restart, and stops when 
   await page.waitForFunction(`(state => ${again})(document.querySelector('#state'))`)
   await keyway.apiKeys.revoke(id)
   await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
+})
+
+test('the metered API counts calls, charges, and answers 401, 402 and 429 with the wait', {
+  timeout: 60_000,
+}, async t => {
+  const { url, keyway, command } = await startKeyway(t)
+  await command('apps', 'add', 'quotes', '--name', 'Quotes')
+  const secret = (await command('apps', 'secret', 'quotes')).trim()
+  const port = await freePort()
+  const settings = { KEYWAY_URL: url, KEYWAY_APP_ID: 'quotes', KEYWAY_APP_SECRET: secret, PORT: String(port) }
+  await start(t, 'metered-api.ts', settings, /Listening/)
+  const get = async (path: string, key: string) => {
+    const response = await fetch(`http://localhost:${port}${path}`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    return { status: response.status, headers: response.headers, body: await response.json() }
+  }
+  const keyOf = async (limits: KeyLimits) =>
+    keyway.apiKeys.create({ app_id: 'quotes', external_id: 'customer-42', metadata: { plan: 'pro' }, limits })
+
+  const rated = await keyOf({ requests: [{ limit: 12, per: 'day' }] })
+  const first = await get('/quote', rated.key)
+  assert.deepEqual([first.status, first.body], [200, { customer: 'customer-42', plan: 'pro' }])
+  assert.match(first.headers.get('ratelimit') ?? '', /^"requests";r=11;t=\d+$/)
+  assert.equal(first.headers.get('ratelimit-policy'), '"requests";q=12')
+  assert.equal((await get('/report', rated.key)).body.error, 'charge_not_authorized')
+  const over = await get('/report', rated.key)
+  assert.deepEqual([over.status, over.body.error], [429, 'rate_limited'])
+  assert.ok(Number(over.headers.get('retry-after')) > 0)
+
+  await keyway.account.authorizeCharges('quotes')
+  const sold = await keyOf({ quota: { remaining: 35 }, spend: [{ amount: '0.50', per: 'total' }] })
+  assert.equal((await get('/report', sold.key)).status, 200)
+  assert.equal((await get('/report', sold.key)).status, 200)
+  const spent = await get('/report', sold.key)
+  assert.deepEqual([spent.status, spent.body.error], [402, 'spend_limit_reached'])
+  const used = await get('/report', sold.key)
+  assert.deepEqual([used.status, used.body.error], [402, 'quota_exhausted'])
+  assert.equal((await get('/quote', sold.key)).status, 200)
+
+  await keyway.apiKeys.revoke(sold.id)
+  assert.equal((await get('/quote', sold.key)).status, 401)
+  assert.equal((await get('/quote', 'nonsense')).status, 401)
+  const { data } = await keyway.apiKeys.list({ external_id: 'customer-42', status: 'active' })
+  assert.deepEqual(
+    data.map(({ id, metadata }) => [id, metadata]),
+    [[rated.id, { plan: 'pro' }]],
+  )
 })
 
 /** The hub refuses connections until it has read the feed once, shortly after it listens. */

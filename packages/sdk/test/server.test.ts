@@ -42,6 +42,33 @@ describe('against the real service', { concurrency: 3 }, () => {
     }
   })
 
+  test('an app verifies keys and consumes calls of their limits', async t => {
+    const { url, keyway, command } = await startKeyway(t)
+    await command('apps', 'add', 'quotes', '--name', 'Quotes')
+    const secret = (await command('apps', 'secret', 'quotes')).trim()
+    const { apps } = new Keyway({ url, app: { id: 'quotes', secret } })
+    const { key, id } = await keyway.apiKeys.create({
+      app_id: 'quotes',
+      external_id: 'customer-42',
+      metadata: { plan: 'pro' },
+      limits: { requests: [{ limit: 5, per: 'day' }], quota: { remaining: 9 } },
+    })
+    const verified = await apps.verifyKey(key, { consume: 4 })
+    assert.ok(verified.active)
+    assert.deepEqual(
+      [verified.key_id, verified.external_id, verified.metadata, verified.limits?.quota],
+      [id, 'customer-42', { plan: 'pro' }, { remaining: 5 }],
+    )
+    assert.equal(verified.limits?.requests?.[0]?.remaining, 1)
+    await assert.rejects(
+      apps.verifyKey(key, { consume: 2 }),
+      (error: KeywayError) => error.code === 'rate_limited' && error.retryAfter! > 0,
+    )
+    const asked = await apps.verifyKey(key)
+    assert.equal(asked.active && asked.limits?.quota?.remaining, 5)
+    assert.deepEqual(await apps.verifyKey('svc_unknown'), { active: false })
+  })
+
   test('what a key was used for is reported, and from where and by what', async () => {
     const { url, keyway } = await newPerson()
     const { id, key } = await keyway.apiKeys.create()
