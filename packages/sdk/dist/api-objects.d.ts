@@ -132,6 +132,8 @@ export interface LedgerEntryObject {
     amount: string;
     balance_after: string;
     app_id: string | null;
+    /** The API key that the charge named. */
+    key_id: string | null;
     description: string;
     created_at: string;
 }
@@ -193,3 +195,47 @@ export type IntrospectionAnswer = {
 } | ({
     active: true;
 } & Record<string, Json>);
+/** What introspection answers about an API key (`apps.verifyKey`). */
+export type KeyVerification = {
+    active: false;
+} | VerifiedKey;
+export interface VerifiedKey {
+    active: true;
+    type: 'api_key';
+    iss: string;
+    /** The owner's id. */
+    sub: string;
+    /** The app that the key is for. */
+    client_id: string;
+    key_id: string;
+    /** Space separated; absent where `unrestricted`. */
+    scope?: string;
+    unrestricted: boolean;
+    /** Seconds since 1970. */
+    iat: number;
+    exp?: number;
+    /** These three only for the app that the key is for, and for first-party apps. */
+    external_id?: string | null;
+    metadata?: {
+        [name: string]: Json;
+    } | null;
+    limits?: LeftOfLimits;
+}
+/** What is left of the limits that a key has. */
+export interface LeftOfLimits {
+    requests?: {
+        limit: number;
+        remaining: number;
+        reset_seconds: number;
+    }[];
+    quota?: {
+        remaining: number;
+    };
+    /** Amounts are decimals; `reset_seconds` is absent for `total`. */
+    spend?: {
+        per: 'day' | 'month' | 'total';
+        amount: string;
+        remaining: string;
+        reset_seconds?: number;
+    }[];
+}

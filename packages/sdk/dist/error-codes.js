@@ -12,6 +12,7 @@ export const ERROR_CODES = [
     'refresh_token_reused',
     'insufficient_balance',
     'quota_exhausted',
+    'spend_limit_reached',
     'insufficient_scope',
     'session_required',
     'account_suspended',

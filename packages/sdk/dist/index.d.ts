@@ -1,8 +1,8 @@
 export { Agent } from './agent.js';
 export type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady, } from './agent-options.js';
 export type { ProvidedToken } from './agent-token-source.js';
-export type { ApiKeyList, CreateApiKey } from './calls/api-keys.js';
-export type { Charge, FollowOptions } from './calls/apps.js';
+export type { ApiKeyList, ChangeApiKey, CreateApiKey, Metadata } from './calls/api-keys.js';
+export type { Charge, FollowOptions, VerifyKeyOptions } from './calls/apps.js';
 export type { PageOptions } from './calls/paging.js';
 export type { UsageRange } from './calls/usage.js';
 export type { KeywayOptions, VerifyMagicLink } from './client.js';

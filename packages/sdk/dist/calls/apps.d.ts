@@ -1,12 +1,18 @@
-import type { IntrospectionAnswer, LedgerEntryObject, Page, RevocationObject } from '../protocol.js';
+import type { IntrospectionAnswer, KeyVerification, LedgerEntryObject, Page, RevocationObject } from '../protocol.js';
 import type { Transport } from '../transport.js';
 export interface Charge {
     user_id: string;
     /** A positive decimal with at most 6 places. */
     amount: string;
     description: string;
+    /** A key of the user, whose spend limits the charge counts towards. */
+    key_id?: string;
     /** Identifies this charge: calls with the same key charge once. Default: a random one for each call. */
     idempotencyKey?: string;
+}
+export interface VerifyKeyOptions {
+    /** Calls to count against the rates and the quota of the key. Default 0. */
+    consume?: number;
 }
 export interface FollowOptions {
     /** `next_cursor` of an earlier page. Default: 20 minutes back. */
@@ -27,6 +33,14 @@ export declare class AppCalls {
     introspect(token: string, { consume }?: {
         consume?: number;
     }): Promise<IntrospectionAnswer>;
+    /**
+     * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
+     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+     *
+     * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
+     *   `forbidden` for a key that is not this app's to consume
+     */
+    verifyKey(key: string, { consume }?: VerifyKeyOptions): Promise<KeyVerification>;
     /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
     revocations({ cursor, signal, }?: {
         cursor?: string;

@@ -19,6 +19,16 @@ export class AppCalls {
         const body = consume === undefined ? { token } : { token, consume };
         return this.#transport.call('POST', '/auth/introspect', { body, as: 'app', repeatable: !consume });
     }
+    /**
+     * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
+     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+     *
+     * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
+     *   `forbidden` for a key that is not this app's to consume
+     */
+    verifyKey(key, { consume } = {}) {
+        return this.#transport.call('POST', '/auth/introspect', { body: { token: key, consume }, as: 'app' });
+    }
     /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
     revocations({ cursor, signal, } = {}) {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
