@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import type { Finding } from '../../src/cli/doctor-checks.ts'
 import { startPostgresServer } from '../faults/postgres-server.ts'
+import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { NODE_SETTINGS } from '../support/nodes.ts'
 import { environment, launcher } from '../support/serve.ts'
@@ -19,6 +20,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
       const standby = await primary.startStandby(synchronous)
       t.after(() => standby.remove())
       const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: primary.url }
+      await done(keyway(settings, 'migrate'))
       const doctor = spawn(process.execPath, [launcher, 'doctor', '--json'], { env: environment(settings) })
       let output = ''
       doctor.stdout.on('data', chunk => {

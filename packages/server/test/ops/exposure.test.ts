@@ -153,7 +153,7 @@ test('the process survives a closed log output', async t => {
   t.after(() => child.kill('SIGKILL'))
   let url = ''
   for await (const chunk of child.stdout) {
-    url = /ready on (\S+)/.exec(String(chunk))?.[1] ?? url
+    url = /"url":"([^"]+)","msg":"Keyway is ready"/.exec(String(chunk))?.[1] ?? url
     if (url) break
   }
   child.stdout.destroy()
