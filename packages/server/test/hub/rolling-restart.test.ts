@@ -66,8 +66,9 @@ test('replacing nodes one after the other disconnects no agent and loses no mess
   assert.deepEqual(gone, [])
   const all = Array.from({ length: sent }, (_, n) => n)
   for (const messages of received.slice(1)) {
-    await until('all messages have arrived', () => messages.length >= sent)
-    assert.deepEqual(messages, all)
+    // Delivery is at least once: what a slow node had not acknowledged when it closed is sent again.
+    await until('all messages have arrived', () => new Set(messages).size >= sent)
+    assert.deepEqual([...new Set(messages)], all)
   }
   t.diagnostic(`${AGENTS} agents, ${sent} messages to each, two nodes replaced, no agent disconnected`)
 })

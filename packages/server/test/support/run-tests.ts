@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { byFolder } from './by-folder.ts'
 import { findPostgresBinaries, POSTGRES_URL_VARIABLE, startCluster } from './postgres.ts'
@@ -16,8 +16,8 @@ import { type Leak, scanRecording } from './secret-scan.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
-/** Concurrent processes: more than cores, since tests mostly wait for databases, browsers and sockets. */
-const CONCURRENCY = 5
+/** Concurrent processes: one more than cores, since tests also wait; with more, timeouts of a busy machine fail tests. */
+const CONCURRENCY = availableParallelism() + 1
 /** Default timeout of a test, so that one that hangs fails and is named. */
 const LONGEST_TEST_MS = 300_000
 const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
