@@ -58,7 +58,7 @@ export interface RequestLimits {
  * Limits over all nodes without a write per request. A node holds a part of each limit, and lets through by itself what
  * fits into it (subject.ts). The parts are kept in one row per subject (lease-state.ts), replaced by one conditional
  * update: when the node needs more, when another node wants what it does not use, and at shutdown. The parts never add
- * up to more than the limit; that of a node that died counts as used at the end of its lease. Decision 18.
+ * up to more than the limit; that of a node that died counts as used at the end of its lease. Decision 19.
  */
 export function createRequestLimits({
   clock,
