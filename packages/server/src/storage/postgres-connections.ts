@@ -8,7 +8,7 @@ const WRITERS_SHARE = 0.7
 /** Maximum number of calls waiting for a connection; further calls are refused at once. */
 const MAX_WAITING = 1000
 /** Also the timeout for a free connection of the pool. */
-const CONNECT_TIMEOUT_MS = 2000
+export const CONNECT_TIMEOUT_MS = 2000
 const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_TIMEOUT_MS = 2000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
@@ -41,11 +41,11 @@ export function connectionOptions(url: string): pg.ClientConfig {
 }
 
 /** @param poolSize maximum number of connections */
-export function createConnections(pool: pg.Pool, poolSize: number): Connections {
+export function createConnections(pool: pg.Pool, poolSize: number, connectTimeoutMs: number): Connections {
   const writers = createWriteSemaphore({
     permits: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),
     maxWaiting: MAX_WAITING,
-    timeoutMs: CONNECT_TIMEOUT_MS,
+    timeoutMs: connectTimeoutMs,
   })
   return {
     async acquire(purpose) {

@@ -14,6 +14,8 @@ export type EngineName = 'sqlite' | 'postgres'
 
 const SQLITE_FILE = 'keyway.db'
 const TEST_SECRET = Buffer.alloc(32, 7)
+/** Longer than a busy machine keeps a connection waiting; a test of a used-up pool gives its own pool size. */
+const CONNECT_TIMEOUT_MS = 20_000
 
 export interface TestStorage {
   storage: DatabaseStorage
@@ -46,7 +48,11 @@ export async function openTestStorage(
 ): Promise<TestStorage> {
   const log = createLog('silent')
   const { config: fresh, remove } = await freshDatabase(engine, log)
-  const config = { ...fresh, poolSize }
+  const config = {
+    ...fresh,
+    poolSize,
+    ...(poolSize === undefined && { connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+  }
   const opened: DatabaseStorage[] = []
   const reopen = async () => {
     const storage = await createStorage(config, log)
