@@ -26,11 +26,15 @@ export function startKeyway(
   settings: Record<string, string>,
   options: ProcessOptions = {},
 ): Promise<RunningProcess> {
-  return start([...(options.nodeOptions ?? []), LAUNCHER, 'serve'], /ready on http:\/\/\S+?:(\d+)/, {
-    // A high limit, since few keys are exchanged very often; exchanges are counted as usual.
-    settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },
-    core: options.core,
-  })
+  return start(
+    [...(options.nodeOptions ?? []), LAUNCHER, 'serve'],
+    /"url":"http:\/\/[^"]*:(\d+)","msg":"Keyway is ready"/,
+    {
+      // A high limit, since few keys are exchanged very often; exchanges are counted as usual.
+      settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },
+      core: options.core,
+    },
+  )
 }
 
 /** Starts floor.ts, the lower bound of the exchange. */

@@ -1,0 +1,117 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '../packages/server/src/config.ts'
+import { createLog } from '../packages/server/src/log.ts'
+import { openServices } from '../packages/server/src/services.ts'
+import { benchId, benchKey, sqliteDatabase } from './support/databases.ts'
+import { type Measured, startLoad } from './support/load.ts'
+import { pinBench } from './support/machine.ts'
+import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
+import { QUICK, type Row, report } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/**
+ * Verifications of keys with a limit of requests and a count of what remains, held against better-auth's API-key plugin on
+ * the same SQLite in the same round. Its packages are installed into bench/better-auth when they are missing.
+ */
+
+const KEYS = 100
+const ROUNDS = QUICK ? 3 : 7
+const RUN_MS = QUICK ? 1000 : 3000
+const WARM_UP_MS = QUICK ? 3000 : 8000
+const CONNECTIONS = 32
+const WANTED = 30
+const APP = 'console'
+/** Never reached, since only the counting is measured. */
+const LIMITS = {
+  requests: [{ limit: 1_000_000_000, per: 'minute' as const }],
+  spend: [],
+  quota: { remaining: 1_000_000_000, refill: null },
+}
+
+pinBench()
+install()
+const folder = mkdtempSync(join(tmpdir(), 'better-auth-bench-'))
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+await using sqlite = await sqliteDatabase(KEYS)
+const secret = await withLimits(sqlite.settings)
+await using load = await startLoad()
+await using keyway = await startKeyway(sqlite.settings)
+await using betterAuth = await startProgram('../better-auth/server.mjs', [folder, String(KEYS)])
+
+interface Subject {
+  process: RunningProcess
+  path: string
+  bodies: string[]
+  headers?: Record<string, string>
+}
+
+const keys = Array.from({ length: KEYS }, (_, n) => benchKey(n))
+const theirs = JSON.parse(readFileSync(join(folder, 'keys.json'), 'utf8')) as string[]
+const basic = { authorization: `Basic ${Buffer.from(`${APP}:${secret}`).toString('base64')}` }
+const subjects: Record<string, Subject> = {
+  'better-auth, verifyApiKey': {
+    process: betterAuth,
+    path: '/',
+    bodies: theirs.map(key => JSON.stringify({ key })),
+  },
+  'Keyway, introspection with consume': {
+    process: keyway,
+    path: '/auth/introspect',
+    bodies: keys.map(token => JSON.stringify({ token, consume: 1 })),
+    headers: basic,
+  },
+  'Keyway, exchange': {
+    process: keyway,
+    path: '/auth/agent-token',
+    bodies: keys.map(api_key => JSON.stringify({ api_key })),
+  },
+}
+
+const runs = new Map<string, Measured[]>(Object.keys(subjects).map(name => [name, []]))
+// The first thousands of calls run in the interpreter.
+for (const subject of Object.values(subjects)) await run(subject, WARM_UP_MS)
+for (let round = 0; round < ROUNDS; round++)
+  for (const [name, subject] of Object.entries(subjects)) runs.get(name)!.push(await run(subject))
+
+const [other, ...own] = [...runs] as [[string, Measured[]], ...[string, Measured[]][]]
+const table: Row[] = [...runs].map(([name, measured]) => ({
+  '': name,
+  'verifications/s': Math.round(median(measured.map(each => each.perSecond))),
+  'CPU µs': median(measured.map(each => each.cpuMicroseconds)),
+  'p99 ms': median(measured.map(each => each.p99)),
+}))
+const targets = own.map(([name, measured]) => {
+  const ratios = measured.map((each, round) => each.perSecond / other[1][round]!.perSecond)
+  return {
+    what: `${name}, of better-auth's verifications a second`,
+    wanted: `≥ ${WANTED}`,
+    measured: spread(ratios),
+    reached: median(ratios) >= WANTED,
+  }
+})
+report('verifications', { 'Verifications of keys with limits on SQLite, 32 connections': table }, targets)
+
+function install(): void {
+  const there = join(import.meta.dirname, 'better-auth')
+  if (existsSync(join(there, 'node_modules/better-auth'))) return
+  const words = ['ci', '--ignore-scripts', '--omit=peer', '--no-audit', '--no-fund']
+  const { status } = spawnSync('npm', words, { cwd: there, stdio: 'inherit' })
+  if (status !== 0) throw new Error('npm ci in bench/better-auth failed')
+}
+
+/** Gives the keys limits, and an app a secret, which is returned. */
+async function withLimits(settings: Record<string, string>): Promise<string> {
+  const services = await openServices(loadConfig(settings), createLog('error'))
+  for (let n = 0; n < KEYS; n++) await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS)
+  const made = await services.apps.newSecret(APP)
+  await services.close()
+  return made
+}
+
+function run({ process, path, bodies, headers }: Subject, durationMs = RUN_MS): Promise<Measured> {
+  const order = { port: process.port, connections: CONNECTIONS, method: 'POST', path, bodies, headers }
+  return load.run({ ...order, warmUpMs: 500, durationMs, rate: null }, process.pid)
+}
