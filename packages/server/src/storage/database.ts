@@ -30,8 +30,6 @@ import { createWrongCodeStore } from './wrong-codes.ts'
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'secrets' | 'autoMigrate'> & {
   /** Maximum number of connections to PostgreSQL; tests use few. */
   poolSize?: number
-  /** Timeout for a connection to PostgreSQL, in milliseconds; tests on a busy machine allow more. */
-  connectTimeoutMs?: number
 }
 
 type Rows = Omit<RowTransaction, 'publish'>
@@ -81,16 +79,13 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
 }
 
 /** Imports only the configured engine (decision 2). */
-async function openEngine(
-  { database, events, secrets, poolSize, connectTimeoutMs }: StorageConfig,
-  log: Log,
-): Promise<Engine> {
+async function openEngine({ database, events, secrets, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')
     return openSqlite(database.file, log)
   }
   const { openPostgres } = await import('./postgres.ts')
-  return openPostgres({ url: database.url, events, secrets, poolSize, connectTimeoutMs }, log)
+  return openPostgres({ url: database.url, events, secrets, poolSize }, log)
 }
 
 function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {

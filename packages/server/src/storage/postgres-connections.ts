@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { SECOND } from '../clock.ts'
 import { unavailable } from '../errors.ts'
 import type { Result } from './engine.ts'
 import { createWriteSemaphore } from './write-semaphore.ts'
@@ -7,8 +8,8 @@ import { createWriteSemaphore } from './write-semaphore.ts'
 const WRITERS_SHARE = 0.7
 /** Maximum number of calls waiting for a connection; further calls are refused at once. */
 const MAX_WAITING = 1000
-/** Also the timeout for a free connection of the pool. */
-export const CONNECT_TIMEOUT_MS = 2000
+/** Also the timeout for a free connection of the pool. `connect_timeout` in the URL, in seconds as for libpq, sets another. */
+const CONNECT_TIMEOUT_MS = 2000
 const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_TIMEOUT_MS = 2000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
@@ -25,7 +26,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
     connectionString: url,
     application_name: 'keyway',
     keepAlive: true,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: connectTimeoutMs(url),
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
@@ -40,12 +41,17 @@ export function connectionOptions(url: string): pg.ClientConfig {
   }
 }
 
+function connectTimeoutMs(url: string): number {
+  const seconds = Number(new URL(url).searchParams.get('connect_timeout'))
+  return seconds > 0 ? seconds * SECOND : CONNECT_TIMEOUT_MS
+}
+
 /** @param poolSize maximum number of connections */
-export function createConnections(pool: pg.Pool, poolSize: number, connectTimeoutMs: number): Connections {
+export function createConnections(pool: pg.Pool, poolSize: number): Connections {
   const writers = createWriteSemaphore({
     permits: Math.max(1, Math.floor(poolSize * WRITERS_SHARE)),
     maxWaiting: MAX_WAITING,
-    timeoutMs: connectTimeoutMs,
+    timeoutMs: pool.options.connectionTimeoutMillis ?? CONNECT_TIMEOUT_MS,
   })
   return {
     async acquire(purpose) {

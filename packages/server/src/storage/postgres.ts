@@ -6,13 +6,7 @@ import { createEventCarrier } from './configured-carrier.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { createBatchLoader } from './postgres-batch-loader.ts'
-import {
-  CONNECT_TIMEOUT_MS,
-  connectionOptions,
-  createConnections,
-  run,
-  withConnection,
-} from './postgres-connections.ts'
+import { connectionOptions, createConnections, run, withConnection } from './postgres-connections.ts'
 import {
   describeError,
   isConnectionGone,
@@ -32,22 +26,16 @@ export async function openPostgres(
     events: carrier,
     secrets,
     poolSize = POOL_SIZE,
-    connectTimeoutMs = CONNECT_TIMEOUT_MS,
-  }: { url: string; poolSize?: number; connectTimeoutMs?: number } & Pick<Config, 'events' | 'secrets'>,
+  }: { url: string; poolSize?: number } & Pick<Config, 'events' | 'secrets'>,
   log: Log,
 ): Promise<Engine> {
-  const pool = new pg.Pool({
-    ...connectionOptions(url),
-    connectionTimeoutMillis: connectTimeoutMs,
-    pipeline: true,
-    max: poolSize,
-  })
+  const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: poolSize })
   // The pool removes a broken idle connection; without a listener its `error` event would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
   // A connection in use rejects its pending queries and also emits `error`. Listen from the start: a server that
   // shuts down may send the error in the same packet as the end of the handshake.
   pool.on('connect', client => client.on('error', ignore))
-  const connections = createConnections(pool, poolSize, connectTimeoutMs)
+  const connections = createConnections(pool, poolSize)
 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
     withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))

@@ -14,8 +14,6 @@ export type EngineName = 'sqlite' | 'postgres'
 
 const SQLITE_FILE = 'keyway.db'
 const TEST_SECRET = Buffer.alloc(32, 7)
-/** Longer than a busy machine keeps a connection waiting; a test of a used-up pool gives its own pool size. */
-const CONNECT_TIMEOUT_MS = 20_000
 
 export interface TestStorage {
   storage: DatabaseStorage
@@ -48,11 +46,7 @@ export async function openTestStorage(
 ): Promise<TestStorage> {
   const log = createLog('silent')
   const { config: fresh, remove } = await freshDatabase(engine, log)
-  const config = {
-    ...fresh,
-    poolSize,
-    ...(poolSize === undefined && { connectTimeoutMs: CONNECT_TIMEOUT_MS }),
-  }
+  const config = { ...fresh, poolSize }
   const opened: DatabaseStorage[] = []
   const reopen = async () => {
     const storage = await createStorage(config, log)

@@ -124,9 +124,13 @@ export async function clusterUrl(): Promise<string> {
   return (await lazily).url
 }
 
+/** Seconds for a connection, which a busy machine may need, where the service itself allows two. */
+const CONNECT_TIMEOUT_SECONDS = 20
+
 export function databaseUrl(cluster: string, database: string): string {
   const url = new URL(cluster)
   url.pathname = `/${database}`
+  url.searchParams.set('connect_timeout', String(CONNECT_TIMEOUT_SECONDS))
   return url.href
 }
 

@@ -110,6 +110,8 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       const via = new URL(url)
       via.hostname = '127.0.0.1'
       via.port = String(port)
+      // Faults are noticed as fast as in production.
+      via.searchParams.delete('connect_timeout')
       return via.href
     },
     forwardTo(url) {
