@@ -153,7 +153,12 @@ describe('postgres', { skip: postgresMissing() }, () => {
   })
 
   test('writers that use up their connections leave those of reads free, and are refused in time', async t => {
-    const { storage } = await openTestStorage('postgres', t)
+    const { config } = await openTestStorage('postgres', t)
+    const url = new URL(urlOf(config))
+    url.searchParams.delete('connect_timeout')
+    const database = { engine: 'postgres' as const, url: url.href }
+    const storage = await createStorage({ ...config, database }, createLog('silent'))
+    t.after(() => storage.close())
     const release = Promise.withResolvers<void>()
     const stuck = Array.from({ length: 14 }, () => storage.transaction(() => release.promise))
     const started = performance.now()
