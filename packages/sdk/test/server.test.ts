@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { WebSocket as ws } from 'ws'
+import { until } from '../../server/test/support/patience.ts'
 import { Agent } from '../src/agent.ts'
 import { BACKOFF_CAP_MS } from '../src/backoff.ts'
 import { Keyway } from '../src/client.ts'
@@ -82,7 +83,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       return [sum(ofKey.data), sum(mine.data)]
     }
     // Stored every five seconds.
-    while (`${await total()}` !== '1,1') await new Promise(resolve => setTimeout(resolve, 200))
+    await until('the exchange is stored', async () => `${await total()}` === '1,1')
   })
 
   test('revoking the key stops its agent permanently and at once', async () => {

@@ -26,7 +26,7 @@ export interface KeyAlerts {
   /** Called by a charge, in its transaction. */
   onSpend(tx: Transaction, spend: KeySpend): Promise<void>
   /**
-   * Notes that a key passed 80 or 100 % of its requests or quota. For the hot path: it costs a look into a map. The
+   * Notes that a key passed 80 or 100 % of its requests or quota. One map lookup, for the hot path. The
    * owner is notified with the next flush, once per period, which is a day at least.
    */
   noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
@@ -77,8 +77,8 @@ export function createKeyAlerts({
 }
 
 /**
- * Tells of a limit, once for each key with its predecessors, limit and period: a security event and a mail to the
- * owner. The one place for whatever else is to hear of it (webhooks), within the transaction that found out.
+ * Records a security event and queues a mail to the owner, once per key lineage, limit and period. All alerts about
+ * limits pass here, within the transaction that detected them.
  */
 async function raise(
   tx: Transaction,

@@ -13,7 +13,7 @@ import { mailOwner } from './mail-owner.ts'
 const MAX_CHECKED = 200_000
 
 /**
- * A provider moves its customers between addresses of one IPv4 /24 or IPv6 /48, which is nothing to tell them.
+ * The unit in which a network counts as new: providers move customers between addresses of one IPv4 /24 or IPv6 /48.
  *
  * @param network as `networkOf` names it
  */
@@ -51,7 +51,7 @@ export function createKeyNetworks({
         const network = alertNetworkOf(use.from.network)
         return key ? [{ lineageId: key.lineageId, network, at: use.at, key, use }] : []
       })
-      for (const { key, use } of await tx.keyAlerts.rememberNetworks(seen)) await tell(tx, key, use)
+      for (const { key, use } of await tx.keyAlerts.rememberNetworks(seen)) await notifyOwner(tx, key, use)
     })
     for (const use of unchecked) checked.add(nameOf(use))
   }
@@ -64,7 +64,7 @@ export function createKeyNetworks({
     checked = new Set()
   }
 
-  async function tell(tx: Transaction, key: OwnedApiKey, { at, from }: RecordedUse): Promise<void> {
+  async function notifyOwner(tx: Transaction, key: OwnedApiKey, { at, from }: RecordedUse): Promise<void> {
     await tx.securityEvents.insert(
       securityEvent('api_key_new_network', key.userId, at, from, { keyId: key.id }),
     )

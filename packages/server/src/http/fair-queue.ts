@@ -44,7 +44,7 @@ export interface FairQueue {
  * Fair queueing (RFC 970) of requests on one event loop: round-robin over the networks, and within a network over its
  * flows. So a burst of one client delays only itself, and a client that invents a credential for each request takes
  * turns only from its own network. Networks with many refusals yield to all others, so that a flood of wrong
- * credentials from a thousand networks delays nobody else.
+ * credentials from a thousand networks does not delay other networks.
  *
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.
  */

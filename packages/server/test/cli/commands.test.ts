@@ -161,7 +161,7 @@ describe('the command line', () => {
     await journey.exchange(key)
     // Stored every five seconds.
     const exchanges = async () => (await json('usage', id, '--bucket', 'hour')).data.map(toExchanges).join('')
-    while (!(await exchanges()).includes('1')) await new Promise(resolve => setTimeout(resolve, 100))
+    await until('the exchange is stored', async () => (await exchanges()).includes('1'))
     assert.equal((await json('usage', 'usage@example.com')).data.length, 30)
     assert.match((await done(keyway('usage', id))).split('\n')[1]!, /^\d{4}-\d\d-\d\dT00:00:00\.000Z +1 /)
     assert.match(await done(keyway('usage', id, '--csv', '--bucket', 'hour')), /^start,exchanges,api_calls,/)
