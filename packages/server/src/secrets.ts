@@ -31,6 +31,9 @@ export type Purpose =
   | 'journal'
   | 'wrong-code'
   | 'event'
+  | 'user-code'
+  | 'device-approval'
+  | 'destination'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

@@ -10,6 +10,7 @@ import { createAccounts } from './billing/accounts.ts'
 import { createChangeLimits } from './change-limits.ts'
 import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
+import { createDeviceAuthorizations } from './device-authorizations/device-authorizations.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
 import { createKeyLimiter } from './limits/limits.ts'
@@ -146,6 +147,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     limits: config.magicLinkLimits,
     networkLimits: config.magicLinkNetworkLimits,
   })
+  const deviceAuthorizations = createDeviceAuthorizations(common)
   return {
     ...resources,
     config,
@@ -159,6 +161,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     users,
     accounts,
     apps,
+    deviceAuthorizations,
     apiKeys,
     limiter,
     policy,

@@ -4,6 +4,7 @@ import type { AppChanges, AppStore } from './apps/app-store.ts'
 import type { ReplayChanges, ReplayStore } from './backup/replay-store.ts'
 import type { BillingChanges, BillingStore } from './billing/billing-store.ts'
 import type { Instant } from './clock.ts'
+import type { DeviceAuthorizationStore } from './device-authorizations/device-authorization-store.ts'
 import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
 import type { Event, Events, SubjectEvent } from './events.ts'
@@ -27,6 +28,7 @@ export interface Store {
   billing: BillingStore
   apiKeys: ApiKeyStore
   apps: AppStore
+  deviceAuthorizations: DeviceAuthorizationStore
   keyAlerts: KeyAlertStore
   endings: EndingStore
   inbox: InboxStore

@@ -12,6 +12,8 @@ export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
   wrongCodes: CODE_WINDOW,
+  /** Longer than `KEY_CREATION_WINDOW`, which begins at the last moment of a code. */
+  deviceAuthorizations: HOUR,
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
@@ -71,6 +73,7 @@ export function createHousekeeping({
     return [
       batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
+      batch => store.deviceAuthorizations.prune(now - KEPT_FOR.deviceAuthorizations, batch),
       batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),
       batch => store.sessions.prune(now - KEPT_FOR.endedSessions, batch),
       batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),

@@ -15,6 +15,7 @@ const EXCLUDED = new Set([
   'inbox',
   'usage_flushes',
   'limit_holders',
+  'device_authorizations',
 ])
 /** Tables written first, since foreign keys refer to them. */
 const WRITTEN_FIRST = ['users', 'apps']

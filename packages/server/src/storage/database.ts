@@ -6,6 +6,7 @@ import type { Storage, Transaction } from '../store.ts'
 import { createApiKeyStore } from './api-keys.ts'
 import { createAppStore } from './apps.ts'
 import { createBillingStore } from './billing.ts'
+import { createDeviceAuthorizationStore } from './device-authorizations.ts'
 import { createEndingStore } from './endings.ts'
 import { createDb, type Engine, type EngineTransaction, type EventsHealth } from './engine.ts'
 import { createInboxStore } from './inbox.ts'
@@ -109,6 +110,7 @@ function createStore(statements: Statements): Rows {
     billing: createBillingStore(statements),
     apiKeys: createApiKeyStore(statements),
     apps: createAppStore(statements),
+    deviceAuthorizations: createDeviceAuthorizationStore(statements),
     endings: createEndingStore(statements),
     inbox: createInboxStore(statements),
     instance: createInstanceStore(statements),

@@ -1,5 +1,6 @@
 import type { LedgerEntryKind } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
+import type { DeviceDecision } from '../device-authorizations/device-authorization.ts'
 import type { Ending } from '../endings/ending.ts'
 import type { RefillPeriod } from '../limits/limit.ts'
 import type { MessageKind, MessageState } from '../outbox/message.ts'
@@ -33,6 +34,7 @@ export interface Schema {
   key_metadata: { key_id: string; metadata: string }
   apps: AppRow
   app_secrets: { app_id: string; secret_hash: string; created_at: Instant }
+  device_authorizations: DeviceAuthorizationRow
   endings: EndingRow
   inbox: { id: string; recipient: EmailAddress; sealed_mail: string; created_at: Instant }
   instance: { name: string; value: string }
@@ -138,6 +140,30 @@ export interface AppRow {
   verify_url: string | null
   created_at: Instant
   covers_from: Instant | null
+}
+
+export interface DeviceAuthorizationRow {
+  id: string
+  client_id: string
+  device_code_hash: string
+  user_code_hash: string
+  ticket_hash: string
+  scopes: ListText
+  resource: string | null
+  device_name: string | null
+  address: string
+  network: string
+  client: string | null
+  created_at: Instant
+  expires_at: Instant
+  poll_interval: number
+  last_polled_at: Instant | null
+  decision: DeviceDecision | null
+  decided_at: Instant | null
+  user_id: string | null
+  redeemed_at: Instant | null
+  session_id: string | null
+  key_id: string | null
 }
 
 export interface EndingRow {

@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
-import { type Clock, DAY, HOUR, type Instant, SECOND } from '../clock.ts'
+import { type Clock, DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 
@@ -15,6 +15,8 @@ export interface RequestedLink {
 const MAX_REQUESTED_LINKS = 5
 /** Longer than a link's lifetime, so that the page can say that it expired rather than that it is unknown. */
 const REQUESTED_KEPT_FOR = HOUR
+/** As long as a person may take to sign in. */
+const DESTINATION_KEPT_FOR = 30 * MINUTE
 /** Maximum number of addresses for which a browser is recognised. */
 const MAX_RETURNING = 5
 /** The longest lifetime that browsers permit for cookies. */
@@ -32,6 +34,9 @@ export interface Cookies {
   /** Whether someone signed in to this address in this browser before. Authenticated by a MAC. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
+  /** The path of this site to which a sign-in in this browser leads; forgotten with this call. Null: none. */
+  takeDestination(c: Context): string | null
+  rememberDestination(c: Context, path: string): void
 }
 
 /**
@@ -54,6 +59,7 @@ export function createCookies({
     form: `${prefix}keyway_form`,
     asked: `${prefix}keyway_asked`,
     returning: `${prefix}keyway_returning`,
+    destination: `${prefix}keyway_destination`,
   }
   /** Created in this response; shared by all forms of the page. */
   const fresh = new WeakMap<Context, string>()
@@ -89,6 +95,23 @@ export function createCookies({
       const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
       setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
     },
+    takeDestination(c) {
+      const path = readDestination(c)
+      if (path !== null) deleteCookie(c, names.destination, { path: '/', secure })
+      return path
+    },
+    rememberDestination(c, path) {
+      // Authenticated, so that no other page of the domain can choose where a sign-in leads.
+      const encoded = Buffer.from(path).toString('base64url')
+      const value = `${encoded}~${secrets.mac('destination', encoded)}`
+      setCookie(c, names.destination, value, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND })
+    },
+  }
+
+  function readDestination(c: Context): string | null {
+    const [encoded = '', mac = ''] = (getCookie(c, names.destination) ?? '').split('~')
+    if (!secrets.verifyMac('destination', encoded, mac)) return null
+    return Buffer.from(encoded, 'base64url').toString()
   }
 
   function markers(c: Context): string[] {

@@ -3,6 +3,7 @@ import type { Context } from 'hono'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Clock } from '../clock.ts'
+import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
@@ -42,6 +43,7 @@ export interface PageServices {
   agents: PageAgents
   apiKeys: ApiKeys
   clock: Clock
+  deviceAuthorizations: DeviceAuthorizations
   /**
    * `refusal` counts a failed sign-in of a network and returns the error: `rate_limited` once there are too many.
    * `assertMayGuess` throws that before a code is checked.

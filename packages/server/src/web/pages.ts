@@ -3,6 +3,7 @@ import { accountPages } from './account.ts'
 import { agentPages } from './agents.ts'
 import { type Assets, loadAssets, serveAssets } from './assets.ts'
 import { createCookies } from './cookies.ts'
+import { devicePages } from './device.ts'
 import { createForms } from './forms.ts'
 import { inboxPages } from './inbox.ts'
 import { keyPages } from './keys.ts'
@@ -62,6 +63,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   keyPages(app, kit)
   agentPages(app, kit)
   sessionPages(app, kit)
+  devicePages(app, kit)
   accountPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
   // Last, so that a hidden page stays hidden for every method.

@@ -16,14 +16,14 @@ const RESEND_PAUSE_SECONDS = 15
 /** /sign-in, /check-mail, /sign-out. */
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sign-in', c => {
-    if (c.get('signedIn')) return c.redirect('/keys', 303)
+    if (c.get('signedIn') && !c.req.query('again')) return c.redirect('/keys', 303)
     return renderSignIn(kit, c, { email: '', appId: c.req.query('app_id') })
   })
   app.post('/sign-in', c => send(kit, c))
   app.get('/check-mail', c => {
     const [asked] = kit.cookies.requestedLinks(c)
     // The link was opened in another tab meanwhile: continue here too.
-    if (asked && c.get('signedIn')?.user.email === asked.email) return c.redirect('/keys', 303)
+    if (asked && isSignedInSince(c, asked)) return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
     return asked ? renderCheckMail(kit, c, asked, {}) : c.redirect('/sign-in', 303)
   })
   app.post('/check-mail', c => redeemCode(kit, c))
@@ -35,6 +35,11 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
     kit.cookies.clearSession(c)
     return c.redirect('/sign-in?done=signed_out', 303)
   })
+}
+
+function isSignedInSince(c: PageContext, { email, at }: RequestedLink): boolean {
+  const signedIn = c.get('signedIn')
+  return signedIn?.user.email === email && signedIn.session.createdAt >= at
 }
 
 async function send(kit: PageKit, c: PageContext): Promise<Response> {
@@ -110,7 +115,8 @@ export async function startSession(
   if (email) kit.cookies.rememberSignIn(c, email)
   const before = c.get('signedIn')
   if (before) await kit.sessions.end(before.user.id, before.session.id, kit.callerOf(c.req.raw, c.env))
-  return c.redirect(started.isNewUser ? '/keys?done=welcome' : '/keys', 303)
+  const home = started.isNewUser ? '/keys?done=welcome' : '/keys'
+  return c.redirect(kit.cookies.takeDestination(c) ?? home, 303)
 }
 
 function codeProblem(kit: PageKit, error: KeywayError): string | null {

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../../src/api-keys/api-key.ts'
 import type { LedgerEntry } from '../../src/billing/ledger.ts'
-import { DAY, type Instant, MINUTE } from '../../src/clock.ts'
+import { DAY, type Instant, MINUTE, SECOND } from '../../src/clock.ts'
+import type { DeviceAuthorization } from '../../src/device-authorizations/device-authorization.ts'
 import { newId } from '../../src/ids.ts'
 import { NO_LIMITS } from '../../src/limits/limit.ts'
 import type { MagicLink } from '../../src/magic-links/magic-link.ts'
@@ -130,6 +131,34 @@ export function anEntry(
     keyId: null,
     lineageId: null,
     createdAt: NOW,
+    ...change,
+  }
+}
+
+export function anAuthorization(change: Partial<DeviceAuthorization> = {}): DeviceAuthorization {
+  const id = newId(NOW)
+  return {
+    id,
+    clientId: 'keyway-cli',
+    deviceCodeHash: `device code of ${id}`,
+    userCodeHash: `user code of ${id}`,
+    ticketHash: `ticket of ${id}`,
+    scopes: ['keys:create', 'agent:connect'],
+    resource: null,
+    deviceName: 'laptop',
+    address: '192.0.2.1',
+    network: '192.0.2.1',
+    client: 'keyway-sdk/0.1.0',
+    createdAt: NOW,
+    expiresAt: NOW + 10 * MINUTE,
+    pollInterval: 5 * SECOND,
+    lastPolledAt: null,
+    decision: null,
+    decidedAt: null,
+    userId: null,
+    redeemedAt: null,
+    sessionId: null,
+    keyId: null,
     ...change,
   }
 }

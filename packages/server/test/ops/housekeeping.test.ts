@@ -12,6 +12,7 @@ import {
   aKey,
   aLink,
   aMessage,
+  anAuthorization,
   aSession,
   aSigningKey,
   insertUser,
@@ -61,6 +62,7 @@ forEachEngine(engine => {
       store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
     )
     await both(DAY, at => store.wrongCodes.insert(aWrongCode(at)))
+    await both(HOUR, at => store.deviceAuthorizations.insert(anAuthorization({ expiresAt: at })))
     for (const at of [gone(DAY), kept(DAY)]) {
       await storage.transaction(async tx => {
         await tx.magicLinks.lockSendBuckets([`address:${at}@example.com`])
@@ -73,7 +75,7 @@ forEachEngine(engine => {
     assert.ok((await opened.run()) >= 8)
     const counts: Record<string, number> = {}
     const tables =
-      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users api_keys wrong_codes'
+      'magic_links messages sessions security_events inbox endings sends send_buckets signing_keys users api_keys wrong_codes device_authorizations'
     for (const table of tables.split(' ')) counts[table] = await countOf(opened, table)
     assert.deepEqual(counts, {
       magic_links: 1,
@@ -88,6 +90,7 @@ forEachEngine(engine => {
       users: 1,
       api_keys: 3,
       wrong_codes: 1,
+      device_authorizations: 1,
     })
     assert.equal(await opened.run(), 0, 'a second look finds nothing')
   })

@@ -32,9 +32,9 @@ const ALLOWED: readonly Allowance[] = [
     why: 'the command that makes one and shows it once',
   },
   {
-    kinds: ['form-token MAC', 'login id', 'new-key-id MAC'],
+    kinds: ['form-token MAC', 'login id', 'new-key-id MAC', 'device-approval MAC'],
     place: /^error answer of /,
-    before: /<input type="hidden" name="(form_token|login_id|once)" value="[^"]*$/,
+    before: /<input type="hidden" name="(form_token|login_id|once|proof)" value="[^"]*$/,
     why: 'a page that refuses a form shows it again, to the browser that sent it',
   },
   {

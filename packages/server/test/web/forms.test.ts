@@ -36,7 +36,16 @@ test('every form that changes something needs its form token', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const paths = ['/verify', '/check-mail', '/keys', '/sign-out', '/sessions/end-others', '/account/name']
+  const paths = [
+    '/verify',
+    '/check-mail',
+    '/device',
+    '/device/decision',
+    '/keys',
+    '/sign-out',
+    '/sessions/end-others',
+    '/account/name',
+  ]
   const withId = ['rename', 'rotate', 'revoke'].map(verb => `/keys/${id}/${verb}`)
   const rest = [`/sessions/${id}/end`, `/agents/${id}/test`, `/agents/${id}/disconnect`]
   for (const path of [...paths, ...withId, ...rest, '/account/charging/hub/withdraw']) {

@@ -14,6 +14,7 @@ import { keyMetadata } from './0013-key-metadata.ts'
 import { limitLeases } from './0014-limit-leases.ts'
 import { keySpend } from './0015-key-spend.ts'
 import { keyAlerts } from './0016-key-alerts.ts'
+import { deviceAuthorizations } from './0019-device-authorizations.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -34,6 +35,7 @@ export const MIGRATIONS: readonly Migration[] = [
   limitLeases,
   keySpend,
   keyAlerts,
+  deviceAuthorizations,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

@@ -1,0 +1,220 @@
+import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { createKeyedWindows } from '../keyed-windows.ts'
+import { forSite } from '../magic-links/send-limits.ts'
+import { type Caller, siteOf } from '../network.ts'
+import { longestOf, type RateWindow } from '../rate-windows.ts'
+import { equals, randomToken, sha256 } from '../secrets.ts'
+import type { Session } from '../sessions/session.ts'
+import type { Transaction } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import type { User } from '../users/user.ts'
+import {
+  DEVICE_CODE_LIFETIME,
+  type DeviceAuthorization,
+  type DeviceDecision,
+  generateUserCode,
+  isFreshSignIn,
+  POLL_INTERVAL,
+  parseUserCode,
+  possibleHashes,
+  SLOW_DOWN_STEP,
+  shownUserCode,
+  userCodeHash,
+} from './device-authorization.ts'
+import { createUserCodeCheck, type UserCodeDeps } from './typed-user-code.ts'
+
+const DEVICE_CODE_BYTES = 32
+const TICKET_BYTES = 16
+/** Of 2.5 × 10^10 codes; a second collision in a row means that something else is wrong. */
+const ATTEMPTS = 3
+
+/** Requests per network and node. Each stores a row for ten minutes, so that they bound what strangers can store. */
+export const DEVICE_REQUEST_LIMITS: readonly RateWindow[] = [
+  { window: 'minute', limit: 30 },
+  { window: 'hour', limit: 300 },
+]
+const MAX_REMEMBERED_NETWORKS = 20_000
+const MAX_REMEMBERED_SITES = 2000
+
+export interface DeviceRequest {
+  clientId: string
+  scopes: readonly string[]
+  resource: string | null
+  deviceName: string | null
+}
+
+/** The answer to a device authorization request (RFC 8628 section 3.2), without the addresses. */
+export interface DeviceCodes {
+  deviceCode: string
+  userCode: string
+  /** For `verification_uri_complete`, together with the user code. */
+  ticket: string
+  /** Seconds. */
+  expiresIn: number
+  /** Seconds. */
+  interval: number
+}
+
+/** Why a poll brings no token: the error codes of RFC 8628 section 3.5. */
+export type PollRefusal =
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'access_denied'
+  | 'expired_token'
+  | 'invalid_grant'
+
+/** What a redemption grants, within its transaction; ids and secrets are created before. */
+export interface Grant<Granted> {
+  /** The session that it opens. */
+  sessionId: string
+  open(tx: Transaction, authorization: DeviceAuthorization, user: User): Promise<Granted>
+}
+
+export interface DeviceAuthorizations {
+  /** Stores a request. @throws KeywayError `rate_limited`: too many from this network */
+  request(wanted: DeviceRequest, caller: Caller): Promise<DeviceCodes>
+  /** The pending request of `verification_uri_complete`, or null. */
+  ofLink(ticket: string, userCode: string): Promise<DeviceAuthorization | null>
+  /** The pending request whose code a person typed, or null. @throws KeywayError `rate_limited` */
+  ofTypedCode(
+    typed: string,
+    person: { email: EmailAddress },
+    caller: Caller,
+  ): Promise<DeviceAuthorization | null>
+  /** A pending request, or null. */
+  pending(id: string): Promise<DeviceAuthorization | null>
+  /**
+   * Approves or denies for the person; of several decisions the first counts. `stale`: to approve, a person signs in
+   * again, since the last sign-in is more than 30 minutes ago. `gone`: it was decided already or has expired.
+   */
+  decide(
+    id: string,
+    decision: DeviceDecision,
+    person: { user: User; session: Session },
+  ): Promise<'done' | 'stale' | 'gone'>
+  /** One poll of a client (RFC 8628 section 3.4). An approved request is redeemed once, whoever polls how often. */
+  poll<Granted>(
+    presented: { deviceCode: string; clientId: string },
+    grant: Grant<Granted>,
+  ): Promise<{ granted: Granted } | { refused: PollRefusal }>
+}
+
+export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizations {
+  const { storage, clock, secrets } = deps
+  const { store } = storage
+  const takeRequest = createRequestLimits(clock)
+
+  return {
+    async request(wanted, caller) {
+      takeRequest(caller)
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const codes = newCodes()
+        if (await store.deviceAuthorizations.insert(newAuthorization(wanted, codes, caller))) return codes
+      }
+      throw new Error('no unused user code was found')
+    },
+
+    async ofLink(ticket, userCode) {
+      const code = parseUserCode(userCode)
+      const found = code && pendingOrNull(await store.deviceAuthorizations.findByTicket(sha256(ticket)))
+      if (!code || !found) return null
+      const isOfTicket = possibleHashes(secrets, code).some(hash => equals(hash, found.userCodeHash))
+      return isOfTicket ? found : null
+    },
+
+    ofTypedCode: createUserCodeCheck(deps),
+
+    async pending(id) {
+      return pendingOrNull(await store.deviceAuthorizations.find(id))
+    },
+
+    async decide(id, decision, { user, session }) {
+      const now = clock.now()
+      if (decision === 'approved' && !isFreshSignIn(session, now)) return 'stale'
+      const by = { userId: user.id, at: now }
+      return (await store.deviceAuthorizations.decide(id, decision, by)) ? 'done' : 'gone'
+    },
+
+    async poll(presented, grant) {
+      const found = await store.deviceAuthorizations.findByDeviceCode(sha256(presented.deviceCode))
+      if (!found || found.clientId !== presented.clientId) return { refused: 'invalid_grant' }
+      const now = clock.now()
+      if (found.redeemedAt !== null) return { refused: 'invalid_grant' }
+      if (found.decision === 'denied') return { refused: 'access_denied' }
+      if (now >= found.expiresAt) return { refused: 'expired_token' }
+      if (found.decision === 'approved') return redeem(found, grant)
+      const inTime = await store.deviceAuthorizations.recordPoll(found.id, now, SLOW_DOWN_STEP)
+      return { refused: inTime ? 'authorization_pending' : 'slow_down' }
+    },
+  }
+
+  async function redeem<Granted>(
+    { id, userId }: DeviceAuthorization,
+    grant: Grant<Granted>,
+  ): Promise<{ granted: Granted } | { refused: PollRefusal }> {
+    return storage.runExclusive([`device:${id}`], () =>
+      storage.transaction(async tx => {
+        // Locked first, so that the account cannot be suspended between this check and the session's insert.
+        const user = userId === null ? null : await tx.users.lock(userId)
+        if (user?.status !== 'active') return { refused: 'access_denied' }
+        const redeemed = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
+        if (!redeemed) return { refused: 'invalid_grant' }
+        return { granted: await grant.open(tx, redeemed, user) }
+      }),
+    )
+  }
+
+  function newCodes(): DeviceCodes {
+    return {
+      deviceCode: randomToken(DEVICE_CODE_BYTES),
+      userCode: shownUserCode(generateUserCode()),
+      ticket: randomToken(TICKET_BYTES),
+      expiresIn: DEVICE_CODE_LIFETIME / 1000,
+      interval: POLL_INTERVAL / 1000,
+    }
+  }
+
+  function newAuthorization(wanted: DeviceRequest, codes: DeviceCodes, caller: Caller): DeviceAuthorization {
+    const now = clock.now()
+    return {
+      ...wanted,
+      id: newId(now),
+      deviceCodeHash: sha256(codes.deviceCode),
+      userCodeHash: userCodeHash(secrets, parseUserCode(codes.userCode)!),
+      ticketHash: sha256(codes.ticket),
+      address: caller.address,
+      network: caller.network,
+      client: caller.client,
+      createdAt: now,
+      expiresAt: now + DEVICE_CODE_LIFETIME,
+      pollInterval: POLL_INTERVAL,
+      lastPolledAt: null,
+      decision: null,
+      decidedAt: null,
+      userId: null,
+      redeemedAt: null,
+      sessionId: null,
+      keyId: null,
+    }
+  }
+
+  function pendingOrNull(found: DeviceAuthorization | null): DeviceAuthorization | null {
+    return found && found.decision === null && clock.now() < found.expiresAt ? found : null
+  }
+}
+
+/** Counts the requests of a client's network and site. */
+function createRequestLimits(clock: Clock): (caller: Caller) => void {
+  const windows = DEVICE_REQUEST_LIMITS
+  const networks = createKeyedWindows({ clock, windows, maxNames: MAX_REMEMBERED_NETWORKS })
+  const sites = createKeyedWindows({ clock, windows: forSite(windows), maxNames: MAX_REMEMBERED_SITES })
+  return ({ address, network }) => {
+    const site = siteOf(address)
+    const wait = longestOf([networks.take(network), site === null ? null : sites.take(site)])
+    if (!wait) return
+    const detail = `Too many devices ask for access from this network. Try again in ${wait.retryAfter} seconds.`
+    throw new KeywayError('rate_limited', detail, { ...wait })
+  }
+}

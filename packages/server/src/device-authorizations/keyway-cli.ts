@@ -1,0 +1,33 @@
+import { MAX_SCOPES, scopeProblem } from '@keyway/sdk/protocol'
+
+/** The client id of the SDK's command: built in, public, and the only one that may ask for `keys:create`. */
+export const CLI_CLIENT_ID = 'keyway-cli'
+const CLI_NAME = 'The Keyway command'
+
+/** The right to create one key, which no key can hold. */
+export const KEYS_CREATE = 'keys:create'
+const DEFAULT_KEY_SCOPE = 'agent:connect'
+
+/** The name that the page shows. */
+export function clientName(clientId: string): string {
+  return clientId === CLI_CLIENT_ID ? CLI_NAME : clientId
+}
+
+/**
+ * The scopes that the command may ask: `keys:create` with those of the key, by default `agent:connect`. Administration
+ * is never delegated to a device.
+ *
+ * @param asked without duplicates
+ * @returns the reason, where it may not ask them
+ */
+export function cliScopes(asked: readonly string[]): { scopes: string[] } | { refused: string } {
+  if (asked.length > 0 && !asked.includes(KEYS_CREATE))
+    return { refused: `${CLI_CLIENT_ID} may only ask ${KEYS_CREATE}, with the scopes of the key beside it` }
+  const ofKey = asked.filter(scope => scope !== KEYS_CREATE)
+  if (ofKey.length > MAX_SCOPES) return { refused: `a key has at most ${MAX_SCOPES} scopes` }
+  for (const scope of ofKey) {
+    const problem = scope.startsWith('admin:') ? 'is for administrators’ keys only' : scopeProblem(scope)
+    if (problem) return { refused: `${scope} ${problem}` }
+  }
+  return { scopes: [KEYS_CREATE, ...(ofKey.length > 0 ? ofKey : [DEFAULT_KEY_SCOPE])] }
+}

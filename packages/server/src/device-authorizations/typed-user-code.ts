@@ -1,0 +1,72 @@
+import type { Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import {
+  CODE_WINDOW,
+  type CodeAttempt,
+  codeNetworks,
+  codesRefused,
+  codesRefusedUntil,
+} from '../magic-links/code-limits.ts'
+import { codeMailbox, UNRECOGNISED_TURN } from '../magic-links/typed-code.ts'
+import type { Caller } from '../network.ts'
+import type { Secrets } from '../secrets.ts'
+import type { Storage, Store } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import { type DeviceAuthorization, parseUserCode, possibleHashes } from './device-authorization.ts'
+
+export interface UserCodeDeps {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+}
+
+type Checked = { found: DeviceAuthorization | null } | { refusedUntil: number }
+
+/**
+ * Checks a typed user code (RFC 8628 section 5.1). A wrong one counts in the limits of code-limits.ts as a wrong code of a
+ * stranger does, since one guess is one at all codes that are pending: everyone may make accounts, so the limits of
+ * recognised browsers would limit nothing. Over a limit codes are not compared; `verification_uri_complete` still works.
+ */
+export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
+  /** Null: no device shows this code now. @throws KeywayError `rate_limited` */
+  return async function authorizationOf(
+    typed: string,
+    person: { email: EmailAddress },
+    caller: Caller,
+  ): Promise<DeviceAuthorization | null> {
+    const code = parseUserCode(typed)
+    // No code at all, so nothing was guessed.
+    if (code === null) return null
+    const hashes = possibleHashes(secrets, code)
+    const attempt: CodeAttempt = {
+      mailbox: codeMailbox(secrets, person.email),
+      isReturning: false,
+      networks: codeNetworks(caller.address),
+    }
+    const id = newId(clock.now())
+    const checked = await storage.runExclusive([UNRECOGNISED_TURN], async (): Promise<Checked> => {
+      // First by a read, so that a refusal costs neither a lock nor a write.
+      const until = await refusedUntil(storage.store, attempt)
+      if (until !== null) return { refusedUntil: until }
+      return storage.transaction<Checked>(
+        async tx => {
+          await tx.wrongCodes.lock()
+          const full = await refusedUntil(tx, attempt)
+          if (full !== null) return { refusedUntil: full }
+          const now = clock.now()
+          const found = await tx.deviceAuthorizations.findPendingByUserCode(hashes, now)
+          if (!found) await tx.wrongCodes.insert({ ...attempt, id, linkId: id, at: now })
+          return { found }
+        },
+        async store => ((await store.wrongCodes.exists(id)) ? { found: null } : undefined),
+      )
+    })
+    if ('found' in checked) return checked.found
+    throw codesRefused({ wait: checked.refusedUntil - clock.now(), window: 'day' })
+  }
+
+  async function refusedUntil({ wrongCodes }: Pick<Store, 'wrongCodes'>, attempt: CodeAttempt) {
+    const wrong = await wrongCodes.counted(attempt.mailbox, clock.now() - CODE_WINDOW)
+    return codesRefusedUntil(attempt, wrong)
+  }
+}

@@ -1,0 +1,33 @@
+import { defineMigration } from './migration.ts'
+
+export const deviceAuthorizations = defineMigration('0019-device-authorizations', async ({ db }) => {
+  await db.schema
+    .createTable('device_authorizations')
+    .addColumn('id', 'text', c => c.notNull().primaryKey())
+    .addColumn('client_id', 'text', c => c.notNull())
+    .addColumn('device_code_hash', 'text', c => c.notNull().unique())
+    .addColumn('user_code_hash', 'text', c => c.notNull().unique())
+    .addColumn('ticket_hash', 'text', c => c.notNull().unique())
+    .addColumn('scopes', 'text', c => c.notNull())
+    .addColumn('resource', 'text')
+    .addColumn('device_name', 'text')
+    .addColumn('address', 'text', c => c.notNull())
+    .addColumn('network', 'text', c => c.notNull())
+    .addColumn('client', 'text')
+    .addColumn('created_at', 'bigint', c => c.notNull())
+    .addColumn('expires_at', 'bigint', c => c.notNull())
+    .addColumn('poll_interval', 'integer', c => c.notNull())
+    .addColumn('last_polled_at', 'bigint')
+    .addColumn('decision', 'text')
+    .addColumn('decided_at', 'bigint')
+    .addColumn('user_id', 'text')
+    .addColumn('redeemed_at', 'bigint')
+    .addColumn('session_id', 'text', c => c.unique())
+    .addColumn('key_id', 'text')
+    .execute()
+  await db.schema
+    .createIndex('device_authorizations_by_expires_at')
+    .on('device_authorizations')
+    .column('expires_at')
+    .execute()
+})

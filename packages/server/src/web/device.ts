@@ -1,0 +1,129 @@
+import type { Hono } from 'hono'
+import { html } from 'hono/html'
+import { isFreshSignIn, parseUserCode, shownUserCode } from '../device-authorizations/device-authorization.ts'
+import { KeywayError } from '../errors.ts'
+import type { SignedIn } from '../sessions/sessions.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
+import { type FoundRequest, renderApproval } from './device-approval.ts'
+import { deviceTexts } from './device-texts.ts'
+import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
+import { formToken } from './layout.ts'
+
+/**
+ * /device (RFC 8628 section 3.3): a signed-in person types the code of a device or opens its link, sees who asks, from
+ * where and for what, and decides. Nothing is granted by a GET.
+ */
+export function devicePages(app: Hono<PageVariables>, kit: PageKit): void {
+  app.get('/device', c => open(kit, c))
+  app.post('/device', c => findTyped(kit, c))
+  app.post('/device/decision', c => decide(kit, c))
+}
+
+async function open(kit: PageKit, c: PageContext): Promise<Response> {
+  const [code = '', ticket = ''] = [c.req.query('user_code'), c.req.query('ticket')]
+  const path = ticket ? `/device?${new URLSearchParams({ user_code: code, ticket })}` : '/device'
+  const person = requireFreshSignIn(kit, c, path)
+  if (!ticket) return renderTyping(kit, c, { typed: code })
+  const found = await kit.deviceAuthorizations.ofLink(ticket, code)
+  if (!found) return renderGone(kit, c)
+  return renderApproval(kit, c, found, prove(kit, person, { id: found.id, by: 'link', code }))
+}
+
+/** The signed-in person. @throws Redirect to /sign-in, from where the person comes back to `path` */
+function requireFreshSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
+  const person = c.get('signedIn')
+  if (person && isFreshSignIn(person.session, kit.clock.now())) return person
+  kit.cookies.rememberDestination(c, path)
+  throw new Redirect(person ? '/sign-in?again=1' : '/sign-in')
+}
+
+async function findTyped(kit: PageKit, c: PageContext): Promise<Response> {
+  const person = requireFreshSignIn(kit, c, '/device')
+  const typed = kit.forms.read(c).get('user_code') ?? ''
+  const caller = kit.callerOf(c.req.raw, c.env)
+  try {
+    kit.failures.assertMayGuess(caller)
+    const email = parseEmailAddress(person.user.email ?? '')!
+    const found = await kit.deviceAuthorizations.ofTypedCode(typed, { email }, caller)
+    if (!found) throw kit.failures.refusal(caller, unknownCode())
+    return renderApproval(kit, c, found, prove(kit, person, { id: found.id, by: 'typed', code: typed }))
+  } catch (error) {
+    if (!(error instanceof KeywayError)) throw error
+    if (error.code === 'magic_link_invalid')
+      return renderTyping(kit, c, { typed, problem: deviceTexts.unknownCode }, 400)
+    if (error.code !== 'rate_limited') throw error
+    c.header('Retry-After', String(error.extras.retryAfter ?? 1))
+    return renderTyping(kit, c, { typed: '', problem: deviceTexts.codesRefused }, 429)
+  }
+}
+
+/** Counts as a failed guess of the network, as a wrong code of a mail does. */
+function unknownCode(): KeywayError {
+  return new KeywayError('magic_link_invalid', deviceTexts.unknownCode)
+}
+
+async function decide(kit: PageKit, c: PageContext): Promise<Response> {
+  const person = requireFreshSignIn(kit, c, '/device')
+  const form = kit.forms.read(c)
+  const proven = readProof(kit, form.get('proof') ?? '', person)
+  const found = proven && (await kit.deviceAuthorizations.pending(proven.id))
+  if (!proven || !found) return renderGone(kit, c)
+  const isApproval = form.get('decision') === 'approve'
+  if (isApproval && proven.by === 'link' && form.get('compared') !== 'yes') {
+    return renderApproval(kit, c, found, proven, deviceTexts.comparedMissing)
+  }
+  const outcome = await kit.deviceAuthorizations.decide(found.id, isApproval ? 'approved' : 'denied', person)
+  return outcome === 'done' ? renderDecided(kit, c, isApproval) : renderGone(kit, c)
+}
+
+/** What this session found, and how: a form cannot name another request, nor leave out the comparison. */
+function prove(
+  kit: PageKit,
+  { session }: SignedIn,
+  { id, by, code }: Omit<FoundRequest, 'proof'>,
+): FoundRequest {
+  const shown = shownUserCode(parseUserCode(code)!)
+  const mac = kit.secrets.mac('device-approval', `${session.id} ${id} ${by} ${shown}`)
+  return { id, by, code: shown, proof: [id, by, shown, mac].join('~') }
+}
+
+function readProof(kit: PageKit, proof: string, { session }: SignedIn): FoundRequest | null {
+  const [id = '', by = '', code = '', mac = ''] = proof.split('~')
+  const isProven = kit.secrets.verifyMac('device-approval', `${session.id} ${id} ${by} ${code}`, mac)
+  return isProven ? { id, by: by as FoundRequest['by'], code, proof } : null
+}
+
+function renderTyping(
+  kit: PageKit,
+  c: PageContext,
+  shown: { typed: string; problem?: string },
+  status = 200,
+): Response | Promise<Response> {
+  const body = html`<section class="card ask">
+<h1>${deviceTexts.title}</h1>
+<p class="lead">${deviceTexts.typeLead}</p>
+<form method="post" action="/device">
+${formToken(kit.forms.token(c))}
+<div class="field">
+<label for="user_code">${deviceTexts.code}</label>
+<input id="user_code" class="code" name="user_code" value="${shown.typed}" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="24" required aria-describedby="user-code-hint">
+<p class="hint" id="user-code-hint">${deviceTexts.codeHint}</p>
+</div>
+<button>${deviceTexts.next}</button>
+</form>
+</section>`
+  return kit.render(c, { title: deviceTexts.title, problem: shown.problem ?? null }, body, status)
+}
+
+function renderGone(kit: PageKit, c: PageContext): Response | Promise<Response> {
+  const body = html`<section class="card ask"><h1>${deviceTexts.gone}</h1><p class="lead">${deviceTexts.goneLead}</p></section>`
+  return kit.render(c, { title: deviceTexts.gone }, body, 410)
+}
+
+function renderDecided(kit: PageKit, c: PageContext, isApproved: boolean): Response | Promise<Response> {
+  const [title, lead] = isApproved
+    ? [deviceTexts.approved, deviceTexts.approvedLead]
+    : [deviceTexts.denied, deviceTexts.deniedLead]
+  const body = html`<section class="card ask"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/keys">${deviceTexts.keys}</a></p></section>`
+  return kit.render(c, { title }, body)
+}
