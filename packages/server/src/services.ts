@@ -110,7 +110,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const suppressions = createSuppressions(common)
   const users = createUsers(common)
   const accounts = createAccounts(common)
-  const apps = createApps({ ...common, ownAudiences: [publicUrl, hubAudience(publicUrl)] })
+  const apps = createApps({
+    ...common,
+    ownAudiences: [publicUrl, hubAudience(publicUrl)],
+    ensureKey: signingKeys.currentOf,
+  })
   // The settings are the policy. Replace this to read it from elsewhere.
   const limitPolicy: LimitPolicy = config
   const policy = () => limitPolicy

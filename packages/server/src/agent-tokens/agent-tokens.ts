@@ -7,12 +7,14 @@ import type { KeyLimiter } from '../limits/limits.ts'
 import type { Caller } from '../network.ts'
 import type { RateWindow } from '../rate-windows.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 import { createExchangeLimits } from './exchange-limits.ts'
 
 /** Value of the `typ` header and the `type` claim, so that no other kind of token is accepted as an agent token. */
-const AGENT_TOKEN_TYPE = 'agent_ws'
+const TYP = 'agent_ws'
+const DEFAULT_ALG: SigningAlg = 'EdDSA'
 /** Seconds. Short, to limit the damage of a leaked token; a live connection renews in place. */
 export const AGENT_TOKEN_SECONDS = 900
 
@@ -65,12 +67,12 @@ export function createAgentTokens(deps: {
 
   return {
     async exchange(key, audience, caller) {
-      const isKnown = await isAudience(audience)
+      const alg = await algOf(audience)
       let left: ReturnType<KeyLimiter['take']> = null
       const apiKey = await apiKeys.authenticate(key, caller, {
         scope: 'agent:connect',
         accept(presented) {
-          if (!isKnown) throw unknownAudience()
+          if (!alg) throw unknownAudience()
           limits.take(presented.id)
           left = limiter.take(presented)
           return left instanceof Promise ? left.then(() => {}) : undefined
@@ -78,8 +80,8 @@ export function createAgentTokens(deps: {
       })
       const now = clock.now()
       const { issuedAt, expiresAt, expiresIn } = agentTokenTimes(apiKey.expiresAt, now)
-      const token = jwt.sign(AGENT_TOKEN_TYPE, {
-        type: AGENT_TOKEN_TYPE,
+      const claims = {
+        type: TYP,
         iss: publicUrl,
         aud: audience ?? hub,
         sub: apiKey.userId,
@@ -91,21 +93,23 @@ export function createAgentTokens(deps: {
         nbf: issuedAt,
         exp: expiresAt,
         jti: newId(now),
-      })
+      }
+      const isDefault = alg === DEFAULT_ALG
+      const token = isDefault ? jwt.sign(TYP, claims) : await jwt.signAs(alg!, TYP, claims)
       meter.count(apiKey.userId, apiKey.id, 'exchanges', 1, now)
       return { token, agentId: apiKey.userId, expiresIn, limits: left && (await left) }
     },
 
     async verify(token, audience = hub) {
-      const claims = await jwt.verify(token, { typ: AGENT_TOKEN_TYPE, audience })
+      const claims = await jwt.verify(token, { typ: TYP, audience })
       return claims && toAgentTokenClaims(claims)
     },
   }
 
-  /** The hub's own audience is known without a read. */
-  async function isAudience(audience: string | undefined): Promise<boolean> {
-    if (audience === undefined || audience === hub) return true
-    return (await storage.store.apps.findByAudience(audience)) !== null
+  /** What tokens for this audience are signed with; null for an unknown one. The hub's own is known without a read. */
+  async function algOf(audience: string | undefined): Promise<SigningAlg | null> {
+    if (audience === undefined || audience === hub) return DEFAULT_ALG
+    return (await storage.store.apps.findByAudience(audience))?.tokenAlg ?? null
   }
 }
 
@@ -147,7 +151,7 @@ function unknownAudience(): KeywayError {
 
 function toAgentTokenClaims(claims: Record<string, unknown>): AgentTokenClaims | null {
   const { type, sub, app_id, key_id, scope, jti, iat, exp } = claims
-  if (type !== AGENT_TOKEN_TYPE || typeof sub !== 'string' || typeof jti !== 'string') return null
+  if (type !== TYP || typeof sub !== 'string' || typeof jti !== 'string') return null
   if (typeof app_id !== 'string' || typeof key_id !== 'string') return null
   if (typeof iat !== 'number' || typeof exp !== 'number') return null
   if (scope !== undefined && (typeof scope !== 'string' || scope === '')) return null

@@ -1,22 +1,38 @@
 import type { Instant } from '../clock.ts'
 import type { App, LiveCredentials } from './app.ts'
 
+/** A removed app is found by none of these. */
 export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
   list(): Promise<App[]>
-  /** False if the id is taken. */
+  /** The redirect URIs of all public clients. */
+  publicRedirectUris(): Promise<string[]>
+  /** False if the id is taken. The id of a removed app is free. */
   insert(app: App): Promise<boolean>
+  /** The app, locked until the transaction ends. */
+  lock(id: string): Promise<App | null>
+  /** Writes what the operator sets. */
+  update(app: App): Promise<void>
   /** Counts live credentials with this label, created before `now`. Scans all keys and sessions: for operators only. */
   countLive(id: string, now: Instant): Promise<LiveCredentials>
   /** The SHA-256s of the accepted secrets, newest first. */
   secrets(appId: string): Promise<string[]>
   /** The same, with the time at which each was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
+  /** When it was removed; null for any other id. */
+  removedAt(id: string): Promise<Instant | null>
 }
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface AppChanges {
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
+  /** Removes the app's secrets; false if it has none. */
+  dropSecrets(appId: string): Promise<boolean>
+  /**
+   * Removes an app with its secrets and frees its audience. False if there is none. Its row stays for the history of
+   * what it charged.
+   */
+  remove(id: string, at: Instant): Promise<boolean>
 }

@@ -1,16 +1,74 @@
 import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
 
-/** A registered application. `audience` is the audience of agent tokens for its own services. */
-export interface App {
-  id: string
+/** What the operator sets of an app: `keyway apps add` and `apps set`. */
+export interface AppSettings {
   name: string
-  firstParty: boolean
+  /** Audience of tokens for its own services. */
   audience: string | null
+  /** Its own page for sign-in links. */
   verifyUrl: string | null
+  /** Where authorization responses may be sent; see `acceptsRedirectUri`. */
+  redirectUris: readonly string[]
+  /** Where a browser may be sent after logout (OpenID Connect RP-Initiated Logout 1.0). */
+  logoutUris: readonly string[]
+  /** Called when a session that it was given ends (OpenID Connect Back-Channel Logout 1.0). */
+  backchannelLogoutUri: string | null
+  /** Signs access tokens issued to it, and all tokens for its audience. */
+  tokenAlg: SigningAlg
+  /** Scopes that it may ask for besides those of `PERSONAL_SCOPES`. */
+  scopes: readonly string[]
+  /** People are not asked for their consent. */
+  trusted: boolean
+  /** It runs where no secret can be kept: browsers, phones, other people's machines (RFC 6749 section 2.1). */
+  isPublic: boolean
+  /** Its public keys, for `private_key_jwt` (RFC 7523). */
+  jwksUri: string | null
+  /** Refuses authorization requests without PKCE also where a nonce could stand for it. */
+  requirePkce: boolean
+}
+
+/** A registered application, which is an OAuth client. */
+export interface App extends AppSettings {
+  id: string
+  firstParty: boolean
   createdAt: Instant
   /** Its rights cover keys and sessions of its label that were created from this instant on; 0 means all. */
   coversFrom: Instant
+}
+
+/** What an app has unless the operator sets it. */
+export const DEFAULT_APP_SETTINGS: Omit<AppSettings, 'name'> = {
+  audience: null,
+  verifyUrl: null,
+  redirectUris: [],
+  logoutUris: [],
+  backchannelLogoutUri: null,
+  tokenAlg: 'EdDSA',
+  scopes: [],
+  trusted: false,
+  isPublic: false,
+  jwksUri: null,
+  requirePkce: false,
+}
+
+/** Scopes that every app may ask a person for. */
+export const PERSONAL_SCOPES = [
+  'openid',
+  'email',
+  'profile',
+  'offline_access',
+  'agent:connect',
+  'agents:send',
+  'agents:read',
+  'account:read',
+  'events:read',
+] as const
+
+/** Whether a person may grant this scope to the app. */
+export function mayAskFor(app: Pick<App, 'scopes'>, scope: string): boolean {
+  return (PERSONAL_SCOPES as readonly string[]).includes(scope) || app.scopes.includes(scope)
 }
 
 /**

@@ -1,51 +1,88 @@
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
-import { isLoopbackHost } from '../network.ts'
 import { equals, randomToken, sha256 } from '../secrets.ts'
-import type { Storage } from '../store.ts'
-import { type App, isAppId, type LiveCredentials } from './app.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
+import type { Storage, Transaction } from '../store.ts'
+import {
+  type App,
+  type AppSettings,
+  DEFAULT_APP_ID,
+  DEFAULT_APP_SETTINGS,
+  isAppId,
+  type LiveCredentials,
+} from './app.ts'
+import { problemsOf } from './app-settings.ts'
 
 /** Prefix of app secrets, so that people and secret scanners recognise them. */
 export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
-export const MAX_APP_NAME_LENGTH = 100
-const MAX_URL_LENGTH = 2048
+/** Sessions and authorisations of a removed app that one transaction ends. */
+const REMOVAL_BATCH = 500
 
-export interface NewApp {
-  id: string
-  name: string
-  /** Audience of the agent tokens for its own services. */
-  audience: string | null
-  /** Its own page for sign-in links. */
-  verifyUrl: string | null
-  /** Whether its rights include keys and sessions created under its label before; false by default. */
-  adopt?: boolean
+export type NewApp = Pick<AppSettings, 'name'> &
+  Partial<AppSettings> & {
+    id: string
+    /** Whether its rights include keys and sessions created under its label before; false by default. */
+    adopt?: boolean
+  }
+
+export interface RegisteredApp {
+  app: App
+  older: LiveCredentials
+  /** Null for a public client, and for one with keys of its own. */
+  secret: string | null
+}
+
+/** What the removal of an app ended. */
+export interface EndedByRemoval {
+  sessions: number
+  authorizations: number
 }
 
 export interface Apps {
   list(): Promise<App[]>
+  /** @throws KeywayError `not_found` */
+  find(id: string): Promise<App>
   /**
-   * Registers an app. `older` counts the live keys and sessions that the label had before: the app has rights over them
-   * only with `adopt`.
+   * Registers an app and creates its first secret, returned only here. `older` counts the live keys and sessions that the
+   * label had before: the app has rights over them only with `adopt`.
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
-  register(wanted: NewApp): Promise<{ app: App; older: LiveCredentials }>
-  /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found` */
+  register(wanted: NewApp): Promise<RegisteredApp>
+  /**
+   * Changes the given settings; lists are replaced. A client that becomes public loses its secrets.
+   *
+   * @throws KeywayError `invalid_request`, `not_found`
+   */
+  change(id: string, changes: Partial<AppSettings>): Promise<App>
+  /**
+   * Removes an app, with effect on every node at once: its secrets, its sessions, and its authorisations to charge. Keys
+   * and sessions that people created under its id themselves stay theirs. If it is interrupted, repeating it ends the rest.
+   *
+   * @throws KeywayError `not_found`, `forbidden` (a first-party app)
+   */
+  remove(id: string): Promise<EndedByRemoval>
+  /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found`, `invalid_request` */
   newSecret(id: string): Promise<string>
   /** The app with this id and secret, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
 
-/** @param ownAudiences the audiences of this service's own tokens, which no app may register */
+/**
+ * @param ownAudiences the audiences of this service's own tokens, which no app may register
+ * @param ensureKey creates the first signing key of an algorithm, so that it is published before its first use
+ */
 export function createApps({
   storage,
   clock,
   ownAudiences = [],
+  ensureKey = async () => {},
 }: {
   storage: Storage
   clock: Clock
   ownAudiences?: readonly string[]
+  ensureKey?: (alg: SigningAlg) => Promise<unknown>
 }): Apps {
   const { apps } = storage.store
 
@@ -54,30 +91,81 @@ export function createApps({
       return apps.list()
     },
 
-    async register(wanted) {
-      assertValid(wanted)
-      if (ownAudiences.some(own => isSameUrl(own, wanted.audience))) throw reservedAudience()
-      const { adopt = false, ...described } = wanted
+    async find(id) {
+      const app = isAppId(id) ? await apps.find(id) : null
+      if (!app) throw noSuchApp()
+      return app
+    },
+
+    async register({ adopt = false, ...wanted }) {
       const createdAt = clock.now()
-      const app: App = { ...described, firstParty: false, createdAt, coversFrom: adopt ? 0 : createdAt }
+      const app: App = {
+        ...DEFAULT_APP_SETTINGS,
+        ...wanted,
+        firstParty: false,
+        createdAt,
+        coversFrom: adopt ? 0 : createdAt,
+      }
+      assertValid(app)
       // Before the registration, so that a failure here does not leave an app registered without this report.
       const older = await apps.countLive(app.id, createdAt)
+      await ensureKeys(app)
+      const secret = keepsSecret(app) ? newSecretText() : null
       const outcome = await storage.transaction(async tx => {
-        if (app.audience !== null && (await tx.apps.findByAudience(app.audience))) return 'audience'
-        return (await tx.apps.insert(app)) ? null : 'id'
+        if (await isTaken(tx, app)) return 'audience'
+        if (!(await tx.apps.insert(app))) return 'id'
+        if (secret !== null) await tx.apps.addSecret(app.id, sha256(secret), createdAt)
+        return null
       })
-      if (outcome) throw invalidRequest([{ field: outcome, message: 'belongs to a registered app already' }])
-      return { app, older }
+      if (outcome) throw taken(outcome)
+      return { app, older, secret }
+    },
+
+    async change(id, changes) {
+      const known = isAppId(id) ? await apps.find(id) : null
+      if (!known) throw noSuchApp()
+      // Checked before the lock too, so that a wrong value costs no transaction.
+      assertValid({ ...known, ...changes })
+      await ensureKeys({ ...known, ...changes })
+      const outcome = await storage.transaction(async tx => {
+        const current = await tx.apps.lock(id)
+        if (!current) return 'gone'
+        const app = { ...current, ...changes }
+        const problems = problemsWith(app)
+        if (problems.length > 0) return problems
+        if (await isTaken(tx, app)) return 'audience'
+        await tx.apps.update(app)
+        if (app.isPublic && !current.isPublic) await tx.apps.dropSecrets(id)
+        return app
+      })
+      if (outcome === 'gone') throw noSuchApp()
+      if (outcome === 'audience') throw taken(outcome)
+      if (Array.isArray(outcome)) throw invalidRequest(outcome)
+      return outcome as App
+    },
+
+    async remove(id) {
+      const app = isAppId(id) ? await apps.find(id) : null
+      if (app?.firstParty) throw firstPartyStays(id)
+      const now = clock.now()
+      const isRemoved = app !== null && (await storage.transaction(tx => tx.apps.remove(id, now)))
+      // Its tokens are refused from here on: they need the app. What follows is for the lists, the feed and the journal.
+      const ended = (await apps.removedAt(id)) === null ? null : await endAllOf(id)
+      if (!ended || (!isRemoved && ended.sessions + ended.authorizations === 0)) throw noSuchApp()
+      return ended
     },
 
     async newSecret(id) {
-      const secret = APP_SECRET_PREFIX + randomToken(APP_SECRET_BYTES)
-      const app = await storage.transaction(async tx => {
-        const found = await tx.apps.find(id)
-        if (found) await tx.apps.addSecret(id, sha256(secret), clock.now())
-        return found
+      const secret = newSecretText()
+      const outcome = await storage.transaction(async tx => {
+        const found = isAppId(id) ? await tx.apps.lock(id) : null
+        if (!found) return 'gone'
+        if (found.isPublic) return 'public'
+        await tx.apps.addSecret(id, sha256(secret), clock.now())
+        return null
       })
-      if (!app) throw new KeywayError('not_found', 'No app with this id is registered.')
+      if (outcome === 'gone') throw noSuchApp()
+      if (outcome === 'public') throw hasNoSecret()
       return secret
     },
 
@@ -90,23 +178,59 @@ export function createApps({
       return matches ? app : null
     },
   }
+
+  function assertValid(app: App): void {
+    const problems = problemsWith(app)
+    if (problems.length > 0) throw invalidRequest(problems)
+  }
+
+  function problemsWith(app: App) {
+    const isReserved = ownAudiences.some(own => isSameUrl(own, app.audience))
+    return [
+      ...(isAppId(app.id) ? [] : [INVALID_ID]),
+      ...problemsOf(app),
+      ...(isReserved ? [RESERVED_AUDIENCE] : []),
+    ]
+  }
+
+  /** Id tokens are signed with RS256 unless the client says otherwise. */
+  async function ensureKeys(app: App): Promise<void> {
+    await ensureKey(app.tokenAlg)
+    if (app.redirectUris.length > 0) await ensureKey('RS256')
+  }
+
+  async function endAllOf(id: string): Promise<EndedByRemoval> {
+    const by = { at: clock.now(), caller: null }
+    const sessions = await inBatches(tx => tx.sessions.endSomeOfApp(id, REMOVAL_BATCH, by))
+    const authorizations = await inBatches(tx => tx.billing.withdrawSomeOfApp(id, by.at, REMOVAL_BATCH))
+    return { sessions, authorizations }
+  }
+
+  async function inBatches(end: (tx: Transaction) => Promise<readonly unknown[]>): Promise<number> {
+    let count = 0
+    for (;;) {
+      const ended = await storage.transaction(end)
+      count += ended.length
+      if (ended.length < REMOVAL_BATCH) return count
+    }
+  }
 }
 
-function assertValid({ id, name, audience, verifyUrl }: NewApp): void {
-  const errors = [
-    !isAppId(id) && { field: 'id', message: 'must be 1 to 64 of a-z 0-9 . _ -, for example "shop"' },
-    !isName(name) && { field: 'name', message: 'must be 1 to 100 characters without control characters' },
-    !isAudience(audience) && {
-      field: 'audience',
-      message:
-        'must be an http or https URL without credentials and fragment, for example "https://shop.example.com"',
-    },
-    !isPage(verifyUrl) && {
-      field: 'verify_url',
-      message: 'must be an https URL (http on loopback only), for example "https://shop.example.com/verify"',
-    },
-  ].filter(error => error !== false)
-  if (errors.length > 0) throw invalidRequest(errors)
+/** Whether the app authenticates by a secret. */
+function keepsSecret(app: App): boolean {
+  return !app.isPublic && app.jwksUri === null
+}
+
+async function isTaken(tx: Transaction, { id, audience }: App): Promise<boolean> {
+  if (audience === null) return false
+  // The row of an app that always exists is locked, so that of two apps with one audience the second sees the first.
+  await tx.apps.lock(DEFAULT_APP_ID)
+  const other = await tx.apps.findByAudience(audience)
+  return other !== null && other.id !== id
+}
+
+function newSecretText(): string {
+  return APP_SECRET_PREFIX + randomToken(APP_SECRET_BYTES)
 }
 
 /**
@@ -120,35 +244,33 @@ function isSameUrl(own: string, audience: string | null): boolean {
     while (pathname[end - 1] === '/') end--
     return origin + pathname.slice(0, end)
   }
-  return audience !== null && normalize(own) === normalize(audience)
+  return audience !== null && URL.canParse(audience) && normalize(own) === normalize(audience)
 }
 
-function reservedAudience(): KeywayError {
-  const message =
-    'is the audience of this service\'s own tokens; use the URL of the app\'s own service, for example "https://shop.example.com"'
-  return invalidRequest([{ field: 'audience', message }])
+const INVALID_ID = { field: 'id', message: 'must be 1 to 64 of a-z 0-9 . _ -, for example "shop"' }
+const RESERVED_AUDIENCE = {
+  field: 'audience',
+  message:
+    'is the audience of this service\'s own tokens; use the URL of the app\'s own service, for example "https://shop.example.com"',
 }
 
-function isName(name: string): boolean {
-  const isClean = name.isWellFormed() && !/\p{Cc}/u.test(name)
-  return isClean && name.trim() !== '' && [...name].length <= MAX_APP_NAME_LENGTH
+function taken(field: 'id' | 'audience'): KeywayError {
+  return invalidRequest([{ field, message: 'belongs to a registered app already' }])
 }
 
-/** Stored as given, since requested audiences are compared as text. */
-function isAudience(audience: string | null): boolean {
-  return audience === null || parseUrl(audience) !== null
+function noSuchApp(): KeywayError {
+  return new KeywayError('not_found', 'No app with this id is registered.')
 }
 
-/** The page receives live tokens, so it must use TLS. */
-function isPage(verifyUrl: string | null): boolean {
-  if (verifyUrl === null) return true
-  const url = parseUrl(verifyUrl)
-  return url !== null && (url.protocol === 'https:' || isLoopbackHost(url.hostname))
+function hasNoSecret(): KeywayError {
+  return invalidRequest([
+    { field: 'id', message: 'is that of a public client, which has no secret; make it confidential first' },
+  ])
 }
 
-function parseUrl(text: string): URL | null {
-  if (text.length > MAX_URL_LENGTH || /[\s\p{Cc}]/u.test(text)) return null
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol)) return null
-  return url.username || url.password || url.hash ? null : url
+function firstPartyStays(id: string): KeywayError {
+  return new KeywayError(
+    'forbidden',
+    `${id} is one of this service's own apps, under which people sign in and connect. It cannot be removed.`,
+  )
 }

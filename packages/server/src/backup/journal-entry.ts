@@ -34,8 +34,14 @@ export type JournalEntry =
     }
   /** The state of an account after its status or role changed; older versions did not write the role. */
   | { type: 'user'; at: Instant; id: string; status: UserStatus; role?: UserRole }
-  /** All secret hashes of an app after one was added or removed. */
-  | { type: 'app_secrets'; at: Instant; id: string; secrets: { hash: string; created_at: Instant }[] }
+  /** All secret hashes of an app after one was added or removed, or the app was. */
+  | {
+      type: 'app_secrets'
+      at: Instant
+      id: string
+      secrets: { hash: string; created_at: Instant }[]
+      removed_at?: Instant
+    }
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
   /** A link was used, or ended because another link of its address was. */
   | { type: 'magic_link'; at: Instant; id: string }
@@ -137,7 +143,11 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   closed: {},
   api_key: { id: text, revoked_at: orNull(instant), expires_at: orNull(instant), allowed_networks: list },
   user: { id: text, status: oneOf('active', 'suspended', 'deleted'), role: optional(oneOf('user', 'admin')) },
-  app_secrets: { id: text, secrets: listOf(objectOf({ hash: text, created_at: instant })) },
+  app_secrets: {
+    id: text,
+    secrets: listOf(objectOf({ hash: text, created_at: instant })),
+    removed_at: optional(instant),
+  },
   session: { id: text, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
   magic_link: { id: text },
   ledger: { entry: objectOf(LEDGER_ENTRY) },

@@ -77,7 +77,9 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
       case 'app_secrets': {
         const secrets = await store.apps.datedSecrets(fact.id)
         const dated = secrets.map(({ hash, createdAt }) => ({ hash, created_at: createdAt }))
-        return [{ type: 'app_secrets', at: clock.now(), id: fact.id, secrets: dated }]
+        const removedAt = await store.apps.removedAt(fact.id)
+        const removed = removedAt === null ? {} : { removed_at: removedAt }
+        return [{ type: 'app_secrets', at: clock.now(), id: fact.id, secrets: dated, ...removed }]
       }
       case 'magic_link':
         return [fact]

@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { AuthorizationState } from '../endings/fact.ts'
 import type { SpendPeriod } from '../limits/limit.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { ChargeAuthorization } from './charge-authorizations.ts'
@@ -45,4 +46,6 @@ export interface BillingChanges {
   authorize(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
   /** Null if it was never granted; repeating it changes nothing. */
   withdraw(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
+  /** Withdraws at most `limit` active authorisations of an app; returns them. Scans, for operators only. */
+  withdrawSomeOfApp(appId: string, at: Instant, limit: number): Promise<AuthorizationState[]>
 }

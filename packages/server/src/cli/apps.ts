@@ -1,6 +1,8 @@
 import type { App, LiveCredentials } from '../apps/app.ts'
+import type { RegisteredApp } from '../apps/apps.ts'
 import { toRfc3339 } from '../clock.ts'
-import { OperatorError } from '../operator-error.ts'
+import { UsageError } from '../operator-error.ts'
+import { APP_OPTIONS, settingsOf } from './app-options.ts'
 import { type Command, table } from './command.ts'
 
 export const commands: Command[] = [
@@ -24,29 +26,77 @@ rights over keys and sessions that were created under its id since RIGHTS SINCE;
     },
   },
   {
+    name: 'apps show',
+    args: ['ID'],
+    summary: 'Show an app with all its settings.',
+    help: 'The secret is not shown: only its hash is stored. "keyway apps secret ID" creates a new one.',
+    async run(context) {
+      const app = appJson(await (await context.services()).apps.find(context.args[0]!))
+      context.print(app, table(['SETTING', 'VALUE'], Object.entries(app).map(shown)))
+      return 0
+    },
+  },
+  {
     name: 'apps add',
     args: ['ID'],
     options: {
       name: { value: 'NAME', meaning: 'what people see', required: true },
-      audience: { value: 'URL', meaning: 'the audience of agent tokens for its own services' },
-      'verify-url': { value: 'URL', meaning: 'its own page that sign-in links open' },
+      ...APP_OPTIONS,
       adopt: { meaning: 'also give it rights over keys and sessions created under ID before' },
     },
-    summary: 'Register an app.',
-    help: `ID is 1 to 64 of a-z 0-9 . _ - and cannot be changed. Any user may create keys and sign in under an ID that is not
-registered. The app has rights over those only with --adopt, which cannot be added later. Example:
-  keyway apps add shop --name "The shop"`,
+    summary: 'Register an app, which is an OAuth client.',
+    help: `Prints the four values that an OAuth or OpenID client needs; the secret only here. ID is 1 to 64 of a-z 0-9 . _ - and
+cannot be changed. Any user may create keys and sign in under an ID that is not registered. The app has rights over those
+only with --adopt, which cannot be added later. Redirect URIs match exactly, except for the port of loopback ones. Example:
+  keyway apps add shop --name "The shop" --redirect-uri https://shop.example.com/callback`,
     async run(context) {
-      const { name, audience, 'verify-url': verifyUrl, adopt } = context.options
-      const { app, older } = await (await context.services()).apps.register({
+      const { apps } = await context.services()
+      const { name, adopt } = context.options
+      const settings = settingsOf(context)
+      const registered = await apps.register({
+        ...settings,
         id: context.args[0]!,
         name: String(name),
-        audience: addressOf('audience', audience),
-        verifyUrl: addressOf('verify-url', verifyUrl),
         adopt: adopt === true,
       })
-      const text = `Registered ${app.id}. ${coverageOf(app, older)}Create its secret: keyway apps secret ${app.id}`
-      context.print({ ...appJson(app), older }, text)
+      const client = clientOf(registered, context.config().publicUrl)
+      const lines = Object.entries(client).map(([label, value]) => `${label}: ${value ?? '(none)'}`)
+      const text = [`Registered ${registered.app.id}.${coverageOf(registered)}`, ...lines].join('\n')
+      context.print({ ...appJson(registered.app), older: registered.older, ...client }, text)
+      return 0
+    },
+  },
+  {
+    name: 'apps set',
+    args: ['ID'],
+    options: { name: { value: 'NAME', meaning: 'what people see' }, ...APP_OPTIONS },
+    summary: 'Change settings of an app.',
+    help: `Only the given settings change. The values of a repeatable option replace all its former ones; an empty value clears a
+setting, and --no-… unsets a flag. A client that becomes public loses its secrets. A running server applies it within a
+second. Example:
+  keyway apps set shop --redirect-uri https://shop.example.com/callback --no-trusted`,
+    async run(context) {
+      const settings = settingsOf(context)
+      if (Object.keys(settings).length === 0)
+        throw new UsageError('Name at least one setting to change. See: keyway apps set --help')
+      const app = await (await context.services()).apps.change(context.args[0]!, settings)
+      context.print(appJson(app), `Changed ${app.id}: ${Object.keys(settings).length} settings.`)
+      return 0
+    },
+  },
+  {
+    name: 'apps remove',
+    args: ['ID'],
+    summary: 'Remove an app, and end all that was issued to it.',
+    help: `Its secrets, tokens, sessions and authorisations to charge end on every node. Keys and sessions that people created under
+ID themselves stay theirs; "keyway keys revoke" and "keyway users suspend" end those. First-party apps cannot be removed.
+If it is interrupted, repeat it.`,
+    async run(context) {
+      const id = context.args[0]!
+      const ended = await (await context.services()).apps.remove(id)
+      const { sessions, authorizations } = ended
+      const text = `Removed ${id}. Ended ${counted(sessions, 'session')} and ${counted(authorizations, 'authorisation')} to charge.`
+      context.print({ id, removed: true, ended: { sessions, charge_authorizations: authorizations } }, text)
       return 0
     },
   },
@@ -65,33 +115,56 @@ be updated, until another one is created.`,
   },
 ]
 
-function addressOf(option: string, value: string | boolean | undefined): string | null {
-  if (value === undefined) return null
-  const url = URL.canParse(String(value)) ? new URL(String(value)) : null
-  if (!url || !/^https?:$/.test(url.protocol))
-    throw new OperatorError(`--${option} must be an http or https URL.`)
-  return String(value)
+/** What an OAuth client must be configured with. */
+function clientOf({ app, secret }: RegisteredApp, issuer: string) {
+  return {
+    issuer,
+    client_id: app.id,
+    client_secret: secret,
+    discovery_url: `${issuer}/.well-known/openid-configuration`,
+  }
 }
 
 /** A sentence about keys and sessions that exist under the id already, which may reveal a mistyped or squatted id. */
-function coverageOf({ coversFrom }: App, { keys, sessions }: LiveCredentials): string {
+function coverageOf({
+  app: { coversFrom },
+  older: { keys, sessions },
+}: {
+  app: App
+  older: LiveCredentials
+}): string {
   if (keys + sessions === 0) return ''
   const older = `${counted(keys, 'key')} and ${counted(sessions, 'session')} that were created under this id before`
-  return coversFrom === 0 ? `It has rights over ${older}. ` : `It has no rights over ${older}. `
+  return coversFrom === 0 ? ` It has rights over ${older}.` : ` It has no rights over ${older}.`
 }
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-function appJson({ id, name, firstParty, audience, verifyUrl, coversFrom }: App) {
+function shown([name, value]: [string, unknown]): [string, string] {
+  if (Array.isArray(value)) return [name, value.join(' ') || '-']
+  return [name, value === null ? '-' : String(value)]
+}
+
+function appJson(app: App) {
   return {
-    id,
-    name,
-    first_party: firstParty,
-    audience,
-    verify_url: verifyUrl,
+    id: app.id,
+    name: app.name,
+    first_party: app.firstParty,
+    audience: app.audience,
+    verify_url: app.verifyUrl,
+    redirect_uris: app.redirectUris,
+    logout_uris: app.logoutUris,
+    backchannel_logout_uri: app.backchannelLogoutUri,
+    token_alg: app.tokenAlg,
+    scopes: app.scopes,
+    trusted: app.trusted,
+    public: app.isPublic,
+    jwks_uri: app.jwksUri,
+    require_pkce: app.requirePkce,
+    created_at: toRfc3339(app.createdAt),
     /** Null: all. */
-    covers_from: coversFrom === 0 ? null : toRfc3339(coversFrom),
+    covers_from: app.coversFrom === 0 ? null : toRfc3339(app.coversFrom),
   }
 }

@@ -6,11 +6,16 @@ import { CannotStart, UsageError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import type { Terminal } from './terminal.ts'
 
+export type Options = Record<string, string | boolean | undefined>
+/** All values of each option that may be repeated. */
+export type RepeatedOptions = Record<string, string[] | undefined>
+
 /** A command's arguments, settings, services and output. */
 export interface CommandContext {
   /** The positional arguments, as many as `args` names. */
   args: string[]
-  options: Record<string, string | boolean | undefined>
+  options: Options
+  repeated: RepeatedOptions
   /** The settings with the secret. @throws CannotStart if there is no database, unless the command `createsDatabase` */
   config(): Config
   /** The settings without the secret; does not check that the database exists. */
@@ -21,13 +26,22 @@ export interface CommandContext {
   print(data: unknown, text: string): void
 }
 
+export interface CommandOption {
+  /** The placeholder of the value in the help; an option without is a flag, which `--no-…` unsets. */
+  value?: string
+  meaning: string
+  required?: boolean
+  /** Whether it may be given several times. */
+  repeated?: boolean
+}
+
 export interface Command {
   /** `users set-role` */
   name: string
   /** The positional arguments, each required: `['WHO', 'ROLE']`. */
   args: string[]
-  /** Besides `--json` and `--help`. `value` is the placeholder of the value in the help; an option without is a flag. */
-  options?: Record<string, { value?: string; meaning: string; required?: boolean }>
+  /** Besides `--json` and `--help`. */
+  options?: Record<string, CommandOption>
   /** Whether it creates a missing database and secret, and migrates. */
   createsDatabase?: true
   /** One line of the list of commands. */
@@ -40,11 +54,12 @@ export interface Command {
 
 /** Runs a command with the arguments after its name. @throws UsageError */
 export async function runCommand(command: Command, rest: string[], terminal: Terminal): Promise<number> {
-  const { positionals, values } = parse(command, rest)
+  const { positionals, values, repeated } = parse(command, rest)
   let opened: Services | undefined
   const context: CommandContext = {
     args: positionals,
     options: values,
+    repeated,
     config: () =>
       command.createsDatabase
         ? loadOrCreateSecret(terminal.loadConfig())
@@ -78,15 +93,19 @@ function withExistingDatabase(config: Config): Config {
 /** Parses the command's arguments, its options, and `--json`, which every command has. */
 function parse(command: Command, rest: string[]) {
   const own = Object.entries(command.options ?? {}).map(
-    ([name, { value }]) =>
-      [name, { type: value === undefined ? ('boolean' as const) : ('string' as const) }] as const,
+    ([name, { value, repeated = false }]) =>
+      [
+        name,
+        { type: value === undefined ? ('boolean' as const) : ('string' as const), multiple: repeated },
+      ] as const,
   )
   const usage = `See: keyway ${command.name} --help`
-  let parsed: { positionals: string[]; values: Record<string, string | boolean | undefined> }
+  let parsed: { positionals: string[]; values: Record<string, Options[string] | string[]> }
   try {
     parsed = parseArgs({
       args: rest,
       allowPositionals: true,
+      allowNegative: true,
       options: { ...Object.fromEntries(own), json: { type: 'boolean' as const } },
     })
   } catch (error) {
@@ -100,7 +119,12 @@ function parse(command: Command, rest: string[]) {
   for (const [name, option] of Object.entries(command.options ?? {}))
     if (option.required && values[name] === undefined)
       throw new UsageError(`"keyway ${command.name}" needs --${name} ${option.value}. ${usage}`)
-  return { positionals, values }
+  const given = Object.entries(values)
+  return {
+    positionals,
+    values: Object.fromEntries(given.filter(([, value]) => !Array.isArray(value))) as Options,
+    repeated: Object.fromEntries(given.filter(([, value]) => Array.isArray(value))) as RepeatedOptions,
+  }
 }
 
 /** Rows as columns of equal width. */

@@ -1,6 +1,9 @@
 import { type Command, table } from './command.ts'
 import { commandNames, loadCommand } from './commands.ts'
 
+/** Of more, a signature shows none. */
+const MAX_SHOWN_OPTIONS = 5
+
 /** The list of all commands, or of those that begin with a word such as `users`. */
 export async function overview(word?: string): Promise<string> {
   const wanted = commandNames.filter(name => !word || name.split(' ')[0] === word)
@@ -31,11 +34,17 @@ ${command.help}
 ${table(['Options', ''], rows)}`
 }
 
+/** Names each option that is required, and the others where they are few. */
 function signature(command: Command): string {
-  const options = Object.entries(command.options ?? {}).map(([name, option]) =>
-    option.required ? flag(name, option.value) : `[${flag(name, option.value)}]`,
-  )
-  return [command.name, ...command.args, ...options].join(' ')
+  const options = Object.entries(command.options ?? {})
+  const required = options
+    .filter(([, option]) => option.required)
+    .map(([name, { value }]) => flag(name, value))
+  const optional = options
+    .filter(([, option]) => !option.required)
+    .map(([name, { value }]) => `[${flag(name, value)}]`)
+  const shown = optional.length > MAX_SHOWN_OPTIONS ? ['[OPTIONS]'] : optional
+  return [command.name, ...command.args, ...required, ...shown].join(' ')
 }
 
 function flag(name: string, value: string | undefined): string {

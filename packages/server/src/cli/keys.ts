@@ -51,12 +51,13 @@ owner's own limits the stricter counts. A rotation hands it on. KEY_ID is the id
     args: [],
     summary: 'Rotate the key that signs tokens.',
     help: `The new key is published immediately, and signs once every verifier has fetched it; the old one stays published
-until all tokens that it signed have expired. No session ends.`,
+until all tokens that it signed have expired. No session ends. The keys of other algorithms that apps use are rotated too.`,
     async run(context) {
       const { signingKeys } = await context.services()
-      const { kid, signsFrom } = await signingKeys.rotate()
+      const { kid, keys, signsFrom } = await signingKeys.rotate()
       const at = toRfc3339(signsFrom)
-      context.print({ kid, signs_from: at }, `The signing key ${kid} is published, and signs from ${at}.`)
+      const lines = keys.map(key => `The ${key.alg} key ${key.kid} is published, and signs from ${at}.`)
+      context.print({ kid, keys, signs_from: at }, lines.join('\n'))
       return 0
     },
   },

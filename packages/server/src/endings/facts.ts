@@ -65,6 +65,8 @@ export const FACTS: FactTable = {
       ids.flatMap(id =>
         ended('session', id, userId, at, cause === 'revoked' ? 'session_ended' : null, caller),
       ),
+    endSomeOfApp: (sessions, _appId, _limit, { at, caller }) =>
+      sessions.flatMap(({ id, userId }) => ended('session', id, userId, at, 'session_ended', caller)),
   },
   securityEvents: {
     insert: (_, event) => [securityEventFact(event)],
@@ -85,9 +87,13 @@ export const FACTS: FactTable = {
       authorization?.grantedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
     withdraw: (authorization, _userId, _appId, at) =>
       authorization?.revokedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
+    withdrawSomeOfApp: withdrawn =>
+      withdrawn.map(authorization => ({ type: 'charge_authorization', authorization })),
   },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],
+    dropSecrets: (dropped, id) => (dropped ? [{ type: 'app_secrets', id }] : NOTHING),
+    remove: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NOTHING),
   },
   replay: {
     endKeyBy: (ends, key, expiresAt, now) =>

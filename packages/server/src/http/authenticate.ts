@@ -5,6 +5,7 @@ import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Session } from '../sessions/session.ts'
+import type { Authenticated } from '../sessions/sessions.ts'
 import type { HttpPorts } from './http-ports.ts'
 
 /**
@@ -13,12 +14,17 @@ import type { HttpPorts } from './http-ports.ts'
  */
 export type Access = 'public' | 'app' | 'owner' | 'session' | KnownScope
 
+/** Access for which a user's credential is needed. */
+type UserAccess = Exclude<Access, 'public' | 'app'>
+
 export interface Owner {
   userId: string
   /** The API key that authenticated the call; null for a session. */
   keyId: string | null
-  /** Null when authenticated by an API key. */
+  /** The sign-in of the person who calls; null when authenticated by an API key or an app's access token. */
   session: Session | null
+  /** The session of an app's access token; absent for other callers. */
+  appSession?: Session
   /** The state of the key's rate limits; absent without a key or limits. */
   limits?: readonly RateLimitState[]
 }
@@ -53,13 +59,19 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
     const isKey = credential.value.startsWith(API_KEY_PREFIX)
     return isKey
       ? await authenticateKey(credential.value, access, caller)
-      : await authenticateSession(credential.value)
+      : await authenticateSession(credential.value, access)
   }
 
-  async function authenticateSession(token: string): Promise<Owner> {
+  async function authenticateSession(token: string, access: UserAccess): Promise<Owner> {
+    const { user, session, scopes } = await authenticated(token)
+    if (scopes === null) return { userId: user.id, keyId: null, session }
+    assertAppMay(scopes, access)
+    return { userId: user.id, keyId: null, session: null, appSession: session }
+  }
+
+  async function authenticated(token: string): Promise<Authenticated> {
     try {
-      const { user, session } = await sessions.authenticate(token)
-      return { userId: user.id, keyId: null, session }
+      return await sessions.authenticate(token)
     } catch (error) {
       const isRefused = error instanceof KeywayError && error.code === 'invalid_token'
       if (isRefused && (await agentTokens.verify(token))) {
@@ -69,11 +81,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
     }
   }
 
-  async function authenticateKey(
-    key: string,
-    access: Exclude<Access, 'public' | 'app'>,
-    caller: Caller,
-  ): Promise<Owner> {
+  async function authenticateKey(key: string, access: UserAccess, caller: Caller): Promise<Owner> {
     const scope = access === 'session' || access === 'owner' ? undefined : access
     let limits: readonly RateLimitState[] | undefined
     const { userId, id } = await apiKeys.authenticate(key, caller, {
@@ -107,6 +115,20 @@ function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access):
   if (access === 'owner' && scopes !== null) {
     const detail = 'No scope grants this. Use a key without scopes, or sign in.'
     throw new KeywayError('insufficient_scope', detail)
+  }
+}
+
+/** Access tokens of apps act within their scopes only (RFC 6750 section 3.1). */
+function assertAppMay(scopes: readonly string[], access: UserAccess): void {
+  if (access === 'session') {
+    throw sessionRequired("Only a signed-in person may create a key, not an app's access token.")
+  }
+  if (access === 'owner') {
+    throw new KeywayError('insufficient_scope', 'No scope of an app grants this. Sign in to do it.')
+  }
+  if (!scopes.includes(access)) {
+    const detail = `This access token lacks the scope ${access}. Ask the person for it.`
+    throw new KeywayError('insufficient_scope', detail, { scope: access })
   }
 }
 

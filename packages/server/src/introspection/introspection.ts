@@ -106,21 +106,23 @@ export function createIntrospection(deps: {
   }
 
   async function ofAccessToken(token: string, consume: number): Promise<IntrospectionAnswer | null> {
-    const claims = await jwt.verify(token, { typ: 'at+jwt', audience: publicUrl })
-    const signedIn = claims && (await unlessRefused(sessions.authenticate(token)))
-    if (!signedIn) return null
+    const audience = await audienceOf(token)
+    const claims = audience === null ? null : await jwt.verify(token, { typ: 'at+jwt', audience })
+    const authenticated = claims && (await unlessRefused(sessions.authenticate(token, audience!)))
+    if (!authenticated) return null
     if (consume > 0) throw mayNotConsume()
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
-    const { user, session } = signedIn
+    const { user, session, scopes } = authenticated
     meter.count(user.id, null, 'introspections')
     return {
       active: true,
       type: 'access',
       token_type: 'Bearer',
       iss: publicUrl,
-      aud: publicUrl,
+      aud: audience,
       sub: user.id,
       client_id: session.appId,
+      ...(scopes && { scope: scopes.join(' ') }),
       sid: session.id,
       iat,
       exp,
@@ -131,7 +133,7 @@ export function createIntrospection(deps: {
   /** The audience that a token claims, if it is a registered one. Untrusted until the token is verified for it. */
   async function audienceOf(token: string): Promise<string | null> {
     const claimed = claimedAudience(token)
-    if (claimed === null || claimed === hubAudience(publicUrl)) return claimed
+    if (claimed === null || claimed === hubAudience(publicUrl) || claimed === publicUrl) return claimed
     return (await store.apps.findByAudience(claimed)) ? claimed : null
   }
 

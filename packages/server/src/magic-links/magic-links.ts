@@ -4,7 +4,7 @@ import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Secrets } from '../secrets.ts'
 import { sha256 } from '../secrets.ts'
-import type { SessionKind } from '../sessions/session.ts'
+import type { SignInKind } from '../sessions/session.ts'
 import type { Sessions, StartedSession } from '../sessions/sessions.ts'
 import type { Storage } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
@@ -54,7 +54,7 @@ export interface MagicLinks {
    * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`; for a
    *   code `rate_limited`, where it was not checked
    */
-  verify<Kind extends SessionKind>(
+  verify<Kind extends SignInKind>(
     proof: MagicLinkProof,
     kind: Kind,
     caller: Caller,

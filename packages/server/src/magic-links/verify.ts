@@ -1,7 +1,7 @@
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-event.ts'
-import type { Session, SessionKind } from '../sessions/session.ts'
+import type { Session, SignInKind } from '../sessions/session.ts'
 import type { PreparedSession, StartedSession } from '../sessions/sessions.ts'
 import type { Store, Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
@@ -30,7 +30,7 @@ export function createVerify(deps: MagicLinkDeps) {
   const onboarding = createOnboarding(deps)
   const linkOfCode = createCodeCheck(deps)
 
-  return async function verify<Kind extends SessionKind>(
+  return async function verify<Kind extends SignInKind>(
     proof: MagicLinkProof,
     kind: Kind,
     caller: Caller,

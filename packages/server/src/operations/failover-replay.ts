@@ -197,10 +197,17 @@ export async function replayJournal(
     })
   }
 
-  /** Removes secrets that are older than the journal's last entry for the app and not in it: they were replaced. */
-  async function replayAppSecrets({ id, secrets, at }: EntryOf<'app_secrets'>): Promise<void> {
+  /**
+   * Removes the app, if it was; else secrets that are older than the journal's last entry for the app and not in it: they
+   * were replaced.
+   */
+  async function replayAppSecrets(entry: EntryOf<'app_secrets'>): Promise<void> {
+    const { id, secrets, at, removed_at: removedAt } = entry
     const hashes = secrets.map(({ hash }) => hash)
-    if (!(await store.apps.find(id))) return count('app_secrets', 'gone')
+    const app = await store.apps.find(id)
+    if (!app) return count('app_secrets', 'gone')
+    if (removedAt !== undefined && app.createdAt <= removedAt)
+      return count('app_secrets', await act(tx => tx.apps.remove(id, removedAt)))
     const replaced = await store.replay.appSecretsBesides(id, hashes, at)
     if (replaced === 0) count('app_secrets', 'standing')
     else

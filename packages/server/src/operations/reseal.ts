@@ -1,7 +1,7 @@
 import { type Purpose, SealError, type Secrets } from '../secrets.ts'
 
 /** Tables with sealed values. */
-export type SealedPlace = 'signing_keys' | 'sessions' | 'messages' | 'inbox' | 'instance'
+export type SealedPlace = 'signing_keys' | 'algorithm_keys' | 'sessions' | 'messages' | 'inbox' | 'instance'
 
 export interface SealedValue {
   /** The row's id, to which the sealed value is bound. */
@@ -23,6 +23,7 @@ export interface SealedStore {
 
 const PURPOSES: Record<SealedPlace, Purpose> = {
   signing_keys: 'signing-key',
+  algorithm_keys: 'signing-key',
   sessions: 'session-secret',
   messages: 'mail',
   inbox: 'inbox',

@@ -1,47 +1,74 @@
 import type { Instant } from '../clock.ts'
 import { newId, parseId } from '../ids.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { User } from '../users/user.ts'
 import type { Session } from './session.ts'
 
 /** RFC 9068 section 2.1. */
 const TYP = 'at+jwt'
 
+interface UnsignedAccessToken {
+  claims: Record<string, unknown>
+  expiresIn: number
+}
+
+interface AccessToken {
+  accessToken: string
+  /** Seconds. */
+  expiresIn: number
+}
+
 /**
- * A JWT for this service's own API (RFC 9068). It never outlives its session.
+ * An access token (RFC 9068), not signed yet: for this service's own API, or for the audience that an app asked for. It
+ * never outlives its session. Those of apps always have a `scope`, which may be empty.
  *
  * @param seconds its longest lifetime
  */
-export function signAccessToken(
-  { jwt, publicUrl }: { jwt: Jwt; publicUrl: string },
+export function accessTokenOf(
+  { publicUrl }: { publicUrl: string },
   user: User,
   session: Session,
   seconds: number,
   now: Instant,
-): { accessToken: string; expiresIn: number } {
+): UnsignedAccessToken {
   const issuedAt = Math.floor(now / 1000)
   const expiresAt = Math.min(issuedAt + seconds, Math.floor(session.expiresAt / 1000))
-  const accessToken = jwt.sign(TYP, {
+  const claims = {
     type: 'access',
     iss: publicUrl,
-    aud: publicUrl,
+    aud: session.grant?.audience ?? publicUrl,
     sub: user.id,
     client_id: session.appId,
+    ...(session.grant && { scope: session.grant.scopes.join(' ') }),
     sid: session.id,
     role: user.role,
     iat: issuedAt,
     exp: expiresAt,
     jti: newId(now),
-  })
-  return { accessToken, expiresIn: Math.max(0, expiresAt - issuedAt) }
+  }
+  return { claims, expiresIn: Math.max(0, expiresAt - issuedAt) }
 }
 
-/** The session and user that a valid access token names; null where signature, audience or times are wrong. */
+export function signed({ jwt }: { jwt: Jwt }, { claims, expiresIn }: UnsignedAccessToken): AccessToken {
+  return { accessToken: jwt.sign(TYP, claims), expiresIn }
+}
+
+export async function signedBy(
+  { jwt }: { jwt: Jwt },
+  alg: SigningAlg,
+  { claims, expiresIn }: UnsignedAccessToken,
+): Promise<AccessToken> {
+  return { accessToken: await jwt.signAs(alg, TYP, claims), expiresIn }
+}
+
+/** The session and user that a valid access token for this service names; null where signature, audience or times are wrong. */
 export async function readAccessToken(
   { jwt, publicUrl }: { jwt: Jwt; publicUrl: string },
   token: string,
+  audience: string = publicUrl,
 ): Promise<{ sessionId: string; userId: string } | null> {
-  const claims = await jwt.verify(token, { typ: TYP, audience: publicUrl })
+  const claims = await jwt.verify(token, { typ: TYP, audience })
   if (claims?.type !== 'access' || typeof claims.sid !== 'string' || typeof claims.sub !== 'string')
     return null
   const sessionId = parseId(claims.sid)

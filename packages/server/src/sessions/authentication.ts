@@ -3,6 +3,7 @@ import { KeywayError } from '../errors.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
 import { readAccessToken } from './access-token.ts'
+import { appOf, scopesOf } from './app-session.ts'
 import { parsePageCookie } from './refresh-token.ts'
 import type { Session, SessionKind } from './session.ts'
 import { isLive, type SessionLifetimes } from './session-lifetime.ts'
@@ -31,13 +32,17 @@ export function createAuthentication(
   const { store } = storage
 
   return {
-    async authenticate(accessToken) {
-      const claimed = await readAccessToken(deps, accessToken)
+    async authenticate(accessToken, audience = deps.publicUrl) {
+      const claimed = await readAccessToken(deps, accessToken, audience)
       const found = claimed && (await store.sessions.findWithUser(claimed.sessionId))
-      if (!found || found.user.id !== claimed.userId || !isUsable(found, 'api')) {
-        throw new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.')
-      }
-      return found
+      if (!found || found.user.id !== claimed?.userId) throw invalidToken()
+      const { session } = found
+      if ((session.grant?.audience ?? deps.publicUrl) !== audience) throw invalidToken()
+      if (isUsable(found, 'api')) return { ...found, scopes: null }
+      // Read now too, so that the removal of an app, and of a scope that it was given, take effect at once.
+      const app = isUsable(found, 'app') ? await appOf(store.apps, session) : null
+      if (!app) throw invalidToken()
+      return { ...found, scopes: scopesOf(app, session) }
     },
 
     async authenticateCookie(cookie) {
@@ -53,4 +58,8 @@ export function createAuthentication(
   function isUsable({ session, user }: SignedIn, kind: SessionKind): boolean {
     return session.kind === kind && user.status === 'active' && isLive(session, lifetimes, clock.now())
   }
+}
+
+function invalidToken(): KeywayError {
+  return new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.')
 }

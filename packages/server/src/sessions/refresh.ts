@@ -33,18 +33,24 @@ const MAX_ATTEMPTS = 3
 export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: RefreshDeps) {
   const { sessions } = storage.store
 
-  return async function refresh(token: string, retryKey: string | null, caller: Caller): Promise<Family> {
+  return async function refresh(
+    token: string,
+    holder: TokenHolder,
+    retryKey: string | null,
+    caller: Caller,
+  ): Promise<Family> {
     const claimed = parseRefreshToken(token)
-    if (!claimed) throw invalid()
+    if (!claimed) throw invalidRefreshToken()
     const retry = retryKey === null ? null : retryKeyHash(retryKey)
 
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const family = await sessions.findWithUser(claimed.sessionId)
-      if (family?.session.kind !== 'api' || !claimed.provenBy(secretOf(family.session))) throw invalid()
-      if (family.user.status !== 'active') throw invalid()
+      if (!family || !isHeldBy(holder, family.session)) throw invalidRefreshToken()
+      if (!claimed.provenBy(secretOf(family.session))) throw invalidRefreshToken()
+      if (family.user.status !== 'active') throw invalidRefreshToken()
 
       const state = stateOf(family.session, claimed.counter, retry, lifetimes, clock.now())
-      if (state === 'dead') throw invalid()
+      if (state === 'dead') throw invalidRefreshToken()
       if (state === 'retry') return family
       if (state === 'reused') {
         await endFamily(family, caller)
@@ -100,7 +106,14 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
   }
 }
 
-function invalid(): KeywayError {
+/** Who presents a token: the client of a sign-in, or an app that authenticated. */
+export type TokenHolder = { kind: 'api' } | { kind: 'app'; appId: string }
+
+function isHeldBy(holder: TokenHolder, { kind, appId }: Session): boolean {
+  return holder.kind === kind && (holder.kind === 'api' || holder.appId === appId)
+}
+
+export function invalidRefreshToken(): KeywayError {
   return new KeywayError(
     'invalid_refresh_token',
     'The refresh token is not valid, or its session has ended. Sign in again.',

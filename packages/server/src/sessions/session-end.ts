@@ -24,7 +24,7 @@ export function createSessionEnd({
     async endByToken(token, by, caller) {
       const claimed = parseRefreshToken(token)
       const session = claimed && (await store.sessions.find(claimed.sessionId))
-      if (session?.kind !== 'api' || !claimed?.provenBy(secretOf(session))) return false
+      if (!session || session.kind === 'page' || !claimed!.provenBy(secretOf(session))) return false
       await end(session, by, caller)
       return true
     },

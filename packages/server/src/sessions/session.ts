@@ -1,8 +1,21 @@
 import type { Instant } from '../clock.ts'
 
 export type SessionEnd = 'logout' | 'reuse' | 'revoked' | 'suspended' | 'deleted'
-/** An API session holds refresh tokens; a page session holds a cookie. Neither credential works for the other. */
-export type SessionKind = 'api' | 'page'
+/**
+ * An API session holds refresh tokens, a page session a cookie, an app's session refresh tokens that only that app may
+ * use, and access tokens with scopes. No credential of one kind works for another.
+ */
+export type SessionKind = 'api' | 'page' | 'app'
+/** The kinds that a person's sign-in opens. */
+export type SignInKind = Exclude<SessionKind, 'app'>
+
+/** What a person granted to the app of a session. */
+export interface AppGrant {
+  /** May be empty, which grants nothing. */
+  scopes: string[]
+  /** Of its access tokens: the audience of a registered app; null: this service. */
+  audience: string | null
+}
 
 /** One sign-in: a family of refresh tokens. */
 export interface Session {
@@ -28,6 +41,10 @@ export interface Session {
   endedBy: SessionEnd | null
   network: string
   client: string | null
+  /** Of the kind `app`; null of others, which may do everything that their user may. */
+  grant: AppGrant | null
+  /** When the person proved who they are, for `auth_time`; of a sign-in its creation. */
+  authTime: Instant
 }
 
 /** Number of rotations back to which a retry can be distinguished from reuse. */

@@ -8,11 +8,12 @@ import type { Secrets } from '../secrets.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
-import { signAccessToken } from './access-token.ts'
+import { accessTokenOf, signed, signedBy } from './access-token.ts'
+import { appOf } from './app-session.ts'
 import { createAuthentication } from './authentication.ts'
-import { createRefresh } from './refresh.ts'
+import { createRefresh, invalidRefreshToken } from './refresh.ts'
 import { pageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
-import type { Session, SessionEnd, SessionKind } from './session.ts'
+import type { AppGrant, Session, SessionEnd, SessionKind, SignInKind } from './session.ts'
 import { createSessionEnd } from './session-end.ts'
 import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
 
@@ -24,25 +25,35 @@ export interface SessionTokens {
   refreshExpiresIn: number
 }
 
-/** The credentials of an opened session, for the client. */
+/** The credentials of a sign-in, for the client. */
 export interface CredentialsOf {
   api: { tokens: SessionTokens }
   page: { cookie: string }
 }
 
-export type StartedSession<Kind extends SessionKind> = { user: User; session: Session } & CredentialsOf[Kind]
+export type StartedSession<Kind extends SignInKind> = { user: User; session: Session } & CredentialsOf[Kind]
 
 export interface SignedIn {
   user: User
   session: Session
 }
 
+/** An authenticated access token. */
+export interface Authenticated extends SignedIn {
+  /** The scopes that bound it, possibly none; null where it may do everything that its user may. */
+  scopes: readonly string[] | null
+}
+
 export interface Sessions {
   /** Inserts the session within the caller's transaction; call `credentials` after the commit. */
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
   /** Creates id and secret before the transaction, which may run twice. */
-  prepare(appId: string, kind: SessionKind, caller: Caller): PreparedSession
-  credentials<Kind extends SessionKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
+  prepare(appId: string, kind: SignInKind, caller: Caller): PreparedSession
+  /** The same for a session of an app. `authTime`: when the person proved who they are. */
+  prepareForApp(appId: string, grant: AppGrant, authTime: Instant, caller: Caller): PreparedSession
+  credentials<Kind extends SignInKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
+  /** Tokens of an app's session. @throws KeywayError `invalid_refresh_token` if the app was removed meanwhile */
+  appTokens(user: User, session: Session): Promise<SessionTokens>
   /**
    * Rotates a refresh token.
    *
@@ -50,8 +61,25 @@ export interface Sessions {
    * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`
    */
   refresh(refreshToken: string, retryKey: string | null, caller: Caller): Promise<StartedSession<'api'>>
-  /** The user and session of an access token, read from the database now. @throws KeywayError `invalid_token` */
-  authenticate(accessToken: string): Promise<SignedIn>
+  /**
+   * Rotates a refresh token of an app's session, by the same rules; call `appTokens` afterwards. One of another app is
+   * as unknown, and its session stays.
+   *
+   * @throws KeywayError as `refresh`
+   */
+  refreshForApp(
+    refreshToken: string,
+    appId: string,
+    retryKey: string | null,
+    caller: Caller,
+  ): Promise<SignedIn>
+  /**
+   * The user, session and scopes of an access token, read from the database now.
+   *
+   * @param audience which it must be for; this service unless another is given
+   * @throws KeywayError `invalid_token`
+   */
+  authenticate(accessToken: string, audience?: string): Promise<Authenticated>
   /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
   authenticateCookie(cookie: string): Promise<SignedIn | null>
   /** Ends the session of this refresh token, rotated or not. False when there is none. */
@@ -69,6 +97,9 @@ export interface PreparedSession {
   caller: Caller
   secret: Buffer
   sealedSecret: string
+  grant: AppGrant | null
+  /** Null: when it is opened. */
+  authTime: Instant | null
 }
 
 export interface SessionDeps {
@@ -86,7 +117,7 @@ export function createSessions(deps: SessionDeps): Sessions {
   const { store } = storage
   const secretOf = (session: Session) => secrets.open('session-secret', session.sealedSecret, session.id)
   const refresh = createRefresh({ ...deps, secretOf })
-  const credentialsOf: { [Kind in SessionKind]: (user: User, session: Session) => CredentialsOf[Kind] } = {
+  const credentialsOf: { [Kind in SignInKind]: (user: User, session: Session) => CredentialsOf[Kind] } = {
     api: (user, session) => ({ tokens: tokensOf(user, session) }),
     page: (_user, session) => ({ cookie: pageCookie(session.id, secretOf(session)) }),
   }
@@ -96,9 +127,11 @@ export function createSessions(deps: SessionDeps): Sessions {
     ...createAuthentication({ ...deps, secretOf }),
 
     prepare(appId, kind, caller) {
-      const id = newId(clock.now())
-      const secret = randomBytes(SESSION_SECRET_BYTES)
-      return { id, appId, kind, caller, secret, sealedSecret: secrets.seal('session-secret', secret, id) }
+      return { ...newSecret(), appId, kind, caller, grant: null, authTime: null }
+    },
+
+    prepareForApp(appId, grant, authTime, caller) {
+      return { ...newSecret(), appId, kind: 'app', caller, grant, authTime }
     },
 
     async open(tx, user, wanted) {
@@ -111,9 +144,23 @@ export function createSessions(deps: SessionDeps): Sessions {
       return { user, session, ...credentialsOf[kind](user, session) }
     },
 
+    async appTokens(user, session) {
+      const app = await appOf(store.apps, session)
+      if (!app) throw invalidRefreshToken()
+      const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
+      const forApp = session.grant?.audience && (await store.apps.findByAudience(session.grant.audience))
+      const { tokenAlg } = forApp || app
+      return { ...(await signedBy(deps, tokenAlg, access)), ...refreshTokenOf(session) }
+    },
+
     async refresh(token, retryKey, caller) {
-      const { user, session } = await refresh(token, retryKey, caller)
+      const { user, session } = await refresh(token, { kind: 'api' }, retryKey, caller)
       return { user, session, tokens: tokensOf(user, session) }
+    },
+
+    async refreshForApp(token, appId, retryKey, caller) {
+      const family = await refresh(token, { kind: 'app', appId }, retryKey, caller)
+      return family
     },
 
     list(userId, page) {
@@ -122,13 +169,22 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
   }
 
+  function newSecret() {
+    const id = newId(clock.now())
+    const secret = randomBytes(SESSION_SECRET_BYTES)
+    return { id, secret, sealedSecret: secrets.seal('session-secret', secret, id) }
+  }
+
   function tokensOf(user: User, session: Session): SessionTokens {
-    const now = clock.now()
+    const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
+    return { ...signed(deps, access), ...refreshTokenOf(session) }
+  }
+
+  function refreshTokenOf(session: Session) {
     return {
-      ...signAccessToken(deps, user, session, lifetimes.accessTokenSeconds, now),
       refreshToken: refreshToken(session.id, session.counter, secretOf(session)),
       // Rounded up, so that a response some milliseconds after the commit still shows the configured lifetime.
-      refreshExpiresIn: Math.max(0, Math.ceil((idleEnd(session, lifetimes) - now) / 1000)),
+      refreshExpiresIn: Math.max(0, Math.ceil((idleEnd(session, lifetimes) - clock.now()) / 1000)),
     }
   }
 
@@ -153,5 +209,7 @@ function newSession(user: User, wanted: PreparedSession, lifetimes: SessionLifet
     endedBy: null,
     network: wanted.caller.network,
     client: wanted.caller.client,
+    grant: wanted.grant,
+    authTime: wanted.authTime ?? now,
   }
 }

@@ -1,18 +1,23 @@
 import { type Clock, DAY, SECOND } from '../clock.ts'
-import { type SecretKey, sign, verify } from './ed25519.ts'
+import { type OpenedSigningKey, signWith, verifyWith } from './algorithms.ts'
+import { sign } from './ed25519.ts'
 import { KnownTokens } from './known-tokens.ts'
+import type { SigningAlg } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-export type JwtType = 'agent_ws' | 'at+jwt'
+/** `JWT`: an id token. */
+export type JwtType = 'agent_ws' | 'at+jwt' | 'JWT' | 'logout+jwt'
 
 type Claims = Record<string, unknown>
 
 export interface Jwt {
-  /** Signs a token; `typ` goes into the header with `alg` and `kid`. On the hot path. */
+  /** Signs a token with EdDSA; `typ` goes into the header with `alg` and `kid`. On the hot path. */
   sign(typ: JwtType, claims: Claims): string
+  /** The same with any algorithm. The first use of an algorithm creates its key. */
+  signAs(alg: SigningAlg, typ: JwtType, claims: Claims): Promise<string>
   /**
-   * The claims of a token that one of our own keys signed with EdDSA, with this header type, issuer and audience,
-   * currently valid and canonically encoded. Null for anything else; never throws on bad input.
+   * The claims of a token that one of our own keys signed with that key's algorithm, with this header type, issuer and
+   * audience, currently valid and canonically encoded. Null for anything else; never throws on bad input.
    */
   verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Claims | null>
 }
@@ -24,7 +29,7 @@ const LEEWAY_SECONDS = 5
 /** Tokens with a longer lifetime are refused; this service issues none. */
 export const MAX_LIFETIME_SECONDS = DAY / SECOND
 
-/** JSON Web Tokens (RFC 7519), by the rules of RFC 8725: one algorithm, explicit types, no key from a header. */
+/** JSON Web Tokens (RFC 7519), by the rules of RFC 8725: one algorithm a key, explicit types, no key from a header. */
 export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer: string }): Jwt {
   const { signingKeys, clock, issuer } = deps
   const headers = new Map<string, string>()
@@ -33,11 +38,15 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
 
   return {
     sign(typ, claims) {
-      const { kid, secretKey } = signingKeys.current()
-      const signed = `${header(typ, kid)}.${encode(JSON.stringify(claims))}`
-      const token = `${signed}.${sign(Buffer.from(signed), secretKey).toString('base64url')}`
-      known.add(token)
-      return token
+      const key = signingKeys.current()
+      const signed = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
+      return withSignature(signed, sign(Buffer.from(signed), key.secretKey))
+    },
+
+    async signAs(alg, typ, claims) {
+      const key = await signingKeys.currentOf(alg)
+      const signed = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
+      return withSignature(signed, await signWith(key, Buffer.from(signed)))
     },
 
     async verify(token, { typ, audience }) {
@@ -46,19 +55,25 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
       const key = kid ? await signingKeys.find(kid) : null
       // The whole header must equal one that this service writes. That excludes other algorithms, embedded keys,
       // `crit`, compression and members that two parsers read differently.
-      if (!parts || !key || header(typ, key.kid) !== parts.header) return null
-      const claims = known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key.secretKey)
+      if (!parts || !key || header(typ, key) !== parts.header) return null
+      const claims = known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key)
       return claims && isSound(claims, audience) ? claims : null
     },
+  }
+
+  function withSignature(signed: string, signature: Buffer): string {
+    const token = `${signed}.${signature.toString('base64url')}`
+    known.add(token)
+    return token
   }
 
   function verified(
     token: string,
     { payload, signed, signature }: Parts,
-    secretKey: SecretKey,
+    key: OpenedSigningKey,
   ): Claims | null {
     const bytes = decode(signature)
-    if (!bytes || !verify(Buffer.from(signed), bytes, secretKey)) return null
+    if (!bytes || !verifyWith(key, Buffer.from(signed), bytes)) return null
     const claims = claimsOf(payload)
     // Must be encoded as this service encodes it: no duplicate members, no numbers beyond double precision.
     if (!claims || encode(JSON.stringify(claims)) !== payload) return null
@@ -67,11 +82,11 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
   }
 
   /** Only for our own key ids: caching those of arbitrary tokens would grow without bound. */
-  function header(typ: JwtType, kid: string): string {
+  function header(typ: JwtType, { kid, alg }: Pick<OpenedSigningKey, 'kid' | 'alg'>): string {
     const name = `${typ} ${kid}`
     let segment = headers.get(name)
     if (!segment) {
-      segment = encode(JSON.stringify({ alg: 'EdDSA', typ, kid }))
+      segment = encode(JSON.stringify({ alg, typ, kid }))
       headers.set(name, segment)
       kids.set(segment, kid)
     }

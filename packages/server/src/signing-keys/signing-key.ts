@@ -1,15 +1,21 @@
 import type { Instant } from '../clock.ts'
 
-/** An Ed25519 key pair that signs tokens. The private half is sealed under `signing-key` with the id as context. */
+/** Algorithms of tokens (RFC 7518 section 3.1, RFC 8037), the default first. */
+export const SIGNING_ALGS = ['EdDSA', 'ES256', 'RS256'] as const
+export type SigningAlg = (typeof SIGNING_ALGS)[number]
+
+/** A key pair that signs tokens with one algorithm. The private half is sealed under `signing-key` with the id as context. */
 export interface SigningKey {
   /** The `kid`. */
   id: string
-  /** base64url of the 32 public bytes. */
+  alg: SigningAlg
+  /** base64url: of an Ed25519 key the 32 public bytes, of others the SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
   publicKey: string
-  sealedSeed: string
+  /** Of an Ed25519 key the 32-byte seed, of others PKCS #8. */
+  sealedPrivateKey: string
   createdAt: Instant
   /** Used for signing from this instant; published earlier, so that verifiers know it by then. */
   signsFrom: Instant
-  /** From this instant no valid token is signed by it; null while it is the newest key. */
+  /** From this instant no valid token is signed by it; null while it is the newest key of its algorithm. */
   retiresAt: Instant | null
 }

@@ -1,46 +1,45 @@
-import { randomBytes } from 'node:crypto'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import { keyPairOf, SEED_BYTES, type SecretKey } from './ed25519.ts'
-import type { SigningKey } from './signing-key.ts'
-
-export interface PublicJwk {
-  kty: 'OKP'
-  crv: 'Ed25519'
-  x: string
-  kid: string
-  alg: 'EdDSA'
-  use: 'sig'
-}
-
-/** A decrypted signing key; in memory only. */
-export interface OpenedSigningKey {
-  kid: string
-  /** libsodium's 64-byte secret key. */
-  secretKey: SecretKey
-}
+import {
+  type Ed25519SigningKey,
+  newKeyPair,
+  type OpenedSigningKey,
+  openKeyPair,
+  type PublicJwk,
+  toJwk,
+} from './algorithms.ts'
+import type { SigningAlg, SigningKey } from './signing-key.ts'
 
 export interface SigningKeys {
-  /** Creates the first key where there is none, and decrypts the stored ones. @throws SealError */
+  /** Creates the first Ed25519 key where there is none, and decrypts the stored ones. @throws SealError */
   load(): Promise<void>
   /** Reads the stored keys again. */
   reload(): Promise<void>
   /** Reloads on `signing_keys.changed` and on a timer, in case an event is lost. */
   start(): void
   stop(): void
-  /** The key to sign with. Synchronous and cheap, for the hot path. */
-  current(): OpenedSigningKey
+  /** The Ed25519 key to sign with. Synchronous and cheap, for the hot path. */
+  current(): Ed25519SigningKey
+  /** The key of an algorithm to sign with. Creates the first one when it is first asked for, on one of the nodes. */
+  currentOf(alg: SigningAlg): Promise<OpenedSigningKey>
   /**
    * A published key by `kid`; null for an unknown or retired one. An unknown `kid` may cause one read of the store.
    */
   find(kid: string): Promise<OpenedSigningKey | null>
   /** Every published key: signing, next and not yet retired. */
   jwks(): { keys: PublicJwk[] }
-  /** Creates a key that is published now and signs from `PUBLISHED_BEFORE_USE` on. */
-  rotate(): Promise<{ kid: string; signsFrom: number }>
+  /** Creates a key of each algorithm that has one; they are published now and sign from `PUBLISHED_BEFORE_USE` on. */
+  rotate(): Promise<Rotation>
+}
+
+export interface Rotation {
+  /** The new Ed25519 key. */
+  kid: string
+  keys: { kid: string; alg: SigningAlg }[]
+  signsFrom: Instant
 }
 
 /** `max-age` of the JWKS in seconds. Plus `RELOAD_INTERVAL`, it must stay below `PUBLISHED_BEFORE_USE`. */
@@ -56,6 +55,7 @@ const UNKNOWN_KID_INTERVAL = SECOND
 
 interface HeldKey extends SigningKey {
   opened: OpenedSigningKey
+  jwk: PublicJwk
 }
 
 /**
@@ -83,7 +83,8 @@ export function createSigningKeys(deps: {
   return {
     async load() {
       const stored = await signingKeys.list(clock.now())
-      if (stored.length === 0) await signingKeys.insertFirst(newSigningKey(clock.now()))
+      if (!stored.some(({ alg }) => alg === 'EdDSA'))
+        await signingKeys.insertFirst(await newSigningKey('EdDSA', clock.now()))
       await reload()
     },
 
@@ -114,13 +115,17 @@ export function createSigningKeys(deps: {
     },
 
     current() {
-      const now = clock.now()
-      for (let index = keys.length - 1; index >= 0; index--) {
-        if (keys[index]!.signsFrom <= now) return keys[index]!.opened
-      }
-      // Another node, whose clock is slightly ahead, created the first key.
-      if (!keys[0]) throw new Error('signing keys are used before load()')
-      return keys[0].opened
+      const key = signing('EdDSA')
+      if (key?.alg !== 'EdDSA') throw new Error('signing keys are used before load()')
+      return key
+    },
+
+    async currentOf(alg) {
+      const key = signing(alg)
+      if (key) return key
+      await reload()
+      if (!signing(alg)) await createFirst(alg)
+      return signing(alg)!
     },
 
     async find(kid) {
@@ -131,24 +136,52 @@ export function createSigningKeys(deps: {
     },
 
     jwks() {
-      return { keys: published().map(toJwk) }
+      return { keys: published().map(({ jwk }) => jwk) }
     },
 
     async rotate() {
+      await reload()
       const now = clock.now()
-      const key = newSigningKey(now, now + PUBLISHED_BEFORE_USE)
-      const othersRetireAt = key.signsFrom + longestTokenSeconds * SECOND + RETIREMENT_LEEWAY
+      const signsFrom = now + PUBLISHED_BEFORE_USE
+      const algs = new Set<SigningAlg>(['EdDSA', ...keys.map(({ alg }) => alg)])
+      const added = await Promise.all([...algs].map(alg => newSigningKey(alg, now, signsFrom)))
+      const othersRetireAt = signsFrom + longestTokenSeconds * SECOND + RETIREMENT_LEEWAY
       await storage.transaction(
         async tx => {
-          await tx.signingKeys.insertNext(key, othersRetireAt)
+          for (const key of added) await tx.signingKeys.insertNext(key, othersRetireAt)
           tx.publish({ type: 'signing_keys.changed' })
           return true
         },
-        async store => (await store.signingKeys.list(now)).some(({ id }) => id === key.id) || undefined,
+        async store => (await store.signingKeys.list(now)).some(({ id }) => id === added[0]!.id) || undefined,
       )
       await reload()
-      return { kid: key.id, signsFrom: key.signsFrom }
+      return { kid: added[0]!.id, keys: added.map(({ id, alg }) => ({ kid: id, alg })), signsFrom }
     },
+  }
+
+  /** The newest key of the algorithm whose time has come; undefined if there is none. On the hot path. */
+  function signing(alg: SigningAlg): OpenedSigningKey | undefined {
+    const now = clock.now()
+    let oldest: OpenedSigningKey | undefined
+    for (let index = keys.length - 1; index >= 0; index--) {
+      const key = keys[index]!
+      if (key.alg !== alg) continue
+      if (key.signsFrom <= now) return key.opened
+      oldest = key.opened
+    }
+    // Another node, whose clock is slightly ahead, created the first key.
+    return oldest
+  }
+
+  /** It signs at once. Of several nodes that create it, the key of one is stored, and all use that. */
+  async function createFirst(alg: SigningAlg): Promise<void> {
+    const key = await newSigningKey(alg, clock.now())
+    await storage.transaction(async tx => {
+      const isFirst = await tx.signingKeys.insertFirst(key)
+      if (isFirst) tx.publish({ type: 'signing_keys.changed' })
+      return isFirst
+    })
+    await reload()
   }
 
   async function reload(): Promise<void> {
@@ -180,13 +213,18 @@ export function createSigningKeys(deps: {
     return keys.filter(key => key.retiresAt === null || key.retiresAt > now)
   }
 
-  function newSigningKey(createdAt: Instant, signsFrom = createdAt): SigningKey {
+  async function newSigningKey(
+    alg: SigningAlg,
+    createdAt: Instant,
+    signsFrom = createdAt,
+  ): Promise<SigningKey> {
     const id = newId(createdAt)
-    const seed = randomBytes(SEED_BYTES)
+    const { publicKey, privateKey } = await newKeyPair(alg)
     return {
       id,
-      publicKey: keyPairOf(seed).publicKey.toString('base64url'),
-      sealedSeed: secrets.seal('signing-key', seed, id),
+      alg,
+      publicKey,
+      sealedPrivateKey: secrets.seal('signing-key', privateKey, id),
       createdAt,
       signsFrom,
       retiresAt: null,
@@ -195,14 +233,8 @@ export function createSigningKeys(deps: {
 
   /** @throws SealError also where the public key does not belong to the sealed seed: the row was tampered with. */
   function openKey(key: SigningKey): HeldKey {
-    const { publicKey, secretKey } = keyPairOf(secrets.open('signing-key', key.sealedSeed, key.id))
-    if (publicKey.toString('base64url') !== key.publicKey) {
-      throw new SealError(`the public half of signing key ${key.id} is not that of its sealed seed`)
-    }
-    return { ...key, opened: { kid: key.id, secretKey } }
+    const opened = openKeyPair(key, secrets.open('signing-key', key.sealedPrivateKey, key.id))
+    if (opened) return { ...key, opened, jwk: toJwk(key) }
+    throw new SealError(`the public half of signing key ${key.id} is not that of its sealed private half`)
   }
-}
-
-function toJwk({ id, publicKey }: SigningKey): PublicJwk {
-  return { kty: 'OKP', crv: 'Ed25519', x: publicKey, kid: id, alg: 'EdDSA', use: 'sig' }
 }

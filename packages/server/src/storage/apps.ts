@@ -1,42 +1,81 @@
-import type { App } from '../apps/app.ts'
+import type { App, AppSettings } from '../apps/app.ts'
 import type { AppChanges, AppStore } from '../apps/app-store.ts'
-import type { AppRow } from './schema.ts'
-import type { Statements } from './statements.ts'
+import type { Db } from './engine.ts'
+import type { AppRow, Flag } from './schema.ts'
+import { countOf, type Statements, toList } from './statements.ts'
 
-/** The newest secrets of an app that are valid. */
 /** The newest secrets of an app that are valid. */
 const KEPT_SECRETS = 2
 
 export function createAppStore({ db, atomically }: Statements): AppStore & AppChanges {
   return {
     async find(id) {
-      return toApp(await db.selectFrom('apps').selectAll().where('id', '=', id).executeTakeFirst())
+      return toApp(await registered(db).where('id', '=', id).executeTakeFirst())
     },
     async findByAudience(audience) {
-      return toApp(
-        await db.selectFrom('apps').selectAll().where('audience', '=', audience).executeTakeFirst(),
-      )
+      return toApp(await registered(db).where('audience', '=', audience).executeTakeFirst())
     },
     async list() {
-      const rows = await db.selectFrom('apps').selectAll().orderBy('id').execute()
+      const rows = await registered(db).orderBy('id').execute()
       return rows.map(row => toApp(row)!)
     },
+    async publicRedirectUris() {
+      const rows = await db
+        .selectFrom('apps')
+        .select('redirect_uris')
+        .where('is_public', '=', 1)
+        .where('removed_at', 'is', null)
+        .execute()
+      return rows.flatMap(row => toList(row.redirect_uris ?? '[]'))
+    },
     async insert(app) {
+      const row = {
+        ...toSettings(app),
+        created_at: app.createdAt,
+        covers_from: app.coversFrom,
+        removed_at: null,
+      }
       const inserted = await db
         .insertInto('apps')
-        .values({
-          id: app.id,
-          name: app.name,
-          first_party: app.firstParty ? 1 : 0,
-          audience: app.audience,
-          verify_url: app.verifyUrl,
-          created_at: app.createdAt,
-          covers_from: app.coversFrom,
-        })
-        .onConflict(conflict => conflict.column('id').doNothing())
+        .values({ ...row, id: app.id, first_party: app.firstParty ? 1 : 0 })
+        .onConflict(conflict =>
+          conflict.column('id').doUpdateSet(row).where('apps.removed_at', 'is not', null),
+        )
         .returning('id')
         .executeTakeFirst()
       return inserted !== undefined
+    },
+    async lock(id) {
+      return toApp(
+        await db
+          .updateTable('apps')
+          .set(eb => ({ name: eb.ref('name') }))
+          .where('id', '=', id)
+          .where('removed_at', 'is', null)
+          .returningAll()
+          .executeTakeFirst(),
+      )
+    },
+    async update(app) {
+      await db.updateTable('apps').set(toSettings(app)).where('id', '=', app.id).execute()
+    },
+    async remove(id, at) {
+      const removed = await db
+        .updateTable('apps')
+        .set({ audience: null, removed_at: at })
+        .where('id', '=', id)
+        .where('removed_at', 'is', null)
+        .returning('id')
+        .executeTakeFirst()
+      if (removed) await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
+      return removed !== undefined
+    },
+    async removedAt(id) {
+      const row = await db.selectFrom('apps').select('removed_at').where('id', '=', id).executeTakeFirst()
+      return row?.removed_at ?? null
+    },
+    async dropSecrets(appId) {
+      return countOf(await db.deleteFrom('app_secrets').where('app_id', '=', appId).executeTakeFirst()) > 0
     },
     async countLive(id, now) {
       const keys = db
@@ -107,6 +146,31 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
   }
 }
 
+function registered(db: Db) {
+  return db.selectFrom('apps').selectAll().where('removed_at', 'is', null)
+}
+
+function toSettings(app: AppSettings) {
+  return {
+    name: app.name,
+    audience: app.audience,
+    verify_url: app.verifyUrl,
+    redirect_uris: JSON.stringify(app.redirectUris),
+    logout_uris: JSON.stringify(app.logoutUris),
+    backchannel_logout_uri: app.backchannelLogoutUri,
+    token_alg: app.tokenAlg,
+    scopes: JSON.stringify(app.scopes),
+    trusted: toFlag(app.trusted),
+    is_public: toFlag(app.isPublic),
+    jwks_uri: app.jwksUri,
+    require_pkce: toFlag(app.requirePkce),
+  }
+}
+
+function toFlag(value: boolean): Flag {
+  return value ? 1 : 0
+}
+
 function toApp(row: AppRow | undefined): App | null {
   if (!row) return null
   return {
@@ -115,6 +179,15 @@ function toApp(row: AppRow | undefined): App | null {
     firstParty: row.first_party === 1,
     audience: row.audience,
     verifyUrl: row.verify_url,
+    redirectUris: toList(row.redirect_uris ?? '[]'),
+    logoutUris: toList(row.logout_uris ?? '[]'),
+    backchannelLogoutUri: row.backchannel_logout_uri,
+    tokenAlg: row.token_alg ?? 'EdDSA',
+    scopes: toList(row.scopes ?? '[]'),
+    trusted: row.trusted === 1,
+    isPublic: row.is_public === 1,
+    jwksUri: row.jwks_uri,
+    requirePkce: row.require_pkce === 1,
     createdAt: row.created_at,
     coversFrom: row.covers_from ?? row.created_at,
   }

@@ -10,6 +10,7 @@ const EXCLUDED = new Set([
   'schema_lock',
   'schema_migrations',
   'signing_keys',
+  'algorithm_keys',
   'nodes',
   'connections',
   'inbox',
@@ -77,6 +78,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         'apps',
         'instance',
         'signing_keys',
+        'algorithm_keys',
         'nodes',
         'connections',
       ] as const)

@@ -85,7 +85,8 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
     authorize: (userId, appId, at) =>
       atomically(async tx => {
         await grant(tx, userId, appId, at)
-        return find(tx, userId, appId)
+        const granted = await find(tx, userId, appId)
+        return granted?.revokedAt === null ? granted : null
       }),
     withdraw: (userId, appId, at) =>
       atomically(async tx => {
@@ -98,6 +99,23 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
           .execute()
         return find(tx, userId, appId)
       }),
+    async withdrawSomeOfApp(appId, at, limit) {
+      const some = db
+        .selectFrom('charge_authorizations')
+        .select('user_id')
+        .where('app_id', '=', appId)
+        .where('revoked_at', 'is', null)
+        .limit(limit)
+      const rows = await db
+        .updateTable('charge_authorizations')
+        .set({ revoked_at: at })
+        .where('app_id', '=', appId)
+        .where('user_id', 'in', some)
+        .where('revoked_at', 'is', null)
+        .returning(['user_id', 'granted_at'])
+        .execute()
+      return rows.map(row => ({ userId: row.user_id, appId, grantedAt: row.granted_at, revokedAt: at }))
+    },
   }
 }
 
@@ -113,7 +131,8 @@ async function grant(tx: Db, userId: string, appId: string, at: number): Promise
           'id',
           eb.cast<number>(eb.val(at), 'bigint').as('granted_at'),
         ])
-        .where('id', '=', appId),
+        .where('id', '=', appId)
+        .where('removed_at', 'is', null),
     )
     .onConflict(conflict =>
       conflict

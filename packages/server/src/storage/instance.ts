@@ -27,6 +27,7 @@ export function createInstanceStore({ db }: Statements): InstanceStore {
       const { rows } = await sql<{ id: string; count: number }>`
         select substr(sealed, 1, ${sql.lit(SECRET_ID_LENGTH)}) as id, count(*) as count from (
           select sealed_seed as sealed from signing_keys
+          union all select sealed_private_key from algorithm_keys
           union all select sealed_secret from sessions where ended_at is null
           union all select sealed_content from messages where sealed_content is not null
           union all select sealed_mail from inbox

@@ -72,11 +72,19 @@ async function applyUser(db: Db, { id, status, role, at }: EntryOf<'user'>): Pro
   return true
 }
 
-/** Replaces the app's secrets by exactly these: replaced ones stay invalid, current ones work. */
-async function applyAppSecrets(db: Db, { id, secrets }: EntryOf<'app_secrets'>): Promise<boolean> {
+/**
+ * Replaces the app's secrets by exactly these: replaced ones stay invalid, current ones work. A removed app stays
+ * removed.
+ */
+async function applyAppSecrets(
+  db: Db,
+  { id, secrets, removed_at }: EntryOf<'app_secrets'>,
+): Promise<boolean> {
   const app = await db.selectFrom('apps').select('id').where('id', '=', id).executeTakeFirst()
   if (!app) return false
   await db.deleteFrom('app_secrets').where('app_id', '=', id).execute()
+  if (removed_at !== undefined)
+    await db.updateTable('apps').set({ audience: null, removed_at }).where('id', '=', id).execute()
   for (const { hash, created_at } of secrets)
     await db.insertInto('app_secrets').values({ app_id: id, secret_hash: hash, created_at }).execute()
   return true

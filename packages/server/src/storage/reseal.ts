@@ -4,6 +4,7 @@ import { createDb, type Engine } from './engine.ts'
 
 const COLUMNS: Record<SealedPlace, { id: string; sealed: string }> = {
   signing_keys: { id: 'id', sealed: 'sealed_seed' },
+  algorithm_keys: { id: 'id', sealed: 'sealed_private_key' },
   sessions: { id: 'id', sealed: 'sealed_secret' },
   messages: { id: 'id', sealed: 'sealed_content' },
   inbox: { id: 'id', sealed: 'sealed_mail' },

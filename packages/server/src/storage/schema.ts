@@ -7,6 +7,7 @@ import type { MessageKind, MessageState } from '../outbox/message.ts'
 import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
 import type { SessionEnd, SessionKind } from '../sessions/session.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { UsageUnit } from '../usage/usage.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { ErasedAddress } from '../users/erased-address.ts'
@@ -57,6 +58,7 @@ export interface Schema {
   security_events: SecurityEventRow
   sessions: SessionRow
   signing_keys: SigningKeyRow
+  algorithm_keys: AlgorithmKeyRow
   usage_counts: UsageCountsRow
   usage_refusals: UsageRefusalsRow
   usage_flushes: { writer: string; sequence: number; at: Instant }
@@ -140,6 +142,16 @@ export interface AppRow {
   verify_url: string | null
   created_at: Instant
   covers_from: Instant | null
+  redirect_uris: ListText | null
+  logout_uris: ListText | null
+  backchannel_logout_uri: string | null
+  token_alg: SigningAlg | null
+  scopes: ListText | null
+  trusted: Flag | null
+  is_public: Flag | null
+  jwks_uri: string | null
+  require_pkce: Flag | null
+  removed_at: Instant | null
 }
 
 export interface DeviceAuthorizationRow {
@@ -253,6 +265,11 @@ export interface SessionRow {
   ended_by: SessionEnd | null
   network: string
   client: string | null
+  /** Of a session that was opened for an app. */
+  scopes: ListText | null
+  audience: string | null
+  /** Null: `created_at`. */
+  auth_time: Instant | null
 }
 
 export interface SigningKeyRow {
@@ -261,6 +278,18 @@ export interface SigningKeyRow {
   sequence: number
   public_key: string
   sealed_seed: string
+  created_at: Instant
+  signs_from: Instant
+  retires_at: Instant | null
+}
+
+export interface AlgorithmKeyRow {
+  id: string
+  alg: Exclude<SigningAlg, 'EdDSA'>
+  /** 1, 2, 3 … for each algorithm; unique as that of `signing_keys`. */
+  sequence: number
+  public_key: string
+  sealed_private_key: string
   created_at: Instant
   signs_from: Instant
   retires_at: Instant | null

@@ -19,7 +19,8 @@ type WithUserRow = SessionRow & {
 const WITH_USER: LookUp = {
   select:
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,
-      s.retry_keys, s.ended_at, s.ended_by, s.network, s.client, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
+      s.retry_keys, s.ended_at, s.ended_by, s.network, s.client,
+      s.scopes, s.audience, s.auth_time, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
       u.created_at as user_created_at, s.id as look_up_key
     from sessions s join users u on u.id = s.user_id`,
   column: 's.id',
@@ -90,6 +91,24 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .execute()
       return rows.map(row => row.id)
     },
+    async endSomeOfApp(appId, limit, { at }) {
+      const some = db
+        .selectFrom('sessions')
+        .select('id')
+        .where('app_id', '=', appId)
+        .where('kind', '=', 'app')
+        .where('ended_at', 'is', null)
+        .orderBy('id')
+        .limit(limit)
+      const rows = await db
+        .updateTable('sessions')
+        .set({ ended_at: at, ended_by: 'revoked' })
+        .where('id', 'in', some)
+        .where('ended_at', 'is', null)
+        .returning(['id', 'user_id'])
+        .execute()
+      return rows.map(row => ({ id: row.id, userId: row.user_id }))
+    },
     async listLive(userId, now, idleSince, page) {
       const rows = await db
         .selectFrom('sessions')
@@ -136,6 +155,9 @@ function toRow(session: Session): SessionRow {
     ended_by: session.endedBy,
     network: session.network,
     client: session.client,
+    scopes: session.grant && JSON.stringify(session.grant.scopes),
+    audience: session.grant?.audience ?? null,
+    auth_time: session.authTime,
   }
 }
 
@@ -156,5 +178,7 @@ function toSession(row: SessionRow | undefined): Session | null {
     endedBy: row.ended_by,
     network: row.network,
     client: row.client,
+    grant: row.scopes === null ? null : { scopes: toList(row.scopes), audience: row.audience },
+    authTime: row.auth_time ?? row.created_at,
   }
 }

@@ -1,9 +1,11 @@
 import type { SigningKey } from '../signing-keys/signing-key.ts'
 import type { SigningKeyStore } from '../signing-keys/signing-key-store.ts'
+import { insertFirstOfAlgorithm, insertNextOfAlgorithm, listOtherAlgorithms } from './algorithm-keys.ts'
 import type { Db } from './engine.ts'
 import type { SigningKeyRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
+/** Ed25519 keys have a table of their own, which the previous version reads; those of other algorithms another one. */
 export function createSigningKeyStore({ db, atomically }: Statements): SigningKeyStore {
   return {
     async list(now) {
@@ -14,49 +16,66 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
         .orderBy('signs_from')
         .orderBy('sequence')
         .execute()
-      return rows.map(toKey)
+      return [...rows.map(toKey), ...(await listOtherAlgorithms(db, now))]
     },
     insertFirst: key =>
-      atomically(async tx => {
-        if ((await lastSequence(tx)) !== 0) return false
-        // Two nodes may both have read zero; the sequence is unique, so one of them inserts nothing.
-        const inserted = await tx
-          .insertInto('signing_keys')
-          .values(toRow(key, 1))
-          .onConflict(conflict => conflict.column('sequence').doNothing())
-          .returning('id')
-          .executeTakeFirst()
-        return inserted !== undefined
-      }),
+      atomically(tx =>
+        key.alg === 'EdDSA' ? insertFirst(tx, key) : insertFirstOfAlgorithm(tx, { ...key, alg: key.alg }),
+      ),
     insertNext: (key, othersRetireAt) =>
-      atomically(async tx => {
-        // Locks the oldest key's row, so that of two concurrent rotations the second sees the key of the first.
-        await tx
-          .updateTable('signing_keys')
-          .set(eb => ({ sequence: eb.ref('sequence') }))
-          .where('sequence', '=', eb =>
-            eb.selectFrom('signing_keys').select(e => e.fn.min('sequence').as('oldest')),
-          )
-          .execute()
-        await tx
-          .updateTable('signing_keys')
-          .set({ retires_at: othersRetireAt })
-          .where('retires_at', 'is', null)
-          .execute()
-        await tx
-          .insertInto('signing_keys')
-          .values(toRow(key, (await lastSequence(tx)) + 1))
-          .execute()
-      }),
-    async reseal(id, sealedSeed) {
-      await db.updateTable('signing_keys').set({ sealed_seed: sealedSeed }).where('id', '=', id).execute()
+      atomically(tx =>
+        key.alg === 'EdDSA'
+          ? insertNext(tx, key, othersRetireAt)
+          : insertNextOfAlgorithm(tx, { ...key, alg: key.alg }, othersRetireAt),
+      ),
+    async reseal(id, sealedPrivateKey) {
+      await db
+        .updateTable('signing_keys')
+        .set({ sealed_seed: sealedPrivateKey })
+        .where('id', '=', id)
+        .execute()
     },
     async prune(retiredBefore) {
-      return countOf(
-        await db.deleteFrom('signing_keys').where('retires_at', '<', retiredBefore).executeTakeFirst(),
+      const pruned = await Promise.all(
+        (['signing_keys', 'algorithm_keys'] as const).map(table =>
+          db.deleteFrom(table).where('retires_at', '<', retiredBefore).executeTakeFirst(),
+        ),
       )
+      return pruned.reduce((sum, result) => sum + countOf(result), 0)
     },
   }
+}
+
+async function insertFirst(tx: Db, key: SigningKey): Promise<boolean> {
+  if ((await lastSequence(tx)) !== 0) return false
+  // Two nodes may both have read zero; the sequence is unique, so one of them inserts nothing.
+  const inserted = await tx
+    .insertInto('signing_keys')
+    .values(toRow(key, 1))
+    .onConflict(conflict => conflict.column('sequence').doNothing())
+    .returning('id')
+    .executeTakeFirst()
+  return inserted !== undefined
+}
+
+async function insertNext(tx: Db, key: SigningKey, othersRetireAt: number): Promise<void> {
+  // Locks the oldest key's row, so that of two concurrent rotations the second sees the key of the first.
+  await tx
+    .updateTable('signing_keys')
+    .set(eb => ({ sequence: eb.ref('sequence') }))
+    .where('sequence', '=', eb =>
+      eb.selectFrom('signing_keys').select(e => e.fn.min('sequence').as('oldest')),
+    )
+    .execute()
+  await tx
+    .updateTable('signing_keys')
+    .set({ retires_at: othersRetireAt })
+    .where('retires_at', 'is', null)
+    .execute()
+  await tx
+    .insertInto('signing_keys')
+    .values(toRow(key, (await lastSequence(tx)) + 1))
+    .execute()
 }
 
 async function lastSequence(tx: Db): Promise<number> {
@@ -72,7 +91,7 @@ function toRow(key: SigningKey, sequence: number): SigningKeyRow {
     id: key.id,
     sequence,
     public_key: key.publicKey,
-    sealed_seed: key.sealedSeed,
+    sealed_seed: key.sealedPrivateKey,
     created_at: key.createdAt,
     signs_from: key.signsFrom,
     retires_at: key.retiresAt,
@@ -82,8 +101,9 @@ function toRow(key: SigningKey, sequence: number): SigningKeyRow {
 function toKey(row: SigningKeyRow): SigningKey {
   return {
     id: row.id,
+    alg: 'EdDSA',
     publicKey: row.public_key,
-    sealedSeed: row.sealed_seed,
+    sealedPrivateKey: row.sealed_seed,
     createdAt: row.created_at,
     signsFrom: row.signs_from,
     retiresAt: row.retires_at,

@@ -52,6 +52,7 @@ export async function replayHere(services: Services, journal: string, dryRun = f
   const status = await command.run({
     args: [],
     options: { journal, 'dry-run': dryRun },
+    repeated: {},
     config: () => services.config,
     settings: () => services.config,
     services: async () => services,

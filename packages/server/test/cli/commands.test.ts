@@ -257,20 +257,102 @@ describe('the command line', () => {
     const said = '2 keys and 1 session that were created under this id before'
     const add = (id: string, ...options: string[]) =>
       done(keyway('apps', 'add', id, '--name', 'Old', ...options))
-    assert.match(await add('old'), new RegExp(`^Registered old\\. It has no rights over ${said}\\. `))
+    assert.match(await add('old'), new RegExp(`^Registered old\\. It has no rights over ${said}\\.\n`))
     assert.match(
       await add('older', '--adopt'),
-      new RegExp(`^Registered older\\. It has rights over ${said}\\. `),
+      new RegExp(`^Registered older\\. It has rights over ${said}\\.\n`),
     )
     const oldest = JSON.parse(await add('oldest', '--adopt', '--json'))
     assert.deepEqual([oldest.covers_from, oldest.older], [null, { keys: 2, sessions: 1 }])
     const fresh = await add('fresh', '--adopt')
-    assert.match(fresh, /^Registered fresh\. Create its secret: /)
+    assert.match(fresh, /^Registered fresh\.\n/)
     const { data } = await json('apps', 'list')
     const covers = new Map(data.map((app: { id: string; covers_from: string }) => [app.id, app.covers_from]))
     assert.match(String(covers.get('old')), /^\d{4}-.*Z$/)
     for (const id of ['console', 'hub', 'service-sdk', 'older', 'fresh'])
       assert.equal(covers.get(id), null, id)
+  })
+
+  test('apps add prints the four values that an OAuth client needs', async () => {
+    const callback = 'https://web.example.com/callback'
+    const [first, ...lines] = (
+      await done(keyway('apps', 'add', 'web', '--name', 'Web', '--redirect-uri', callback))
+    ).split('\n')
+    assert.equal(first, 'Registered web.')
+    const secret = lines[2]!.replace('client_secret: ', '')
+    assert.deepEqual(lines.filter(Boolean), [
+      `issuer: ${server.url}`,
+      'client_id: web',
+      `client_secret: ${secret}`,
+      `discovery_url: ${server.url}/.well-known/openid-configuration`,
+    ])
+    const asWeb = (pair: string) =>
+      fetch(`${server.url}/v1/revocations`, {
+        headers: { Authorization: `Basic ${Buffer.from(pair).toString('base64')}` },
+      })
+    assert.equal((await asWeb(`web:${secret}`)).status, 200)
+    const spa = await json('apps', 'add', 'spa', '--name', 'Page', '--redirect-uri', callback, '--public')
+    assert.deepEqual([spa.client_id, spa.client_secret, spa.public], ['spa', null, true])
+
+    // A running server refuses a removed app at once, and the keys of its algorithm are published within a second.
+    await json('apps', 'remove', 'web')
+    assert.equal((await asWeb(`web:${secret}`)).status, 401)
+    await until(
+      'the key for id tokens is published',
+      async () => {
+        const { keys } = await (await fetch(`${server.url}/.well-known/jwks.json`)).json()
+        return keys.some(({ alg }: { alg: string }) => alg === 'RS256')
+      },
+      A_SECOND_MS,
+    )
+  })
+
+  test('apps set changes what it names, clears with an empty value, and apps show shows all', async () => {
+    const [one, two] = ['https://set.example.com/one', 'https://set.example.com/two']
+    const uris = ['--redirect-uri', one, '--redirect-uri', two, '--scope', 'keys:read']
+    await json('apps', 'add', 'set', '--name', 'Set', '--audience', one, '--trusted', ...uris)
+    const changed = await json('apps', 'set', 'set', '--token-alg', 'ES256', '--no-trusted', '--audience', '')
+    const { created_at, covers_from, ...settings } = changed
+    assert.ok(created_at && covers_from)
+    assert.deepEqual(settings, {
+      id: 'set',
+      name: 'Set',
+      first_party: false,
+      audience: null,
+      verify_url: null,
+      redirect_uris: [one, two],
+      logout_uris: [],
+      backchannel_logout_uri: null,
+      token_alg: 'ES256',
+      scopes: ['keys:read'],
+      trusted: false,
+      public: false,
+      jwks_uri: null,
+      require_pkce: false,
+    })
+    assert.deepEqual(await json('apps', 'show', 'set'), changed)
+    assert.match(await done(keyway('apps', 'show', 'set')), /^redirect_uris +https:\S+one https:\S+two$/m)
+    await json('apps', 'set', 'set', '--redirect-uri', '', '--name', 'Other')
+    const { redirect_uris, name } = await json('apps', 'show', 'set')
+    assert.deepEqual([redirect_uris, name], [[], 'Other'])
+  })
+
+  test('apps set and apps remove say in one sentence what is wrong', async () => {
+    for (const [words, status, message] of [
+      [['apps', 'set', 'set'], 64, /at least one setting/],
+      [['apps', 'set', 'set', '--token-alg', 'HS256'], 64, /EdDSA, ES256, RS256/],
+      [['apps', 'set', 'set', '--redirect-uri', 'http://set.example.com'], 1, /^redirect_uris: .*https:/],
+      [['apps', 'set', 'nobody', '--trusted'], 1, /No app with this id/],
+      [['apps', 'show', 'nobody'], 1, /No app with this id/],
+      [['apps', 'remove', 'nobody'], 1, /No app with this id/],
+      [['apps', 'remove', 'console'], 1, /own apps.*cannot be removed/],
+      [['apps', 'secret', 'spa'], 1, /public client, which has no secret/],
+    ] as [string[], number, RegExp][]) {
+      const ran = await keyway(...words)
+      assert.deepEqual([ran.status, ran.out], [status, ''], words.join(' '))
+      assert.match(ran.err, message)
+      assert.equal(ran.err.trim().split('\n').length, 1)
+    }
   })
 
   test('apps add refuses an audience of the service’s own tokens', async () => {

@@ -1,4 +1,5 @@
 import type { ApiKey } from '../../src/api-keys/api-key.ts'
+import { type App, DEFAULT_APP_SETTINGS } from '../../src/apps/app.ts'
 import type { LedgerEntry } from '../../src/billing/ledger.ts'
 import { DAY, type Instant, MINUTE, SECOND } from '../../src/clock.ts'
 import type { DeviceAuthorization } from '../../src/device-authorizations/device-authorization.ts'
@@ -75,6 +76,20 @@ export function aSession(userId: string, change: Partial<Session> = {}): Session
     endedBy: null,
     network: '192.0.2.0/24',
     client: null,
+    grant: null,
+    authTime: NOW,
+    ...change,
+  }
+}
+
+export function anApp(change: Partial<App> = {}): App {
+  return {
+    ...DEFAULT_APP_SETTINGS,
+    id: 'shop',
+    name: 'Shop',
+    firstParty: false,
+    createdAt: NOW,
+    coversFrom: NOW,
     ...change,
   }
 }
@@ -168,7 +183,8 @@ export function aSigningKey(change: Partial<SigningKey> = {}): SigningKey {
   return {
     id,
     publicKey: 'public',
-    sealedSeed: 'sealed',
+    alg: 'EdDSA',
+    sealedPrivateKey: 'sealed',
     createdAt: NOW,
     signsFrom: NOW,
     retiresAt: null,

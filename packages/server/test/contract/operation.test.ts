@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { aSigningKey, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+import { anApp, aSigningKey, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('twenty nodes that start concurrently agree on one instance value and one first signing key', async t => {
@@ -23,7 +23,7 @@ forEachEngine(engine => {
     assert.equal(keys.length, 21)
     assert.equal(keys.filter(key => key.retiresAt === null).length, 1)
     await signingKeys.reseal(keys[0]!.id, 'resealed')
-    assert.equal((await signingKeys.list(NOW))[0]!.sealedSeed, 'resealed')
+    assert.equal((await signingKeys.list(NOW))[0]!.sealedPrivateKey, 'resealed')
     assert.equal(await signingKeys.prune(NOW + 10), 20)
     assert.equal(await signingKeys.insertFirst(aSigningKey()), false)
   })
@@ -37,15 +37,7 @@ forEachEngine(engine => {
       ['hub', true, 0],
       ['service-sdk', false, 0],
     ])
-    const app = {
-      id: 'shop',
-      name: 'Shop',
-      firstParty: false,
-      audience: 'https://shop.example',
-      verifyUrl: null,
-      createdAt: NOW,
-      coversFrom: NOW,
-    }
+    const app = anApp({ audience: 'https://shop.example' })
     assert.equal(await apps.insert(app), true)
     assert.equal(await apps.insert({ ...app, audience: null }), false)
     assert.deepEqual(await apps.findByAudience('https://shop.example'), app)

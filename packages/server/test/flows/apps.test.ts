@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { AppSettings } from '../../src/apps/app.ts'
 import { createApps, type NewApp } from '../../src/apps/apps.ts'
 import { aKey, aSession, insertUser } from '../contract/fixtures.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { race, refusedWith } from '../support/services.ts'
 
-const SHOP: NewApp = { id: 'shop', name: 'Shop', audience: null, verifyUrl: null }
+const SHOP: NewApp = { id: 'shop', name: 'Shop' }
 
 forEachEngine(engine => {
   test('three apps exist initially, two of them first-party', async t => {
@@ -69,6 +70,7 @@ forEachEngine(engine => {
     const opened = await openTestStorage(engine, t)
     const apps = createApps(opened)
     await apps.register(SHOP)
+    opened.clock.advance(1)
     const secrets: string[] = []
     for (let index = 0; index < 3; index++) {
       secrets.push(await apps.newSecret('shop'))
@@ -136,6 +138,163 @@ forEachEngine(engine => {
     await opened.storage.engine.connection.execute('update apps set covers_from = null', [])
     const app = await opened.storage.store.apps.find('shop')
     assert.equal(app?.coversFrom, app?.createdAt)
+  })
+
+  test('an app gets its first secret when it is registered, but not one that authenticates without', async t => {
+    const apps = createApps(await openTestStorage(engine, t))
+    const { secret } = await apps.register(SHOP)
+    assert.equal((await apps.authenticate('shop', secret!))?.id, 'shop')
+    const callback = 'https://shop.example.com/callback'
+    const open = await apps.register({ ...SHOP, id: 'spa', isPublic: true, redirectUris: [callback] })
+    assert.equal(open.secret, null)
+    assert.equal(await refusedWith(apps.newSecret('spa')), 'invalid_request')
+    const jwksUri = 'https://shop.example.com/jwks.json'
+    assert.equal((await apps.register({ ...SHOP, id: 'keyed', jwksUri })).secret, null)
+  })
+
+  test('a change of an app replaces the given settings, and keeps the others', async t => {
+    const apps = createApps(await openTestStorage(engine, t))
+    const { app, secret } = await apps.register({ ...SHOP, audience: 'https://shop.example.com' })
+    const redirectUris = ['https://shop.example.com/callback', 'http://127.0.0.1/callback']
+    const changes = {
+      redirectUris,
+      logoutUris: ['https://shop.example.com/'],
+      backchannelLogoutUri: 'https://shop.example.com/logout',
+      tokenAlg: 'RS256',
+      scopes: ['keys:read', 'orders:read'],
+      trusted: true,
+      requirePkce: true,
+    } as const
+    assert.deepEqual(await apps.change('shop', changes), { ...app, ...changes })
+    assert.deepEqual(await apps.find('shop'), { ...app, ...changes })
+    assert.equal((await apps.change('console', { name: 'Ours', redirectUris })).firstParty, true)
+    const cleared = await apps.change('shop', { audience: null, redirectUris: [], trusted: false })
+    assert.deepEqual([cleared.audience, cleared.redirectUris, cleared.tokenAlg], [null, [], 'RS256'])
+    assert.ok(await apps.authenticate('shop', secret!))
+    await apps.change('shop', { isPublic: true })
+    assert.equal(await apps.authenticate('shop', secret!), null)
+    await apps.change('shop', { isPublic: false })
+    assert.equal(await apps.authenticate('shop', secret!), null, 'the secret stays dropped')
+    assert.equal(await refusedWith(apps.change('nobody', { name: 'x' })), 'not_found')
+  })
+
+  test('an audience is given to one app, also by concurrent changes', async t => {
+    const apps = createApps(await openTestStorage(engine, t))
+    const ids = Array.from({ length: 8 }, (_, at) => `app${at}`)
+    for (const id of ids) await apps.register({ ...SHOP, id })
+    const { won } = await race(8, at => apps.change(ids[at]!, { audience: 'https://one.example.com' }))
+    assert.equal(won.length, 1)
+    assert.equal(
+      await refusedWith(apps.register({ ...SHOP, audience: 'https://one.example.com' })),
+      'invalid_request',
+    )
+  })
+
+  test('settings that would be unsafe or never match are refused, each with its name', async t => {
+    const apps = createApps(await openTestStorage(engine, t))
+    await apps.register(SHOP)
+    const wrong: [Partial<AppSettings>, RegExp][] = [
+      ...[
+        'http://shop.example.com/callback',
+        'https://shop.example.com/#x',
+        'https://user@shop.example.com/',
+        'https://*.example.com/callback',
+        'https://shop.example.com/a/../b',
+        'https://Shop.example.com/callback',
+        'https://shop.example.com:443/callback',
+        'https:\\\\shop.example.com/callback',
+        'javascript:alert(1)',
+        'data:text/html,x',
+        'shop://callback',
+        '//shop.example.com/callback',
+        '/callback',
+        'com.example.shop:/callback',
+        '',
+      ].map(uri => [{ redirectUris: [uri] }, /^redirect_uris: /] as [Partial<AppSettings>, RegExp]),
+      [{ redirectUris: Array.from({ length: 33 }, (_, n) => `https://a.example.com/${n}`) }, /at most 32/],
+      [{ redirectUris: ['https://a.example.com/', 'https://a.example.com/'] }, /different/],
+      [{ logoutUris: ['http://shop.example.com/'] }, /^logout_uris: /],
+      [{ backchannelLogoutUri: 'http://shop.example.com/' }, /^backchannel_logout_uri: /],
+      [{ jwksUri: 'http://shop.example.com/' }, /^jwks_uri: /],
+      [{ jwksUri: 'https://shop.example.com/', isPublic: true }, /^jwks_uri: .*public/],
+      [{ tokenAlg: 'HS256' as never }, /^token_alg: /],
+      [{ scopes: ['admin:read'] }, /^scopes: .*account:write/],
+      [{ scopes: ['keys:create'] }, /^scopes: /],
+      [{ scopes: ['openid'] }, /^scopes: need not/],
+      [{ scopes: ['a b'] }, /^scopes: /],
+      [{ isPublic: true, trusted: true, redirectUris: ['http://127.0.0.1/cb'] }, /^trusted: .*asked/],
+    ]
+    for (const [change, message] of wrong)
+      await assert.rejects(
+        apps.change('shop', change),
+        (error: Error) => 'code' in error && error.code === 'invalid_request' && message.test(error.message),
+        JSON.stringify(change),
+      )
+    assert.deepEqual((await apps.find('shop')).redirectUris, [])
+    await apps.change('shop', {
+      isPublic: true,
+      redirectUris: [
+        'com.example.shop:/callback',
+        'http://[::1]/cb',
+        'http://localhost/cb?a=b',
+        'https://a.example.com',
+      ],
+    })
+  })
+
+  test('the removal of an app ends its secrets, sessions and authorisations at once, and its id starts anew', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { clock, storage } = opened
+    const { store } = storage
+    const node = await opened.reopen()
+    const [apps, elsewhere] = [createApps(opened), createApps({ clock, storage: node })]
+    const audience = 'https://shop.example.com'
+    const { secret } = await apps.register({
+      ...SHOP,
+      audience,
+      redirectUris: ['https://shop.example.com/cb'],
+    })
+    const { id: userId } = await insertUser(store)
+    const grant = { scopes: ['openid'], audience: null }
+    const own = aSession(userId, { appId: 'shop' })
+    await store.sessions.insert(own)
+    for (let count = 0; count < 3; count++)
+      await store.sessions.insert(aSession(userId, { appId: 'shop', kind: 'app', grant }))
+    await storage.transaction(tx => tx.billing.authorize(userId, 'shop', clock.now()))
+    clock.advance(1)
+
+    assert.deepEqual(await elsewhere.remove('shop'), { sessions: 3, authorizations: 1 })
+    assert.equal(await apps.authenticate('shop', secret!), null)
+    assert.equal(await store.apps.findByAudience(audience), null)
+    assert.ok(!(await apps.list()).some(({ id }) => id === 'shop'))
+    assert.equal((await store.sessions.find(own.id))?.endedAt, null, 'a sign-in of the person stays')
+    const [authorization] = await store.billing.authorizations(userId)
+    assert.equal(authorization?.revokedAt, clock.now())
+    const again = () => storage.transaction(tx => tx.billing.authorize(userId, 'shop', clock.now()))
+    assert.equal(await again(), null)
+    for (const call of [apps.remove, apps.newSecret, (id: string) => apps.change(id, { name: 'x' })])
+      assert.equal(await refusedWith(call('shop')), 'not_found')
+
+    clock.advance(1)
+    const { app } = await apps.register({ ...SHOP, id: 'shop', audience })
+    assert.deepEqual([app.redirectUris, app.coversFrom], [[], clock.now()])
+    assert.equal(await apps.authenticate('shop', secret!), null)
+    assert.equal((await store.billing.authorizations(userId))[0]?.revokedAt, clock.now() - 1)
+    for (const id of ['console', 'hub']) assert.equal(await refusedWith(apps.remove(id)), 'forbidden')
+  })
+
+  test('a removal that was interrupted can be repeated', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { store } = opened.storage
+    const apps = createApps(opened)
+    await apps.register(SHOP)
+    const { id } = await insertUser(store)
+    await store.sessions.insert(
+      aSession(id, { appId: 'shop', kind: 'app', grant: { scopes: [], audience: null } }),
+    )
+    await opened.storage.transaction(tx => tx.apps.remove('shop', opened.clock.now()))
+    assert.deepEqual(await apps.remove('shop'), { sessions: 1, authorizations: 0 })
+    assert.equal(await refusedWith(apps.remove('shop')), 'not_found')
   })
 
   test('an unregistered app cannot get a secret', async t => {

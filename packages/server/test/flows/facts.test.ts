@@ -7,7 +7,7 @@ import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import type { Transaction } from '../../src/store.ts'
-import { aKey, aLink, anEntry, aSession, BY_SERVICE, insertUser, NOW } from '../contract/fixtures.ts'
+import { aKey, aLink, anApp, anEntry, aSession, BY_SERVICE, insertUser, NOW } from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { address, caller } from '../support/services.ts'
 
@@ -228,15 +228,7 @@ forEachEngine(engine => {
   test('the journal learns of money, credits, authorisations and secrets of apps', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const { id } = user
-    await storage.store.apps.insert({
-      id: 'shop',
-      name: 'Shop',
-      firstParty: false,
-      audience: null,
-      verifyUrl: null,
-      createdAt: NOW,
-      coversFrom: 0,
-    })
+    await storage.store.apps.insert(anApp({ coversFrom: 0 }))
     assert.deepEqual(await factsOf(tx => tx.billing.post(anEntry(id, 500))), [`ledger: 500 of ${id}`])
     assert.deepEqual(await factsOf(tx => tx.billing.post(anEntry(id, -501))), [])
     const claim = () => factsOf(tx => tx.billing.claimTrialCredit('hash', id, NOW + 1))
@@ -260,6 +252,34 @@ forEachEngine(engine => {
       factsOf(tx => tx.replay.removeAppSecretsBesides('shop', hashes, NOW + 1))
     assert.deepEqual(await besides(['a hash']), [])
     assert.deepEqual(await besides([]), ['secrets: shop'])
+  })
+
+  test('what the removal of an app ends is recorded', async t => {
+    const { user, storage, factsOf } = await open(engine, t)
+    const { id } = user
+    const { store } = storage
+    await store.apps.insert(anApp())
+    await storage.transaction(tx => tx.billing.authorize(id, 'shop', NOW))
+    const session = aSession(id, { appId: 'shop', kind: 'app', grant: { scopes: [], audience: null } })
+    await store.sessions.insert(session)
+    await store.sessions.insert(aSession(id, { appId: 'shop' }))
+    const remove = () => factsOf(tx => tx.apps.remove('shop', NOW + 1))
+    assert.deepEqual(await remove(), ['secrets: shop'])
+    assert.deepEqual(await remove(), [])
+    const end = () => factsOf(tx => tx.sessions.endSomeOfApp('shop', 10, { at: NOW + 2, caller: null }))
+    assert.deepEqual(await end(), [
+      `ending: session ${session.id} of ${id} at 2`,
+      `changed: session ${session.id} of ${id}`,
+      `event: session_ended of ${id} at 2 by null null about ${session.id}`,
+    ])
+    assert.deepEqual(await end(), [])
+    const withdraw = () => factsOf(tx => tx.billing.withdrawSomeOfApp('shop', NOW + 3, 10))
+    assert.deepEqual(await withdraw(), [`authorization: shop of ${id} from 0 to 3`])
+    assert.deepEqual(await withdraw(), [])
+    await store.apps.insert(anApp())
+    assert.deepEqual(await factsOf(tx => tx.apps.dropSecrets('shop')), [])
+    await storage.transaction(tx => tx.apps.addSecret('shop', 'a hash', NOW))
+    assert.deepEqual(await factsOf(tx => tx.apps.dropSecrets('shop')), ['secrets: shop'])
   })
 
   test('what a replay does to keys is recorded as when it happens', async t => {

@@ -24,8 +24,8 @@ forEachEngine(engine => {
         values.push({ sealed: mail.sealedContent!, purpose: 'mail', context: mail.id })
     }
     await services.signingKeys.rotate()
-    for (const { id, sealedSeed } of await store.signingKeys.list(0))
-      values.push({ sealed: sealedSeed, purpose: 'signing-key', context: id })
+    for (const { id, sealedPrivateKey } of await store.signingKeys.list(0))
+      values.push({ sealed: sealedPrivateKey, purpose: 'signing-key', context: id })
     const pepper = await store.instance.find('address-pepper')
     values.push({ sealed: pepper!, purpose: 'address-pepper', context: 'address-pepper' })
 

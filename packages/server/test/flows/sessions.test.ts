@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
-import { signAccessToken } from '../../src/sessions/access-token.ts'
+import { accessTokenOf, signed } from '../../src/sessions/access-token.ts'
 import { pageCookie, refreshToken } from '../../src/sessions/refresh-token.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
@@ -305,7 +305,7 @@ forEachEngine(engine => {
     const secretOf = ({ id, sealedSecret }: typeof api) =>
       services.secrets.open('session-secret', sealedSecret, id)
     const sign = (session: typeof api) =>
-      signAccessToken(services, user, session, 900, services.clock.now()).accessToken
+      signed(services, accessTokenOf(services, user, session, 900, services.clock.now())).accessToken
     assert.equal(await refusedWith(services.sessions.authenticate(sign(api))), 'none')
     assert.equal(await refusedWith(services.sessions.authenticate(sign(page))), 'invalid_token')
     assert.ok(await services.sessions.authenticateCookie(pageCookie(page.id, secretOf(page))))

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { anApp } from '../contract/fixtures.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices } from '../support/services.ts'
 
@@ -77,15 +78,14 @@ forEachEngine(engine => {
 
   test('a registered app may have a verification page of its own', async t => {
     const services = await openServices(engine, t)
-    await services.store.apps.insert({
-      id: 'shop',
-      name: 'Shop',
-      firstParty: false,
-      audience: null,
-      verifyUrl: 'https://shop.example.com/sign-in',
-      createdAt: services.clock.now(),
-      coversFrom: services.clock.now(),
-    })
+    await services.store.apps.insert(
+      anApp({
+        audience: null,
+        verifyUrl: 'https://shop.example.com/sign-in',
+        createdAt: services.clock.now(),
+        coversFrom: services.clock.now(),
+      }),
+    )
     const { link } = await services.sendTo('a@example.com', 'shop')
     assert.equal(new URL(link).origin, 'https://shop.example.com')
     assert.equal(new URL((await services.sendTo('a@example.com')).link).origin, 'https://keyway.test')

@@ -19,6 +19,7 @@ export async function runCommand(
   const status = await command.run({
     args,
     options: {},
+    repeated: {},
     config: () => services.config,
     settings: () => services.config,
     services: async () => services,

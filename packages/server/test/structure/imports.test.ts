@@ -50,7 +50,7 @@ const NOUNS = [
 const MAY_IMPORT: Record<string, string[]> = {
   'security-events': [],
   endings: ['security-events'],
-  apps: [],
+  apps: ['signing-keys/signing-key.ts'],
   outbox: ['users/user.ts', 'users/email-address.ts'],
   billing: ['usage/usage.ts', 'users/user.ts', 'api-keys/api-key.ts', 'limits/limit.ts', ...SMALL_NOUNS],
   users: ['billing', 'outbox', ...SMALL_NOUNS],

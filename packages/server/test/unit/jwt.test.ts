@@ -3,9 +3,10 @@ import { createHmac, createPublicKey, randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose'
+import type { PublicJwk } from '../../src/signing-keys/algorithms.ts'
 import { keyPairOf, sign, signWithNode, verify } from '../../src/signing-keys/ed25519.ts'
 import { createJwt, type Jwt, MAX_JWT_LENGTH } from '../../src/signing-keys/jwt.ts'
-import type { PublicJwk, SigningKeys } from '../../src/signing-keys/signing-keys.ts'
+import type { SigningKeys } from '../../src/signing-keys/signing-keys.ts'
 import { createTestClock } from '../support/clock.ts'
 
 const ISSUER = 'https://keyway.test'
@@ -26,16 +27,19 @@ const jwk: PublicJwk = {
 const clock = createTestClock()
 const now = () => Math.floor(clock.now() / 1000)
 
+const signingKey = { kid: KID, alg: 'EdDSA', secretKey: pair.secretKey } as const
+
 /** Signing keys with a single fixed key, so that these tests are about tokens only. */
 const ring: SigningKeys = {
   load: async () => {},
   reload: async () => {},
   start() {},
   stop() {},
-  current: () => ({ kid: KID, secretKey: pair.secretKey }),
-  find: async kid => (kid === KID ? { kid: KID, secretKey: pair.secretKey } : null),
+  current: () => signingKey,
+  currentOf: async () => signingKey,
+  find: async kid => (kid === KID ? signingKey : null),
   jwks: () => ({ keys: [jwk] }),
-  rotate: async () => ({ kid: KID, signsFrom: 0 }),
+  rotate: async () => ({ kid: KID, keys: [], signsFrom: 0 }),
 }
 /** The signing node, which caches the tokens that it issued. */
 const jwt: Jwt = createJwt({ signingKeys: ring, clock, issuer: ISSUER })

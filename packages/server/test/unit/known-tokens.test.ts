@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import type { OpenedSigningKey } from '../../src/signing-keys/algorithms.ts'
 import { keyPairOf } from '../../src/signing-keys/ed25519.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
 import { KnownTokens } from '../../src/signing-keys/known-tokens.ts'
-import type { OpenedSigningKey, SigningKeys } from '../../src/signing-keys/signing-keys.ts'
+import type { SigningKeys } from '../../src/signing-keys/signing-keys.ts'
 import { createTestClock } from '../support/clock.ts'
 
 const part = (bytes: number) => randomBytes(bytes).toString('base64url')
@@ -56,7 +57,7 @@ test('a token longer than a slot is not stored, and overwrites no other', () => 
 test('a known token is dropped at its expiry and when its signing key is removed', async () => {
   const clock = createTestClock()
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
-  let key: OpenedSigningKey | null = { kid: 'one', secretKey }
+  let key: OpenedSigningKey | null = { kid: 'one', alg: 'EdDSA', secretKey }
   const ring = { current: () => key, find: async () => key } as unknown as SigningKeys
   const jwt = createJwt({ signingKeys: ring, clock, issuer: 'https://keyway.test' })
   const issued = Math.floor(clock.now() / 1000)

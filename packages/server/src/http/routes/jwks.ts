@@ -5,14 +5,25 @@ import { JWKS_MAX_AGE_SECONDS } from '../../signing-keys/signing-keys.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { type Route, route } from '../route.ts'
 
-const jwk = z.strictObject({
-  kty: z.literal('OKP'),
-  crv: z.literal('Ed25519'),
-  x: z.string(),
-  kid: z.string(),
-  alg: z.literal('EdDSA'),
-  use: z.literal('sig'),
-})
+const ofKey = { kid: z.string(), use: z.literal('sig') }
+const jwk = z.discriminatedUnion('alg', [
+  z.strictObject({
+    kty: z.literal('OKP'),
+    crv: z.literal('Ed25519'),
+    x: z.string(),
+    alg: z.literal('EdDSA'),
+    ...ofKey,
+  }),
+  z.strictObject({
+    kty: z.literal('EC'),
+    crv: z.literal('P-256'),
+    x: z.string(),
+    y: z.string(),
+    alg: z.literal('ES256'),
+    ...ofKey,
+  }),
+  z.strictObject({ kty: z.literal('RSA'), n: z.string(), e: z.string(), alg: z.literal('RS256'), ...ofKey }),
+])
 
 export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Route[] {
   return [

@@ -14,6 +14,7 @@ import { keyMetadata } from './0013-key-metadata.ts'
 import { limitLeases } from './0014-limit-leases.ts'
 import { keySpend } from './0015-key-spend.ts'
 import { keyAlerts } from './0016-key-alerts.ts'
+import { oauthClients } from './0017-oauth-clients.ts'
 import { deviceAuthorizations } from './0019-device-authorizations.ts'
 import type { Migration } from './migration.ts'
 
@@ -35,6 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
   limitLeases,
   keySpend,
   keyAlerts,
+  oauthClients,
   deviceAuthorizations,
 ]
 

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import type { AppGrant } from '../../src/sessions/session.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { openServer } from '../support/http.ts'
+import { caller, openServices, PUBLIC_URL, refusedWith, type Services } from '../support/services.ts'
+
+const AUDIENCE = 'https://shop.example.com'
+const API: AppGrant = { scopes: ['openid', 'account:read'], audience: null }
+
+async function openApp(services: Services, grant: AppGrant, appId = 'shop') {
+  const { user } = await services.signIn('ada@example.com')
+  const prepared = services.sessions.prepareForApp(appId, grant, services.clock.now() - 5000, caller())
+  const session = await services.storage.transaction(tx => services.sessions.open(tx, user, prepared))
+  return { user, session, tokens: await services.sessions.appTokens(user, session) }
+}
+
+forEachEngine(engine => {
+  test('access tokens of an app carry client, audience and scope, and are signed as the app asks', async t => {
+    const services = await openServices(engine, t)
+    await services.apps.register({ id: 'shop', name: 'Shop', tokenAlg: 'ES256' })
+    await services.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE, tokenAlg: 'RS256' })
+    const { user, session, tokens } = await openApp(services, { ...API, scopes: [] })
+    assert.deepEqual(decodeProtectedHeader(tokens.accessToken).alg, 'ES256')
+    const { iat, exp, jti, ...claims } = decodeJwt(tokens.accessToken)
+    assert.deepEqual(claims, {
+      type: 'access',
+      iss: PUBLIC_URL,
+      aud: PUBLIC_URL,
+      sub: user.id,
+      client_id: 'shop',
+      scope: '',
+      sid: session.id,
+      role: 'user',
+    })
+    assert.deepEqual([exp! - iat!, typeof jti], [900, 'string'])
+    const other = await openApp(services, { scopes: ['orders:read'], audience: AUDIENCE })
+    const header = decodeProtectedHeader(other.tokens.accessToken)
+    assert.deepEqual([header.alg, header.typ], ['RS256', 'at+jwt'])
+    assert.equal(decodeJwt(other.tokens.accessToken).aud, AUDIENCE)
+    const stored = await services.store.sessions.find(session.id)
+    assert.deepEqual([stored?.grant, stored?.authTime], [{ ...API, scopes: [] }, services.clock.now() - 5000])
+    const listed = await services.sessions.list(user.id, { limit: 10, after: null })
+    assert.ok(listed.rows.some(({ id }) => id === session.id))
+  })
+
+  test('an app acts on /v1 within its scopes only, and not with a token for another audience', async t => {
+    const server = await openServer(engine, t)
+    const services = server
+    await services.apps.register({ id: 'shop', name: 'Shop', audience: AUDIENCE })
+    const { user, tokens } = await openApp(services, API)
+    const token = tokens.accessToken
+    assert.equal((await server.get('/v1/me', { token })).body.user.id, user.id)
+    const lacking = await server.get('/v1/api-keys', { token })
+    assert.deepEqual([lacking.status, lacking.body.code], [403, 'insufficient_scope'])
+    assert.match(lacking.headers.get('www-authenticate')!, /insufficient_scope.*scope="keys:read"/)
+    assert.equal((await server.get('/v1/sessions', { token })).body.code, 'insufficient_scope')
+    assert.equal((await server.post('/v1/api-keys', {}, { token })).body.code, 'session_required')
+    const grant = await server.call('PUT', '/v1/me/charge-authorizations/shop', { token, body: {} })
+    assert.equal(grant.body.code, 'insufficient_scope')
+    for (const scopes of [[], ['account:read']]) {
+      const elsewhere = await openApp(services, { scopes, audience: AUDIENCE })
+      const refused = await server.get('/v1/me', { token: elsewhere.tokens.accessToken })
+      assert.deepEqual([refused.status, refused.body.code], [401, 'invalid_token'])
+    }
+    const empty = await openApp(services, { scopes: [], audience: null })
+    const none = await server.get('/v1/me', { token: empty.tokens.accessToken })
+    assert.equal(none.body.code, 'insufficient_scope', 'no scope is not everything')
+  })
+
+  test('a scope counts only while the operator gives it, and only as far as the person granted it', async t => {
+    const services = await openServices(engine, t)
+    await services.apps.register({ id: 'shop', name: 'Shop', scopes: ['keys:read'] })
+    const { tokens } = await openApp(services, { scopes: ['keys:read', 'keys:write'], audience: null })
+    const scopes = async () => (await services.sessions.authenticate(tokens.accessToken)).scopes
+    assert.deepEqual(await scopes(), ['keys:read'])
+    await services.apps.change('shop', { scopes: ['account:write'] })
+    assert.deepEqual(await scopes(), [])
+  })
+
+  test('the tokens of an app end with its session, its person and the app itself', async t => {
+    const services = await openServices(engine, t)
+    await services.apps.register({ id: 'shop', name: 'Shop' })
+    const works = (token: string) => refusedWith(services.sessions.authenticate(token))
+    const one = await openApp(services, API)
+    assert.equal(await works(one.tokens.accessToken), 'none')
+    await services.sessions.end(one.user.id, one.session.id, caller())
+    assert.equal(await works(one.tokens.accessToken), 'invalid_token')
+    const two = await openApp(services, API)
+    services.clock.advance(1)
+    await services.apps.remove('shop')
+    services.clock.advance(1)
+    await services.apps.register({ id: 'shop', name: 'Shop' })
+    assert.equal(await works(two.tokens.accessToken), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.appTokens(two.user, two.session)),
+      'invalid_refresh_token',
+    )
+    const three = await openApp(services, API)
+    await services.users.suspend(three.user.id)
+    assert.equal(await works(three.tokens.accessToken), 'invalid_token')
+  })
+
+  test('refresh tokens of an app rotate as all do, and only for that app', async t => {
+    const services = await openServices(engine, t)
+    for (const id of ['shop', 'thief']) await services.apps.register({ id, name: id })
+    const { sessions } = services
+    const { tokens, session } = await openApp(services, API)
+    const refresh = (token: string, app = 'shop', retryKey: string | null = null) =>
+      sessions.refreshForApp(token, app, retryKey, caller())
+    assert.equal(await refusedWith(refresh(tokens.refreshToken, 'thief')), 'invalid_refresh_token')
+    assert.equal(
+      await refusedWith(sessions.refresh(tokens.refreshToken, null, caller())),
+      'invalid_refresh_token',
+    )
+    assert.equal((await services.store.sessions.find(session.id))?.counter, 0)
+
+    const rotated = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
+    const next = await sessions.appTokens(rotated.user, rotated.session)
+    assert.notEqual(next.refreshToken, tokens.refreshToken)
+    const repeated = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
+    assert.equal((await sessions.appTokens(repeated.user, repeated.session)).refreshToken, next.refreshToken)
+    assert.equal(await refusedWith(refresh(tokens.refreshToken, 'thief')), 'invalid_refresh_token')
+    assert.equal((await services.store.sessions.find(session.id))?.endedAt, null)
+    assert.equal(await refusedWith(refresh(tokens.refreshToken)), 'refresh_token_reused')
+    assert.equal(await refusedWith(refresh(next.refreshToken)), 'invalid_refresh_token')
+    assert.equal(await refusedWith(sessions.authenticate(next.accessToken)), 'invalid_token')
+  })
+
+  test('a refresh token of a sign-in is none of an app', async t => {
+    const services = await openServices(engine, t)
+    const { tokens } = await services.signIn('ada@example.com')
+    const call = services.sessions.refreshForApp(tokens.refreshToken, 'console', null, caller())
+    assert.equal(await refusedWith(call), 'invalid_refresh_token')
+  })
+
+  test('introspection shows client, audience and scope of an app’s token', async t => {
+    const server = await openServer(engine, t)
+    const services = server
+    const { secret } = await services.apps.register({ id: 'shop', name: 'Shop', audience: AUDIENCE })
+    const headers = { Authorization: `Basic ${Buffer.from(`shop:${secret}`).toString('base64')}` }
+    for (const audience of [null, AUDIENCE]) {
+      const { tokens, session } = await openApp(services, { scopes: ['openid', 'admin:write'], audience })
+      const { body } = await server.post('/auth/introspect', { token: tokens.accessToken }, { headers })
+      assert.deepEqual(
+        [body.active, body.aud, body.client_id, body.scope, body.sid],
+        [true, audience ?? PUBLIC_URL, 'shop', 'openid', session.id],
+      )
+    }
+  })
+})

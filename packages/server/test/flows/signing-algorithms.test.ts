@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { createHmac, createPublicKey } from 'node:crypto'
+import { test } from 'node:test'
+import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import { createJwt } from '../../src/signing-keys/jwt.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../../src/signing-keys/signing-key.ts'
+import { createSigningKeys, PUBLISHED_BEFORE_USE } from '../../src/signing-keys/signing-keys.ts'
+import type { Storage } from '../../src/store.ts'
+import { forEachEngine, openTestStorage, type TestStorage } from '../support/engines.ts'
+import { caller, openServices, PUBLIC_URL } from '../support/services.ts'
+
+const EXPECTED = { typ: 'at+jwt', audience: 'shop' } as const
+
+function nodeOn(opened: TestStorage, storage: Storage = opened.storage) {
+  const keys = createSigningKeys({ ...opened, storage, longestTokenSeconds: 900 })
+  const jwt = createJwt({ signingKeys: keys, clock: opened.clock, issuer: PUBLIC_URL })
+  const claims = () => {
+    const iat = Math.floor(opened.clock.now() / 1000)
+    return { type: 'access', iss: PUBLIC_URL, aud: 'shop', sub: 's', iat, exp: iat + 900, jti: 'j' }
+  }
+  return { keys, jwt, claims, issue: (alg: SigningAlg) => jwt.signAs(alg, 'at+jwt', claims()) }
+}
+
+async function twoNodes(...[engine, t]: Parameters<typeof openTestStorage>) {
+  const opened = await openTestStorage(engine, t)
+  const [one, two] = [nodeOn(opened), nodeOn(opened, await opened.reopen())]
+  await Promise.all([one.keys.load(), two.keys.load()])
+  return { opened, one, two }
+}
+
+const algsOf = ({ keys }: ReturnType<typeof nodeOn>) => keys.jwks().keys.map(({ alg }) => alg)
+
+forEachEngine(engine => {
+  test('a token of each algorithm verifies with jose by the published key, and on every node', async t => {
+    const { opened, one, two } = await twoNodes(engine, t)
+    for (const alg of SIGNING_ALGS) {
+      const token = await one.issue(alg)
+      const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(one.keys.jwks()), {
+        algorithms: [alg],
+        issuer: PUBLIC_URL,
+        audience: 'shop',
+        currentDate: new Date(opened.clock.now()),
+      })
+      assert.deepEqual([protectedHeader.alg, protectedHeader.typ, payload.sub], [alg, 'at+jwt', 's'])
+      assert.ok(await one.jwt.verify(token, EXPECTED))
+      opened.clock.advance(1000) // a node reads unknown keys at most once a second
+      assert.ok(await two.jwt.verify(token, EXPECTED), alg)
+    }
+  })
+
+  test('a service has only the keys of the algorithms that were asked for, each without its private half', async t => {
+    const { one } = await twoNodes(engine, t)
+    assert.deepEqual(algsOf(one), ['EdDSA'])
+    await one.issue('ES256')
+    assert.deepEqual(algsOf(one), ['EdDSA', 'ES256'])
+    await one.issue('RS256')
+    const members = one.keys.jwks().keys.map(key => Object.keys(key).sort().join())
+    assert.deepEqual(members, ['alg,crv,kid,kty,use,x', 'alg,crv,kid,kty,use,x,y', 'alg,e,kid,kty,n,use'])
+  })
+
+  test('two nodes that need the first key of an algorithm at once agree on one', async t => {
+    const { one, two } = await twoNodes(engine, t)
+    for (const alg of ['ES256', 'RS256'] as const) {
+      const [a, b] = await Promise.all([one.issue(alg), two.issue(alg), one.issue(alg), two.issue(alg)])
+      assert.equal(decodeProtectedHeader(a!).kid, decodeProtectedHeader(b!).kid)
+      assert.equal(algsOf(one).filter(each => each === alg).length, 1)
+    }
+  })
+
+  test('the keys of all algorithms rotate together, and old tokens verify meanwhile', async t => {
+    const { opened, one, two } = await twoNodes(engine, t)
+    const before = await Promise.all(SIGNING_ALGS.map(one.issue))
+    const rotated = await one.keys.rotate()
+    assert.deepEqual(rotated.keys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA', 'RS256'])
+    assert.equal(rotated.signsFrom, opened.clock.now() + PUBLISHED_BEFORE_USE)
+    assert.equal(algsOf(one).length, 6)
+    for (const alg of SIGNING_ALGS)
+      assert.ok(!rotated.keys.some(({ kid }) => kid === decodeProtectedHeader(before[0]!).kid), alg)
+    opened.clock.set(rotated.signsFrom)
+    await two.keys.reload()
+    for (const [at, alg] of SIGNING_ALGS.entries()) {
+      const token = await two.issue(alg)
+      const { kid } = decodeProtectedHeader(token)
+      assert.equal(rotated.keys.find(key => key.alg === alg)?.kid, kid)
+      assert.ok(await one.jwt.verify(token, EXPECTED))
+      assert.ok(await two.jwt.verify(before[at]!, EXPECTED))
+    }
+    opened.clock.advance(900_000 + 60_000)
+    assert.equal(algsOf(one).length, 3)
+  })
+
+  test('concurrent rotations leave one key of each algorithm that does not retire', async t => {
+    const { opened, one, two } = await twoNodes(engine, t)
+    await one.issue('ES256')
+    await Promise.all([one.keys.rotate(), two.keys.rotate(), one.keys.rotate()])
+    const stored = await opened.storage.store.signingKeys.list(opened.clock.now())
+    const lasting = stored.filter(({ retiresAt }) => retiresAt === null)
+    assert.deepEqual(lasting.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA'])
+  })
+
+  test('a key verifies its own algorithm only, whatever the header says', async t => {
+    const { opened, one } = await twoNodes(engine, t)
+    const tokens = Object.fromEntries(
+      await Promise.all(SIGNING_ALGS.map(async alg => [alg, await one.issue(alg)] as const)),
+    )
+    const stranger = nodeOn(opened)
+    await stranger.keys.load()
+    const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    for (const key of one.keys.jwks().keys) {
+      const [, payload, signature] = tokens[key.alg]!.split('.') as [string, string, string]
+      const others = ['EdDSA', 'ES256', 'RS256', 'PS256', 'RS512', 'ES384', 'HS256', 'none'].filter(
+        alg => alg !== key.alg,
+      )
+      for (const alg of others) {
+        const header = encode({ alg, typ: 'at+jwt', kid: key.kid })
+        const pem = createPublicKey({ key: key as never, format: 'jwk' }).export({
+          format: 'pem',
+          type: 'spki',
+        })
+        const hmac = createHmac('sha256', pem).update(`${header}.${payload}`).digest('base64url')
+        for (const forged of [signature, hmac, ''])
+          assert.equal(await stranger.jwt.verify(`${header}.${payload}.${forged}`, EXPECTED), null, alg)
+      }
+      // The right header of one key with the signature of another.
+      for (const other of one.keys.jwks().keys.filter(({ kid }) => kid !== key.kid)) {
+        const header = encode({ alg: other.alg, typ: 'at+jwt', kid: other.kid })
+        assert.equal(await stranger.jwt.verify(`${header}.${payload}.${signature}`, EXPECTED), null)
+      }
+      const flipped = `${tokens[key.alg]!.slice(0, -5)}AAAAA`
+      assert.equal(await stranger.jwt.verify(flipped, EXPECTED), null)
+      assert.ok(await stranger.jwt.verify(tokens[key.alg]!, EXPECTED))
+    }
+  })
+
+  test('an agent token for an app’s audience is signed with the app’s algorithm, one for the hub with EdDSA', async t => {
+    const services = await openServices(engine, t)
+    const { user } = await services.signIn('ada@example.com')
+    const wanted = { name: null, scopes: null, expiresAt: null, appId: 'es256', allowedNetworks: [] }
+    const { key } = await services.apiKeys.create(user.id, wanted, caller())
+    for (const tokenAlg of SIGNING_ALGS) {
+      const id = tokenAlg.toLowerCase()
+      const audience = `https://${id}.example.com`
+      await services.apps.register({ id, name: id, audience, tokenAlg })
+      const published = services.signingKeys.jwks()
+      assert.ok(
+        published.keys.some(({ alg }) => alg === tokenAlg),
+        'published before its first use',
+      )
+      const { token } = await services.agentTokens.exchange(key, audience, caller())
+      const { protectedHeader } = await jwtVerify(token, createLocalJWKSet(published), {
+        audience,
+        currentDate: new Date(services.clock.now()),
+      })
+      assert.deepEqual([protectedHeader.alg, protectedHeader.typ], [tokenAlg, 'agent_ws'])
+      assert.equal((await services.agentTokens.verify(token, audience))?.agentId, user.id)
+      assert.equal(await services.agentTokens.verify(token), null)
+      assert.equal((await introspected(token)).active, true)
+    }
+    const { token } = await services.agentTokens.exchange(key, undefined, caller())
+    assert.equal(decodeProtectedHeader(token).alg, 'EdDSA')
+
+    async function introspected(text: string) {
+      const { createIntrospection } = await import('../../src/introspection/introspection.ts')
+      return createIntrospection(services).introspect(text)
+    }
+  })
+})
