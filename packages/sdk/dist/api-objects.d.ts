@@ -115,6 +115,13 @@ export interface ChargeAuthorizationObject {
     granted_at: string;
     revoked_at: string | null;
 }
+/** What you let an app do with your account. */
+export interface ConsentObject {
+    app_id: string;
+    name: string;
+    scopes: string[];
+    granted_at: string;
+}
 export interface AccountObject {
     user: UserObject;
     balance: Money;

@@ -31,6 +31,7 @@ export type Purpose =
   | 'journal'
   | 'wrong-code'
   | 'event'
+  | 'authorization-request'
   | 'user-code'
   | 'device-approval'
   | 'destination'

@@ -3,6 +3,7 @@ import { createApiKeys } from './api-keys/api-keys.ts'
 import { createKeyAlerts } from './api-keys/key-alerts.ts'
 import { alertingLimiter } from './api-keys/limit-alerts.ts'
 import { createApps } from './apps/apps.ts'
+import type { Authorizations } from './authorizations/authorizations.ts'
 import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts'
 import { instanceOf } from './backup/journal-entry.ts'
 import { createJournalWriter } from './backup/journal-writer.ts'
@@ -10,6 +11,7 @@ import { createAccounts } from './billing/accounts.ts'
 import { createChangeLimits } from './change-limits.ts'
 import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
+import { createConsents } from './consents/consents.ts'
 import { createDeviceAuthorizations } from './device-authorizations/device-authorizations.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
@@ -143,6 +145,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     exchangeLimits: config.exchangeLimits,
   })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
+  let authorizations: Promise<Authorizations> | undefined
   const magicLinks = createMagicLinks({
     ...common,
     outbox,
@@ -172,6 +175,14 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     agentTokens,
     sessions,
     magicLinks,
+    consents: createConsents(common),
+    /** Loaded on first use, as all that only apps' sign-ins need. */
+    authorizations() {
+      authorizations ??= import('./authorizations/authorizations.ts').then(({ createAuthorizations }) =>
+        createAuthorizations({ ...common, sessions }),
+      )
+      return authorizations
+    },
     close: () => resources.storage.close(),
   }
 }

@@ -1,9 +1,11 @@
 import type { ApiKeyChanges, ApiKeyStore } from './api-keys/api-key-store.ts'
 import type { KeyAlertStore } from './api-keys/key-alert-store.ts'
 import type { AppChanges, AppStore } from './apps/app-store.ts'
+import type { AuthorizationCodeStore } from './authorizations/authorization-code-store.ts'
 import type { ReplayChanges, ReplayStore } from './backup/replay-store.ts'
 import type { BillingChanges, BillingStore } from './billing/billing-store.ts'
 import type { Instant } from './clock.ts'
+import type { ConsentChanges, ConsentStore } from './consents/consent-store.ts'
 import type { DeviceAuthorizationStore } from './device-authorizations/device-authorization-store.ts'
 import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
@@ -28,6 +30,8 @@ export interface Store {
   billing: BillingStore
   apiKeys: ApiKeyStore
   apps: AppStore
+  authorizationCodes: AuthorizationCodeStore
+  consents: ConsentStore
   deviceAuthorizations: DeviceAuthorizationStore
   keyAlerts: KeyAlertStore
   endings: EndingStore
@@ -57,6 +61,7 @@ export interface Changes {
   billing: BillingChanges
   apiKeys: ApiKeyChanges
   apps: AppChanges
+  consents: ConsentChanges
   magicLinks: MagicLinkChanges
   replay: ReplayChanges
   securityEvents: SecurityEventChanges

@@ -24,4 +24,12 @@ export class AccountCalls {
     withdrawCharges(appId) {
         return this.#transport.call('DELETE', `/v1/me/charge-authorizations/${segment(appId)}`);
     }
+    /** The apps that have access to the account. */
+    consents({ limit, cursor } = {}) {
+        return this.#transport.call('GET', '/v1/consents', { query: { limit, cursor } });
+    }
+    /** Ends the access of an app, and what was issued to it. */
+    withdrawConsent(appId) {
+        return this.#transport.call('DELETE', `/v1/consents/${segment(appId)}`);
+    }
 }

@@ -1,6 +1,7 @@
 import type {
   AccountObject,
   ChargeAuthorizationObject,
+  ConsentObject,
   LedgerEntryObject,
   Page,
   SecurityEventObject,
@@ -39,5 +40,15 @@ export class AccountCalls {
 
   withdrawCharges(appId: string): Promise<ChargeAuthorizationObject> {
     return this.#transport.call('DELETE', `/v1/me/charge-authorizations/${segment(appId)}`)
+  }
+
+  /** The apps that have access to the account. */
+  consents({ limit, cursor }: PageOptions = {}): Promise<Page<ConsentObject>> {
+    return this.#transport.call('GET', '/v1/consents', { query: { limit, cursor } })
+  }
+
+  /** Ends the access of an app, and what was issued to it. */
+  withdrawConsent(appId: string): Promise<void> {
+    return this.#transport.call('DELETE', `/v1/consents/${segment(appId)}`)
   }
 }

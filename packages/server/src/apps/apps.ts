@@ -203,6 +203,7 @@ export function createApps({
     const by = { at: clock.now(), caller: null }
     const sessions = await inBatches(tx => tx.sessions.endSomeOfApp(id, REMOVAL_BATCH, by))
     const authorizations = await inBatches(tx => tx.billing.withdrawSomeOfApp(id, by.at, REMOVAL_BATCH))
+    await inBatches(tx => tx.consents.withdrawSomeOfApp(id, REMOVAL_BATCH, by.at))
     return { sessions, authorizations }
   }
 

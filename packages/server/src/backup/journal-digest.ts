@@ -18,6 +18,8 @@ export interface JournalDigest {
   appSecrets: Map<string, EntryOf<'app_secrets'>>
   /** By user and app. */
   authorizations: Map<string, EntryOf<'charge_authorization'>>
+  /** By user and app. */
+  consents: Map<string, EntryOf<'consent'>>
   /** When the journal begins; null if no file records it. */
   begins: Instant | null
   /** Files without a `closed` entry; later entries of them may be missing. */
@@ -110,6 +112,7 @@ function emptyDigest(): JournalDigest {
     users: new Map(),
     appSecrets: new Map(),
     authorizations: new Map(),
+    consents: new Map(),
     begins: null,
     openEnds: [],
     missing: null,
@@ -129,6 +132,7 @@ function add(digest: JournalDigest, entry: JournalEntry): void {
   if (entry.type === 'app_secrets') keepLast(digest.appSecrets, entry.id, entry)
   if (entry.type === 'charge_authorization')
     keepLast(digest.authorizations, `${entry.user_id} ${entry.app_id}`, entry)
+  if (entry.type === 'consent') keepLast(digest.consents, `${entry.user_id} ${entry.app_id}`, entry)
 }
 
 function addKey({ keys }: JournalDigest, entry: EntryOf<'api_key'>): void {

@@ -55,6 +55,16 @@ export type JournalEntry =
       granted_at: Instant
       revoked_at: Instant | null
     }
+  | {
+      type: 'consent'
+      at: Instant
+      id: string
+      user_id: string
+      app_id: string
+      scopes: readonly string[]
+      granted_at: Instant
+      revoked_at: Instant | null
+    }
 
 /** Older versions wrote no `keyId` and `lineageId`. */
 export type JournaledLedgerEntry = Omit<LedgerEntry, NewInLedger> & Partial<Pick<LedgerEntry, NewInLedger>>
@@ -152,6 +162,14 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   magic_link: { id: text },
   ledger: { entry: objectOf(LEDGER_ENTRY) },
   trial_credit: { address_hash: text, user_id: text },
+  consent: {
+    id: text,
+    user_id: text,
+    app_id: text,
+    scopes: list,
+    granted_at: instant,
+    revoked_at: orNull(instant),
+  },
   charge_authorization: { user_id: text, app_id: text, granted_at: instant, revoked_at: orNull(instant) },
 }
 

@@ -100,6 +100,21 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
           },
         ]
       }
+      case 'consent': {
+        const { id, userId, appId, scopes, grantedAt, revokedAt } = fact.consent
+        return [
+          {
+            type: 'consent',
+            at: clock.now(),
+            id,
+            user_id: userId,
+            app_id: appId,
+            scopes,
+            granted_at: grantedAt,
+            revoked_at: revokedAt,
+          },
+        ]
+      }
       case 'ending':
       case 'security_event':
         return [] // endings come with a `changed` fact; security events are not journaled

@@ -18,6 +18,7 @@ export type Fact =
   | { type: 'ledger'; entry: LedgerEntry }
   | { type: 'trial_credit'; addressHash: string; userId: string; at: Instant }
   | { type: 'charge_authorization'; authorization: AuthorizationState }
+  | { type: 'consent'; consent: ConsentState }
 
 /** The state of an app's authorisation to charge a user. */
 export interface AuthorizationState {
@@ -25,6 +26,12 @@ export interface AuthorizationState {
   appId: string
   grantedAt: Instant
   revokedAt: Instant | null
+}
+
+/** The state of what a user lets an app do. */
+export interface ConsentState extends AuthorizationState {
+  id: string
+  scopes: readonly string[]
 }
 
 /** Time and cause of a recorded change. */

@@ -65,6 +65,8 @@ export const FACTS: FactTable = {
       ids.flatMap(id =>
         ended('session', id, userId, at, cause === 'revoked' ? 'session_ended' : null, caller),
       ),
+    endAllOfApp: (ids, userId, _appId, { at, caller }) =>
+      ids.flatMap(id => ended('session', id, userId, at, 'session_ended', caller)),
     endSomeOfApp: (sessions, _appId, _limit, { at, caller }) =>
       sessions.flatMap(({ id, userId }) => ended('session', id, userId, at, 'session_ended', caller)),
   },
@@ -89,6 +91,11 @@ export const FACTS: FactTable = {
       authorization?.revokedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
     withdrawSomeOfApp: withdrawn =>
       withdrawn.map(authorization => ({ type: 'charge_authorization', authorization })),
+  },
+  consents: {
+    grant: consent => [{ type: 'consent', consent }],
+    withdraw: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
+    withdrawSomeOfApp: consents => consents.map(consent => ({ type: 'consent', consent })),
   },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],

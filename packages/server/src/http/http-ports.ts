@@ -5,6 +5,7 @@ import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { Apps } from '../apps/apps.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Charges } from '../billing/charges.ts'
+import type { Consents } from '../consents/consents.ts'
 import type { Revocations } from '../endings/revocation-feed.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -30,6 +31,7 @@ export interface HttpPorts {
   accounts: Accounts
   apps: Pick<Apps, 'authenticate'>
   charges: Charges
+  consents: Consents
   introspection: Introspection
   meter: Pick<Meter, 'count'>
   usage: UsageReports

@@ -175,6 +175,17 @@ export const chargeAuthorizationExample = {
   revoked_at: null,
 }
 
+export const consent = z
+  .strictObject({ app_id: z.string(), name: z.string(), scopes: z.array(z.string()), granted_at: instant })
+  .meta({ id: 'Consent' })
+
+export const consentExample = {
+  app_id: 'shop',
+  name: 'The Shop',
+  scopes: ['email', 'openid', 'profile'],
+  granted_at: EXAMPLE_AT,
+}
+
 export const account = z
   .strictObject({
     user,

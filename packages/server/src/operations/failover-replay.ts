@@ -38,6 +38,7 @@ export const REPLAY_KINDS = [
   'sessions',
   'magic_links',
   'charge_authorizations',
+  'consents',
   'ledger_entries',
   'trial_credits',
 ] as const
@@ -97,6 +98,7 @@ export async function replayJournal(
   await replayFacts(files, facts)
   for (const [id, wanted] of digest.users) await replayUser(id, wanted)
   for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
+  for (const entry of digest.consents.values()) await replayConsent(entry)
   for (const entry of digest.appSecrets.values()) await replayAppSecrets(entry)
   return report
 
@@ -228,6 +230,19 @@ export async function replayJournal(
       count(
         'charge_authorizations',
         await act(async tx => (await tx.replay.withdrawAsOf(userId, appId, revokedAt)) !== null),
+      )
+  }
+
+  async function replayConsent(entry: EntryOf<'consent'>): Promise<void> {
+    const { user_id: userId, app_id: appId, revoked_at: revokedAt } = entry
+    if (revokedAt === null) return
+    const consent = await store.consents.find(userId, appId)
+    if (!consent) count('consents', 'gone')
+    else if (consent.revokedAt !== null || consent.grantedAt > revokedAt) count('consents', 'standing')
+    else
+      count(
+        'consents',
+        await act(async tx => (await tx.consents.withdraw(userId, appId, revokedAt)) !== null),
       )
   }
 }

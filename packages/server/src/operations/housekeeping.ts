@@ -11,6 +11,8 @@ import { oldestKept } from '../usage/usage.ts'
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
+  /** Longer than a browser keeps a request, so that a pushed one is good for one code. */
+  authorizationCodes: DAY,
   wrongCodes: CODE_WINDOW,
   /** Longer than `KEY_CREATION_WINDOW`, which begins at the last moment of a code. */
   deviceAuthorizations: HOUR,
@@ -72,6 +74,7 @@ export function createHousekeeping({
   function prunesAt(now: number): ((batch: number) => Promise<number>)[] {
     return [
       batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
+      batch => store.authorizationCodes.prune(now - KEPT_FOR.authorizationCodes, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
       batch => store.deviceAuthorizations.prune(now - KEPT_FOR.deviceAuthorizations, batch),
       batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),

@@ -16,6 +16,8 @@ export type SecurityEventType =
   | 'api_key_limit_reached'
   | 'charge_authorization_granted'
   | 'charge_authorization_withdrawn'
+  | 'consent_granted'
+  | 'consent_withdrawn'
   | 'account_suspended'
   | 'account_activated'
   | 'account_deleted'

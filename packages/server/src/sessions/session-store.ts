@@ -32,6 +32,8 @@ export interface SessionChanges {
   end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
   /** Ends all of a user's live sessions but one; returns the ids. */
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
+  /** Ends all sessions that were opened for an app by this user; returns the ids. */
+  endAllOfApp(userId: string, appId: string, by: Attribution): Promise<string[]>
   /** Ends at most `limit` sessions that were opened for an app (kind `app`); returns them. */
   endSomeOfApp(appId: string, limit: number, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
 }

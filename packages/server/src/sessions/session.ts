@@ -15,6 +15,8 @@ export interface AppGrant {
   scopes: string[]
   /** Of its access tokens: the audience of a registered app; null: this service. */
   audience: string | null
+  /** The page session in which the person granted it; absent where there is none. */
+  signInId?: string
 }
 
 /** One sign-in: a family of refresh tokens. */

@@ -11,6 +11,7 @@ const EXCLUDED = new Set([
   'schema_migrations',
   'signing_keys',
   'algorithm_keys',
+  'authorization_codes',
   'nodes',
   'connections',
   'inbox',

@@ -5,7 +5,9 @@ import type { Log } from '../log.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { createApiKeyStore } from './api-keys.ts'
 import { createAppStore } from './apps.ts'
+import { createAuthorizationCodeStore } from './authorization-codes.ts'
 import { createBillingStore } from './billing.ts'
+import { createConsentStore } from './consents.ts'
 import { createDeviceAuthorizationStore } from './device-authorizations.ts'
 import { createEndingStore } from './endings.ts'
 import { createDb, type Engine, type EngineTransaction, type EventsHealth } from './engine.ts'
@@ -110,6 +112,8 @@ function createStore(statements: Statements): Rows {
     billing: createBillingStore(statements),
     apiKeys: createApiKeyStore(statements),
     apps: createAppStore(statements),
+    authorizationCodes: createAuthorizationCodeStore(statements),
+    consents: createConsentStore(statements),
     deviceAuthorizations: createDeviceAuthorizationStore(statements),
     endings: createEndingStore(statements),
     inbox: createInboxStore(statements),

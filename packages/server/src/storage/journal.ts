@@ -20,6 +20,8 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
       return applyTrialCredit(db, entry)
     case 'charge_authorization':
       return applyAuthorization(db, entry)
+    case 'consent':
+      return applyConsent(db, entry)
     case 'app_secrets':
       return applyAppSecrets(db, entry)
     case 'opened':
@@ -140,6 +142,19 @@ async function applyAuthorization(db: Db, entry: EntryOf<'charge_authorization'>
     .insertInto('charge_authorizations')
     .values({ user_id, app_id, granted_at, revoked_at })
     .onConflict(conflict => conflict.columns(['user_id', 'app_id']).doUpdateSet({ granted_at, revoked_at }))
+    .execute()
+  return true
+}
+
+async function applyConsent(db: Db, entry: EntryOf<'consent'>): Promise<boolean> {
+  const { id, user_id, app_id, granted_at, revoked_at } = entry
+  const app = await db.selectFrom('apps').select('id').where('id', '=', app_id).executeTakeFirst()
+  if (!app || !(await hasUser(db, user_id))) return false
+  const state = { id, scopes: JSON.stringify(entry.scopes), granted_at, revoked_at }
+  await db
+    .insertInto('consents')
+    .values({ user_id, app_id, ...state })
+    .onConflict(conflict => conflict.columns(['user_id', 'app_id']).doUpdateSet(state))
     .execute()
   return true
 }

@@ -28,6 +28,8 @@ export interface Schema {
   trial_credits: { address_hash: string; user_id: string; claimed_at: Instant }
   subscriptions: { user_id: string; plan: 'free'; status: 'active'; started_at: Instant }
   charge_authorizations: ChargeAuthorizationRow
+  consents: ConsentRow
+  authorization_codes: AuthorizationCodeRow
   api_keys: ApiKeyRow
   key_alerts: { lineage_id: string; kind: string; period: number; at: Instant }
   key_networks: { lineage_id: string; network: string; seen_at: Instant }
@@ -270,6 +272,36 @@ export interface SessionRow {
   audience: string | null
   /** Null: `created_at`. */
   auth_time: Instant | null
+  sign_in_id: string | null
+}
+
+export interface ConsentRow {
+  id: string
+  user_id: string
+  app_id: string
+  scopes: ListText
+  granted_at: Instant
+  revoked_at: Instant | null
+}
+
+export interface AuthorizationCodeRow {
+  code_hash: string
+  app_id: string
+  user_id: string
+  sign_in_id: string
+  redirect_uri: string | null
+  scopes: ListText
+  audience: string | null
+  nonce: string | null
+  code_challenge: string | null
+  auth_time: Instant
+  network: string
+  client: string | null
+  pushed_id: string | null
+  created_at: Instant
+  expires_at: Instant
+  used_at: Instant | null
+  session_id: string | null
 }
 
 export interface SigningKeyRow {

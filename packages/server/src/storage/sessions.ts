@@ -20,7 +20,7 @@ const WITH_USER: LookUp = {
   select:
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,
       s.retry_keys, s.ended_at, s.ended_by, s.network, s.client,
-      s.scopes, s.audience, s.auth_time, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
+      s.scopes, s.audience, s.auth_time, s.sign_in_id, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
       u.created_at as user_created_at, s.id as look_up_key
     from sessions s join users u on u.id = s.user_id`,
   column: 's.id',
@@ -91,6 +91,18 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .execute()
       return rows.map(row => row.id)
     },
+    async endAllOfApp(userId, appId, { at }) {
+      const rows = await db
+        .updateTable('sessions')
+        .set({ ended_at: at, ended_by: 'revoked' })
+        .where('user_id', '=', userId)
+        .where('app_id', '=', appId)
+        .where('kind', '=', 'app')
+        .where('ended_at', 'is', null)
+        .returning('id')
+        .execute()
+      return rows.map(row => row.id)
+    },
     async endSomeOfApp(appId, limit, { at }) {
       const some = db
         .selectFrom('sessions')
@@ -157,6 +169,7 @@ function toRow(session: Session): SessionRow {
     client: session.client,
     scopes: session.grant && JSON.stringify(session.grant.scopes),
     audience: session.grant?.audience ?? null,
+    sign_in_id: session.grant?.signInId ?? null,
     auth_time: session.authTime,
   }
 }
@@ -178,7 +191,14 @@ function toSession(row: SessionRow | undefined): Session | null {
     endedBy: row.ended_by,
     network: row.network,
     client: row.client,
-    grant: row.scopes === null ? null : { scopes: toList(row.scopes), audience: row.audience },
+    grant:
+      row.scopes === null
+        ? null
+        : {
+            scopes: toList(row.scopes),
+            audience: row.audience,
+            ...(row.sign_in_id !== null && { signInId: row.sign_in_id }),
+          },
     authTime: row.auth_time ?? row.created_at,
   }
 }

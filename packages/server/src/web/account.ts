@@ -8,6 +8,7 @@ import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
 import { describeClient } from './client-name.ts'
+import { consentSection, withdrawConsent } from './consents.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { day, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
@@ -16,6 +17,8 @@ import { usageChart } from './usage-chart.ts'
 
 const LEDGER_ROWS = 20
 const EVENT_ROWS = 10
+/** The API lists all of them in pages. */
+const CONSENT_ROWS = 100
 
 /** /account: profile, balance, plan, charge authorisations, ledger, security events. */
 export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -36,17 +39,19 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
     await verb(user.id, appId, kit.callerOf(c.req.raw, c.env))
     return c.redirect(`/account?done=${isGrant ? 'granted' : 'withdrawn'}`, 303)
   })
+  app.post('/account/apps/:app/withdraw', c => withdrawConsent(kit, c, c.req.param('app')))
 }
 
 async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
   const { account } = texts
   const { user } = kit.requireSession(c)
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const [held, ledger, events, usage] = await Promise.all([
+  const [held, ledger, events, usage, consents] = await Promise.all([
     kit.accounts.get(user.id),
     kit.accounts.ledger(user.id, { limit: LEDGER_ROWS, after }),
     kit.securityEvents.list(user.id, { limit: EVENT_ROWS, after: null }),
     kit.usage.ofUser(user.id),
+    kit.consents.list(user.id, { limit: CONSENT_ROWS, after: null }),
   ])
   const token = kit.forms.token(c)
   const body = html`${pageHead(account.title, account.lead)}
@@ -55,6 +60,7 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 <section class="card"><h2>${account.balance}</h2><p class="figure">${dollars(held.balance)}</p><p class="quiet">${account.planIs(held.subscription.plan)} ${day(held.subscription.startedAt)}</p></section>
 </div>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
+${consentSection(consents.rows, token)}
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(eventRow)}</ul></section>`

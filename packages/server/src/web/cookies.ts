@@ -36,6 +36,8 @@ export interface Cookies {
   rememberSignIn(c: Context, email: EmailAddress): void
   /** The path of this site to which a sign-in in this browser leads; forgotten with this call. Null: none. */
   takeDestination(c: Context): string | null
+  /** The same without forgetting it. */
+  destination(c: Context): string | null
   rememberDestination(c: Context, path: string): void
 }
 
@@ -95,6 +97,7 @@ export function createCookies({
       const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
       setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
     },
+    destination: readDestination,
     takeDestination(c) {
       const path = readDestination(c)
       if (path !== null) deleteCookie(c, names.destination, { path: '/', secure })

@@ -1,8 +1,10 @@
 import type { Json } from '@keyway/sdk/protocol'
 import type { Context } from 'hono'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
+import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Clock } from '../clock.ts'
+import type { Consents } from '../consents/consents.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
@@ -19,6 +21,7 @@ import type { Users } from '../users/users.ts'
 import type { Cookies } from './cookies.ts'
 import type { Forms } from './forms.ts'
 import type { Html, PageOptions, Shell } from './layout.ts'
+import type { PendingRequests } from './pending-requests.ts'
 import type { Streams } from './streams.ts'
 
 /** A live connection, as shown on pages. */
@@ -42,7 +45,10 @@ export interface PageServices {
   accounts: Accounts
   agents: PageAgents
   apiKeys: ApiKeys
+  /** Loaded on first use. */
+  authorizations(): Promise<Authorizations>
   clock: Clock
+  consents: Consents
   deviceAuthorizations: DeviceAuthorizations
   /**
    * `refusal` counts a failed sign-in of a network and returns the error: `rate_limited` once there are too many.
@@ -90,6 +96,7 @@ export type PageContext = Context<PageVariables>
 export interface PageKit extends PageServices, RequestFacts {
   cookies: Cookies
   forms: Forms
+  pendingRequests: PendingRequests
   shell: Shell
   streams: Streams
   /** Whether there is a local inbox that this client may open. */

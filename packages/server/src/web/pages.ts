@@ -17,6 +17,8 @@ import {
   type RequestFacts,
 } from './kit.ts'
 import { page } from './layout.ts'
+import { oauthPages } from './oauth-pages.ts'
+import { createPendingRequests } from './pending-requests.ts'
 import { methodNotAllowed, notFound, renderProblem, wantsHtml, wantsJson } from './problem.ts'
 import { pageHeaders } from './security-headers.ts'
 import { sessionPages } from './sessions.ts'
@@ -60,6 +62,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   app.get('/', c => c.redirect(c.get('signedIn') ? '/keys' : '/sign-in', 303))
   signInPages(app, kit)
   verifyPages(app, kit)
+  oauthPages(app, kit)
   keyPages(app, kit)
   agentPages(app, kit)
   sessionPages(app, kit)
@@ -114,6 +117,7 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
     showsInbox,
     cookies,
     forms,
+    pendingRequests: createPendingRequests(services),
     shell,
     streams: createStreams(services),
     render(c, options, body, status = 200) {

@@ -1,3 +1,4 @@
+import type { Context } from 'hono'
 import { NO_STORE } from '../cache-control.ts'
 import { isLoopbackHost } from '../network.ts'
 
@@ -9,20 +10,38 @@ export function pageHeaders(publicUrl: string): [string, string][] {
     : PAGE_HEADERS
 }
 
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "style-src 'self'",
-  "script-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "frame-src 'self'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join('; ')
+/**
+ * For pages whose form leads on to an app: browsers apply `form-action` to every redirect that follows, also to those
+ * of the app's own. An app that opened them in a window of its own keeps its connection to that window.
+ */
+export function allowRedirectTo(c: Context, redirectUri: string): void {
+  const { protocol, origin } = new URL(redirectUri)
+  const target = protocol === 'https:' ? '' : ` ${protocol === 'http:' ? origin : protocol}`
+  c.header('Content-Security-Policy', contentSecurityPolicy(`'self' https:${target}`))
+  allowOpener(c)
+}
+
+/** Also for redirects: browsers cut the connection to the opener at each response that does not allow it. */
+export function allowOpener(c: Context): void {
+  c.header('Cross-Origin-Opener-Policy', 'unsafe-none')
+}
+
+function contentSecurityPolicy(formAction: string): string {
+  return [
+    "default-src 'none'",
+    "style-src 'self'",
+    "script-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "frame-src 'self'",
+    `form-action ${formAction}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ')
+}
 
 const PAGE_HEADERS: [string, string][] = [
-  ['Content-Security-Policy', CONTENT_SECURITY_POLICY],
+  ['Content-Security-Policy', contentSecurityPolicy("'self'")],
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],
   ['Referrer-Policy', 'same-origin'],

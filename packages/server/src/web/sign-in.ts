@@ -9,18 +9,22 @@ import type { RequestedLink } from './cookies.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import { texts } from './texts.ts'
+import { findWaiting } from './waiting-request.ts'
 
 /** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
 
 /** /sign-in, /check-mail, /sign-out. */
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
-  app.get('/sign-in', c => {
-    if (c.get('signedIn') && !c.req.query('again')) return c.redirect('/keys', 303)
-    return renderSignIn(kit, c, { email: '', appId: c.req.query('app_id') })
+  app.get('/sign-in', async c => {
+    const signedIn = c.get('signedIn')
+    if (signedIn && !c.req.query('again')) return c.redirect('/keys', 303)
+    const waiting = await findWaiting(kit, c)
+    const email = waiting?.loginHint ?? signedIn?.user.email ?? ''
+    return renderSignIn(kit, c, { email, appId: c.req.query('app_id') })
   })
   app.post('/sign-in', c => send(kit, c))
-  app.get('/check-mail', c => {
+  app.get('/check-mail', async c => {
     const [asked] = kit.cookies.requestedLinks(c)
     // The link was opened in another tab meanwhile: continue here too.
     if (asked && isSignedInSince(c, asked)) return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
@@ -137,15 +141,17 @@ export function emailField(email: string, { invalid = false, focus = false } = {
 </div>`
 }
 
-function renderSignIn(
+async function renderSignIn(
   kit: PageKit,
   c: PageContext,
   shown: { problem?: string; email: string; appId?: string },
   status = 200,
-): Response | Promise<Response> {
-  const { signIn } = texts
+): Promise<Response> {
+  const { signIn, apps } = texts
+  const waiting = await findWaiting(kit, c)
   const body = html`<section class="card">
 <h1>${signIn.heading(kit.productName)}</h1>
+${waiting ? html`<p class="lead"><strong>${apps.signInTo(waiting.app.name)}</strong></p>` : ''}
 <p class="lead">${signIn.lead}</p>
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
@@ -158,18 +164,19 @@ ${emailField(shown.email, { invalid: shown.problem === signIn.badEmail, focus: t
   return kit.render(c, { title: signIn.title, problem: shown.problem ?? null }, body, status)
 }
 
-function renderCheckMail(
+async function renderCheckMail(
   kit: PageKit,
   c: PageContext,
   asked: RequestedLink,
   shown: { problem?: string; pause?: number },
   status = 200,
-): Response | Promise<Response> {
+): Promise<Response> {
   const { checkMail } = texts
   const elapsed = Math.ceil((kit.clock.now() - asked.at) / 1000)
   const pause = shown.pause ?? Math.max(0, RESEND_PAUSE_SECONDS - elapsed)
   const token = kit.forms.token(c)
   const inboxIsHere = kit.showsInbox(c)
+  await findWaiting(kit, c)
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
 <p class="lead">${checkMail.lead} <strong>${asked.email}</strong>. ${checkMail.expires}</p>

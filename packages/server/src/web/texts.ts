@@ -1,10 +1,12 @@
 import { formatMoney } from '../billing/money.ts'
 import { TRIAL_CREDIT } from '../users/trial-credit.ts'
+import { appTexts } from './app-texts.ts'
 
 const CREDIT = `$${formatMoney(TRIAL_CREDIT)}`
 
 /** All texts of the pages, ready for translation; functions insert values. */
 export const texts = {
+  apps: appTexts,
   nav: {
     main: 'Main',
     keys: 'Keys',
@@ -40,6 +42,7 @@ export const texts = {
     saved: 'Saved.',
     granted: 'This app may charge your balance again.',
     withdrawn: 'This app may not charge your balance any more.',
+    consent_withdrawn: 'This app has no access to your account any more.',
   },
   signIn: {
     title: 'Sign in',
@@ -272,6 +275,8 @@ export const texts = {
       api_key_limit_reached: 'Key reached a limit',
       charge_authorization_granted: 'Charging allowed',
       charge_authorization_withdrawn: 'Charging withdrawn',
+      consent_granted: 'Access for an app allowed',
+      consent_withdrawn: 'Access of an app withdrawn',
       account_suspended: 'Account suspended',
       account_activated: 'Account activated',
       account_deleted: 'Account deleted',

@@ -7,6 +7,7 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
 import { emailField, startSession } from './sign-in.ts'
 import { texts } from './texts.ts'
+import { findWaiting } from './waiting-request.ts'
 
 /** Query parameters of a mailed link. */
 interface LinkParts {
@@ -64,7 +65,8 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
     if (error.code === 'account_suspended') return renderSuspended(kit, c)
     const unusable = UNUSABLE_STATES[error.code]
     // A second click on the button is not counted as a failure: the first one signed this user in.
-    if (unusable === 'used' && c.get('signedIn')?.user.email === parts.email) return c.redirect('/keys', 303)
+    if (unusable === 'used' && c.get('signedIn')?.user.email === parts.email)
+      return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
     const refusal = kit.failures.refusal(caller, error)
     if (!unusable || refusal.code === 'rate_limited') throw refusal
     return renderUnusable(kit, c, unusable, parts.email)
@@ -85,8 +87,9 @@ function answerUnusable(kit: PageKit, c: PageContext, state: UnusableState, emai
   return renderUnusable(kit, c, state, email)
 }
 
-function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isAutomatic: boolean) {
+async function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isAutomatic: boolean) {
   const { verify } = texts
+  await findWaiting(kit, c)
   const other = otherPerson(c, parts)
   const body = html`<section class="card">
 <h1>${verify.title}</h1>

@@ -84,6 +84,10 @@ function shown(fact: Fact): string {
       const { appId, userId, grantedAt, revokedAt } = fact.authorization
       return `authorization: ${appId} of ${userId} from ${grantedAt - NOW} to ${revokedAt && revokedAt - NOW}`
     }
+    case 'consent': {
+      const { appId, userId, scopes, grantedAt, revokedAt } = fact.consent
+      return `consent: ${appId} of ${userId} to ${scopes.join(' ')} from ${grantedAt - NOW} to ${revokedAt && revokedAt - NOW}`
+    }
     case 'app_secrets':
       return `secrets: ${fact.id}`
   }
@@ -252,6 +256,36 @@ forEachEngine(engine => {
       factsOf(tx => tx.replay.removeAppSecretsBesides('shop', hashes, NOW + 1))
     assert.deepEqual(await besides(['a hash']), [])
     assert.deepEqual(await besides([]), ['secrets: shop'])
+  })
+
+  test('a consent is recorded when it begins, grows and ends, and so is what its withdrawal ends', async t => {
+    const { user, storage, factsOf } = await open(engine, t)
+    const { id } = user
+    await storage.store.apps.insert(anApp())
+    const grant = (scopes: string[], at: number) =>
+      factsOf(tx =>
+        tx.consents.grant({ id: newId(NOW), userId: id, appId: 'shop', scopes, grantedAt: NOW + at }, NOW),
+      )
+    assert.deepEqual(await grant(['openid'], 1), [`consent: shop of ${id} to openid from 1 to null`])
+    assert.deepEqual(await grant(['email'], 2), [`consent: shop of ${id} to email openid from 1 to null`])
+    const withdraw = () => factsOf(tx => tx.consents.withdraw(id, 'shop', NOW + 3))
+    assert.deepEqual(await withdraw(), [`consent: shop of ${id} to email openid from 1 to 3`])
+    assert.deepEqual(await withdraw(), [])
+    assert.deepEqual(await grant([], 4), [`consent: shop of ${id} to  from 4 to null`])
+    const withdrawSome = () => factsOf(tx => tx.consents.withdrawSomeOfApp('shop', 10, NOW + 5))
+    assert.deepEqual(await withdrawSome(), [`consent: shop of ${id} to  from 4 to 5`])
+    assert.deepEqual(await withdrawSome(), [])
+
+    const session = aSession(id, { appId: 'shop', kind: 'app', grant: { scopes: [], audience: null } })
+    await storage.store.sessions.insert(session)
+    await storage.store.sessions.insert(aSession(id, { appId: 'shop' }))
+    const end = () => factsOf(tx => tx.sessions.endAllOfApp(id, 'shop', { at: NOW + 6, caller: null }))
+    assert.deepEqual(await end(), [
+      `ending: session ${session.id} of ${id} at 6`,
+      `changed: session ${session.id} of ${id}`,
+      `event: session_ended of ${id} at 6 by null null about ${session.id}`,
+    ])
+    assert.deepEqual(await end(), [])
   })
 
   test('what the removal of an app ends is recorded', async t => {

@@ -22,6 +22,8 @@ const RIGHTS: Record<string, 'app' | 'session' | 'owner' | KnownScope> = {
   'GET /v1/me': 'account:read',
   'GET /v1/me/ledger': 'account:read',
   'PATCH /v1/me': 'account:write',
+  'GET /v1/consents': 'account:read',
+  'DELETE /v1/consents/{app_id}': 'account:write',
   'DELETE /v1/me/charge-authorizations/{app_id}': 'account:write',
   'PUT /v1/me/charge-authorizations/{app_id}': 'owner',
   'GET /v1/security-events': 'events:read',

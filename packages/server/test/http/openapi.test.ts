@@ -5,6 +5,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { createOpenApi, errorCodesOf } from '../../src/http/openapi.ts'
 import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
+import { newId } from '../../src/ids.ts'
 import { PROBLEMS } from '../../src/problems.ts'
 import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
@@ -150,6 +151,10 @@ async function openWorld(t: TestContext) {
   const { tokens, user, session } = await server.signIn('ada@example.com')
   const secret = await server.registerApp('reports')
   await server.call('PUT', '/v1/me/charge-authorizations/reports', { token: tokens.accessToken })
+  const now = server.clock.now()
+  await server.storage.transaction(tx =>
+    tx.consents.grant({ id: newId(now), userId: user.id, appId: 'reports', scopes: [], grantedAt: now }, now),
+  )
 
   async function callExample(route: Route): Promise<CallAnswer> {
     const key = await server.createKey(tokens.accessToken)

@@ -37,6 +37,8 @@ const NOUNS = [
     'signing-keys',
     'api-keys',
     'agent-tokens',
+    'consents',
+    'authorizations',
     'device-authorizations',
     'introspection',
     'limits',
@@ -56,6 +58,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   users: ['billing', 'outbox', ...SMALL_NOUNS],
   'signing-keys': SMALL_NOUNS,
   sessions: ['users', 'outbox', 'signing-keys', ...SMALL_NOUNS],
+  consents: SMALL_NOUNS,
+  authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [
     'magic-links/code-limits.ts',

@@ -45,6 +45,8 @@ test('every form that changes something needs its form token', async t => {
     '/sign-out',
     '/sessions/end-others',
     '/account/name',
+    '/account/apps/shop/withdraw',
+    '/oauth/consent',
   ]
   const withId = ['rename', 'rotate', 'revoke'].map(verb => `/keys/${id}/${verb}`)
   const rest = [`/sessions/${id}/end`, `/agents/${id}/test`, `/agents/${id}/disconnect`]

@@ -8,6 +8,7 @@ import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
 import { chargeRoutes } from './charges.ts'
+import { consentRoutes } from './consents.ts'
 import { type DocsOptions, docsRoutes } from './docs.ts'
 import { errorRoutes } from './errors.ts'
 import { type HealthOptions, healthRoutes } from './health.ts'
@@ -75,6 +76,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...apiKeyRoutes(services, clock),
     ...usageRoutes(services),
     ...accountRoutes(services),
+    ...consentRoutes(services),
     ...securityEventRoutes(services),
     ...sessionRoutes(services, lifetimes),
     ...agentRoutes(services),

@@ -15,6 +15,7 @@ import { limitLeases } from './0014-limit-leases.ts'
 import { keySpend } from './0015-key-spend.ts'
 import { keyAlerts } from './0016-key-alerts.ts'
 import { oauthClients } from './0017-oauth-clients.ts'
+import { signInForApps } from './0018-sign-in-for-apps.ts'
 import { deviceAuthorizations } from './0019-device-authorizations.ts'
 import type { Migration } from './migration.ts'
 
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   keySpend,
   keyAlerts,
   oauthClients,
+  signInForApps,
   deviceAuthorizations,
 ]
 

@@ -1,0 +1,176 @@
+import type { App } from '../apps/app.ts'
+import { acceptsRedirectUri } from '../apps/redirect-uri.ts'
+import { isCodeChallenge } from './pkce.ts'
+import { grantableScopes } from './scopes.ts'
+
+/** Longest value of one parameter, in characters. */
+const MAX_VALUE_LENGTH = 2048
+/** All parameters together: a browser keeps the request in a cookie while the person signs in. */
+export const MAX_REQUEST_LENGTH = 2600
+
+/** OpenID Connect Core section 3.1.2.1. */
+export type Prompt = 'none' | 'login' | 'consent' | 'select_account'
+const PROMPTS: readonly string[] = ['none', 'login', 'consent', 'select_account'] satisfies Prompt[]
+
+/** The parameters of a request, each once and not empty. */
+export type RequestParams = Readonly<Record<string, string>>
+
+/** The parameters that have a meaning here; others are ignored (RFC 6749 section 3.1). */
+const PARAMETERS = [
+  'client_id',
+  'code_challenge',
+  'code_challenge_method',
+  'id_token_hint',
+  'login_hint',
+  'max_age',
+  'nonce',
+  'prompt',
+  'redirect_uri',
+  'request',
+  'request_uri',
+  'resource',
+  'audience',
+  'response_mode',
+  'response_type',
+  'scope',
+  'state',
+]
+
+/** A valid authorization request of a registered app. */
+export interface AuthorizationRequest {
+  app: App
+  /** Where the answer goes. */
+  redirectUri: string
+  /** Whether the request named it; it must then be repeated when the code is redeemed. */
+  namesRedirectUri: boolean
+  state: string | null
+  scopes: string[]
+  /** The asked audience (RFC 8707); null: this service. */
+  audience: string | null
+  nonce: string | null
+  codeChallenge: string | null
+  prompts: readonly Prompt[]
+  /** The oldest sign-in that the app accepts, in seconds; null: any. */
+  maxAge: number | null
+  loginHint: string | null
+  idTokenHint: string | null
+}
+
+/** An error for the client: a code of its RFC and one sentence. */
+export interface Refusal {
+  error: string
+  description: string
+}
+
+export type ReadRequest =
+  | { request: AuthorizationRequest }
+  /** For the app: sent to its redirect URI. */
+  | { refusal: Refusal; redirectUri: string; state: string | null }
+
+/** The known parameters of a query or form; a refusal where one is repeated or too long. */
+export function readParams(query: URLSearchParams): { params: RequestParams } | { refusal: Refusal } {
+  const known = PARAMETERS.filter(name => query.getAll(name).some(Boolean))
+  const repeated = known.find(name => query.getAll(name).length > 1)
+  if (repeated === 'resource') return refused('invalid_target', 'Ask for one resource at a time.')
+  if (repeated) return refused('invalid_request', `The parameter ${repeated} must be sent once.`)
+  const params = Object.fromEntries(known.map(name => [name, query.get(name)!]))
+  const tooLong = known.find(name => name !== 'request_uri' && params[name]!.length > MAX_VALUE_LENGTH)
+  if (tooLong)
+    return refused(
+      'invalid_request',
+      `The parameter ${tooLong} is longer than ${MAX_VALUE_LENGTH} characters.`,
+    )
+  const { request_uri: _, ...kept } = params
+  if (JSON.stringify(kept).length > MAX_REQUEST_LENGTH)
+    return refused(
+      'invalid_request',
+      `The parameters are longer than ${MAX_REQUEST_LENGTH} characters together.`,
+    )
+  return { params }
+}
+
+/**
+ * The redirect URI of a request, if it is one of the app's. Null: the request must not be answered to anybody but the
+ * person, since an error that were sent there would make this service an open redirector (RFC 9700 section 4.11).
+ */
+export function redirectUriOf(app: App, params: RequestParams): string | null {
+  const { redirect_uri: asked } = params
+  // Where one is registered a request may leave it out (RFC 6749 section 3.1.2.3).
+  if (asked === undefined) return app.redirectUris.length === 1 ? app.redirectUris[0]! : null
+  return acceptsRedirectUri(app.redirectUris, asked) ? asked : null
+}
+
+/** Reads a request whose app and redirect URI are known to belong together. */
+export function readRequest(app: App, redirectUri: string, params: RequestParams): ReadRequest {
+  const state = params.state ?? null
+  const read = readValidated(app, params)
+  if ('refusal' in read) return { ...read, redirectUri, state }
+  return {
+    request: { ...read, app, redirectUri, state, namesRedirectUri: params.redirect_uri !== undefined },
+  }
+}
+
+type Checked = Omit<AuthorizationRequest, 'app' | 'redirectUri' | 'namesRedirectUri' | 'state'>
+
+function readValidated(app: App, params: RequestParams): Checked | { refusal: Refusal } {
+  const { nonce = null, resource, audience = resource ?? null } = params
+  if (params.request) return refused('request_not_supported', 'Request objects are not supported.')
+  if (params.request_uri) return refused('request_uri_not_supported', 'Push the request to /oauth/par first.')
+  if (params.response_type !== 'code')
+    return refused(
+      params.response_type ? 'unsupported_response_type' : 'invalid_request',
+      'response_type must be "code".',
+    )
+  if ((params.response_mode ?? 'query') !== 'query')
+    return refused('invalid_request', 'response_mode must be "query" or left out.')
+  const granted = grantableScopes(app, params.scope ?? '')
+  if ('refused' in granted)
+    return refused('invalid_scope', `The app may not ask for the scope "${granted.refused}".`)
+  if (resource !== undefined && audience !== resource)
+    return refused('invalid_target', 'audience and resource must name the same audience.')
+  const prompts = [...new Set((params.prompt ?? '').split(' ').filter(Boolean))]
+  if (prompts.some(prompt => !PROMPTS.includes(prompt)) || (prompts.includes('none') && prompts.length > 1))
+    return refused(
+      'invalid_request',
+      'prompt must be "none", or some of "login", "consent", "select_account".',
+    )
+  if (params.max_age !== undefined && !/^\d{1,9}$/.test(params.max_age))
+    return refused('invalid_request', 'max_age must be a number of seconds.')
+  const pkce = pkceRefusal(app, params, granted.scopes)
+  if (pkce) return pkce
+  return {
+    scopes: granted.scopes,
+    audience,
+    nonce,
+    codeChallenge: params.code_challenge ?? null,
+    prompts: prompts as Prompt[],
+    maxAge: params.max_age === undefined ? null : Number(params.max_age),
+    loginHint: params.login_hint ?? null,
+    idTokenHint: params.id_token_hint ?? null,
+  }
+}
+
+/**
+ * PKCE with S256, or for confidential clients of older making a `nonce`, which protects them alike where they check it
+ * (RFC 9700 section 2.1.1).
+ */
+function pkceRefusal(app: App, params: RequestParams, scopes: string[]): { refusal: Refusal } | null {
+  const { code_challenge: challenge, code_challenge_method: method, nonce } = params
+  if (challenge === undefined) {
+    if (method !== undefined)
+      return refused('invalid_request', 'code_challenge_method needs a code_challenge.')
+    if (!app.isPublic && !app.requirePkce && nonce !== undefined && scopes.includes('openid')) return null
+    return refused(
+      'invalid_request',
+      'PKCE is required: send a code_challenge with code_challenge_method=S256.',
+    )
+  }
+  if (method !== 'S256') return refused('invalid_request', 'code_challenge_method must be "S256".')
+  if (!isCodeChallenge(challenge))
+    return refused('invalid_request', 'code_challenge must be the base64url of a SHA-256: 43 characters.')
+  return null
+}
+
+function refused(error: string, description: string): { refusal: Refusal } {
+  return { refusal: { error, description } }
+}

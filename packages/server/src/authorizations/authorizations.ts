@@ -1,0 +1,165 @@
+import { covers, needsConsent } from '../consents/consent.ts'
+import { newId } from '../ids.ts'
+import type { Caller } from '../network.ts'
+import { randomToken, type Secrets, sha256 } from '../secrets.ts'
+import { securityEvent } from '../security-events/security-event.ts'
+import type { SignedIn } from '../sessions/sessions.ts'
+import { CODE_BYTES, CODE_LIFETIME, CODE_PREFIX } from './authorization-code.ts'
+import type { AuthorizationRequest, Refusal, RequestParams } from './authorization-request.ts'
+import { type BeginDeps, type Beginning, createBegin } from './begin.ts'
+import { createPushedRequests, type PushedRequests } from './pushed-requests.ts'
+import { createRedeem, type Redeem, type RedeemDeps } from './redeem.ts'
+import { responseUri } from './response-uri.ts'
+
+/** What a request needs before it can be answered. */
+export type Decision =
+  | { needs: 'sign_in' }
+  | { needs: 'consent'; scopes: string[] }
+  | { needs: 'nothing' }
+  | { refusal: Refusal }
+
+/** A request with what this browser did for it. */
+export interface Begun {
+  request: AuthorizationRequest
+  /** When the browser brought it. A later sign-in is one for this request. */
+  begunAt: number
+  /** Of a pushed request; null of others. */
+  pushedId: string | null
+}
+
+/** Answers to authorization requests: OpenID Connect Core section 3.1, RFC 6749 section 4.1. */
+export interface Authorizations {
+  /** Reads a request from the query of the authorization endpoint. */
+  begin(query: URLSearchParams): Promise<Beginning>
+  /** Reads a request that the browser kept. */
+  resume(params: RequestParams, pushedId: string | null): Promise<Beginning>
+  /** What must happen first, for the person who is signed in in this browser. */
+  decide(begun: Begun, signedIn: SignedIn | null): Promise<Decision>
+  /**
+   * Issues a code and returns where the browser goes with it; null if the pushed request was answered before.
+   *
+   * @param consented scopes that the person granted just now; null: no question was asked
+   */
+  issue(
+    begun: Begun,
+    signedIn: SignedIn,
+    consented: readonly string[] | null,
+    caller: Caller,
+  ): Promise<string | null>
+  /** Where the browser goes with an error. */
+  refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
+  redeem: Redeem
+  push: PushedRequests['push']
+}
+
+export interface AuthorizationDeps extends BeginDeps, RedeemDeps {
+  secrets: Secrets
+}
+
+export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
+  const { storage, clock, publicUrl } = deps
+  const { store } = storage
+  const pushedRequests = createPushedRequests(deps)
+
+  return {
+    ...createBegin(deps, pushedRequests),
+    push: pushedRequests.push,
+    redeem: createRedeem(deps),
+
+    async decide(begun, signedIn) {
+      const { request } = begun
+      const isSilent = request.prompts.includes('none')
+      if (!signedIn || !isFresh(begun, signedIn)) {
+        return isSilent
+          ? refused('login_required', 'Nobody is signed in, or not recently enough.')
+          : { needs: 'sign_in' }
+      }
+      const missing = await missingConsent(request, signedIn.user.id)
+      if (!missing) return { needs: 'nothing' }
+      return isSilent
+        ? refused('consent_required', 'The person has not agreed to what the app asks for.')
+        : { needs: 'consent', scopes: missing }
+    },
+
+    async issue({ request, pushedId }, { user, session }, consented, caller) {
+      const { app } = request
+      const code = CODE_PREFIX + randomToken(CODE_BYTES)
+      const codeHash = sha256(code)
+      const consentId = newId(clock.now())
+      const issued = await storage.transaction(
+        async tx => {
+          const now = clock.now()
+          const inserted = await tx.authorizationCodes.insert({
+            codeHash,
+            appId: app.id,
+            userId: user.id,
+            signInId: session.id,
+            redirectUri: request.namesRedirectUri ? request.redirectUri : null,
+            scopes: grantedScopes(request),
+            audience: request.audience,
+            nonce: request.nonce,
+            codeChallenge: request.codeChallenge,
+            authTime: session.createdAt,
+            network: caller.network,
+            client: caller.client,
+            pushedId,
+            createdAt: now,
+            expiresAt: now + CODE_LIFETIME,
+            usedAt: null,
+            sessionId: null,
+          })
+          if (!inserted) return false
+          if (consented) {
+            await tx.consents.grant(
+              { id: consentId, userId: user.id, appId: app.id, scopes: [...consented], grantedAt: now },
+              app.createdAt,
+            )
+            await tx.securityEvents.insert(securityEvent('consent_granted', user.id, now, caller))
+          }
+          return true
+        },
+        async store => (await store.authorizationCodes.find(codeHash)) !== null || undefined,
+      )
+      return issued ? answer(request, { code }) : null
+    },
+
+    refuse: (to, { error, description }) => answer(to, { error, error_description: description }),
+  }
+
+  /** `iss` (RFC 9207) tells a client of several servers which one answers. */
+  function answer(
+    { redirectUri, state }: { redirectUri: string; state: string | null },
+    params: Record<string, string>,
+  ): string {
+    return responseUri(redirectUri, { ...params, state, iss: publicUrl })
+  }
+
+  /** Whether the sign-in is the one that the app asks for: recent enough, or made for this request. */
+  function isFresh({ request, begunAt }: Begun, { session }: SignedIn): boolean {
+    if (session.createdAt >= begunAt) return true
+    const { prompts, maxAge } = request
+    if (prompts.includes('login') || prompts.includes('select_account')) return false
+    return maxAge === null || clock.now() < session.createdAt + maxAge * 1000
+  }
+
+  /** The scopes to ask for; null if there is nothing to ask. */
+  async function missingConsent(request: AuthorizationRequest, userId: string): Promise<string[] | null> {
+    const scopes = grantedScopes(request)
+    if (!needsConsent(request.app)) return null
+    const consent = await store.consents.find(userId, request.app.id)
+    return covers(consent, request.app, scopes) && !request.prompts.includes('consent') ? null : scopes
+  }
+}
+
+/**
+ * Offline access needs the person's consent to just that (OpenID Connect Core section 11), except for apps that the
+ * operator vouches for.
+ */
+export function grantedScopes({ app, scopes, prompts }: AuthorizationRequest): string[] {
+  const mayBeOffline = !needsConsent(app) || prompts.includes('consent')
+  return scopes.filter(scope => scope !== 'offline_access' || mayBeOffline)
+}
+
+function refused(error: string, description: string): { refusal: Refusal } {
+  return { refusal: { error, description } }
+}

@@ -1,0 +1,75 @@
+import type { App } from '../apps/app.ts'
+import { isAppId } from '../apps/app.ts'
+import type { Storage } from '../store.ts'
+import {
+  type AuthorizationRequest,
+  type ReadRequest,
+  type Refusal,
+  type RequestParams,
+  readParams,
+  readRequest,
+  redirectUriOf,
+} from './authorization-request.ts'
+import type { PushedRequests } from './pushed-requests.ts'
+
+/** A request as it arrived, or why it cannot go on. */
+export type Beginning =
+  | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
+  /** For the app: an error at its redirect URI. */
+  | { refusal: Refusal; redirectUri: string; state: string | null }
+  /** For the person only: it is not certain where an answer may be sent. */
+  | { unusable: Refusal }
+
+export interface BeginDeps {
+  storage: Storage
+  publicUrl: string
+}
+
+/** Reads authorization requests, pushed ones too, and checks them against the registered app. */
+export function createBegin({ storage, publicUrl }: BeginDeps, pushedRequests: PushedRequests) {
+  const { apps } = storage.store
+
+  return { begin, resume }
+
+  async function begin(query: URLSearchParams): Promise<Beginning> {
+    const read = readParams(query)
+    if ('refusal' in read) return { unusable: read.refusal }
+    const { request_uri: uri, client_id: appId } = read.params
+    const pushed = uri === undefined ? null : pushedRequests.open(uri)
+    if (!pushed) return resume(read.params, null)
+    // What was pushed counts, not what the browser adds (RFC 9126 section 4).
+    if (pushed === 'expired' || pushed.params.client_id !== appId)
+      return unusable('invalid_request', 'The pushed request has expired, or belongs to another app.')
+    return resume(pushed.params, pushed.id)
+  }
+
+  /** Reads the parameters of a request again, since the app may have changed. */
+  async function resume(params: RequestParams, pushedId: string | null): Promise<Beginning> {
+    const app = await findApp(params.client_id)
+    if (!app) return unusable('invalid_client', 'No app with this client_id is registered here.')
+    const redirectUri = redirectUriOf(app, params)
+    if (redirectUri === null)
+      return unusable('invalid_request', 'The redirect_uri is not one that is registered for this app.')
+    const read = await withAudience(readRequest(app, redirectUri, params))
+    return 'refusal' in read ? read : { ...read, params, pushedId }
+  }
+
+  async function findApp(id: string | undefined): Promise<App | null> {
+    return id !== undefined && isAppId(id) ? apps.find(id) : null
+  }
+
+  /** The asked audience must be this service's or registered for an app (RFC 8707 section 2). */
+  async function withAudience(read: ReadRequest): Promise<ReadRequest> {
+    if ('refusal' in read) return read
+    const { audience, redirectUri, state } = read.request
+    if (audience === null) return read
+    if (audience === publicUrl) return { request: { ...read.request, audience: null } }
+    if (await apps.findByAudience(audience)) return read
+    const refusal = { error: 'invalid_target', description: 'No app with this audience is registered.' }
+    return { refusal, redirectUri, state }
+  }
+}
+
+function unusable(error: string, description: string): { unusable: Refusal } {
+  return { unusable: { error, description } }
+}

@@ -1,0 +1,57 @@
+import type { Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Session } from '../sessions/session.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
+import type { User } from '../users/user.ts'
+
+/** What clients expect that do not say otherwise (OpenID Connect Core section 2). */
+export const ID_TOKEN_ALG: SigningAlg = 'RS256'
+/** For the client to read when it gets it. */
+const ID_TOKEN_SECONDS = 900
+/** Link and code of a mail are both good once (RFC 8176). */
+const AMR = ['otp']
+
+export interface IdTokenDeps {
+  jwt: Jwt
+  clock: Clock
+  publicUrl: string
+}
+
+/** The claims about a person that these scopes give (OpenID Connect Core section 5.4). */
+export function claimsAbout(user: User, scopes: readonly string[]): Record<string, unknown> {
+  return {
+    sub: user.id,
+    ...(scopes.includes('email') && user.email !== null && { email: user.email, email_verified: true }),
+    ...(scopes.includes('profile') && user.name !== null && { name: user.name }),
+  }
+}
+
+/**
+ * An id token for the app of a session (OpenID Connect Core section 2). `sid` is the id of that session, which logout
+ * tokens name when it ends.
+ *
+ * @param nonce of the authorization request; null: it had none, or the tokens are refreshed
+ */
+export function signIdToken(
+  { jwt, clock, publicUrl }: IdTokenDeps,
+  { user, session }: { user: User; session: Session },
+  nonce: string | null,
+): Promise<string> {
+  const now = clock.now()
+  const issuedAt = Math.floor(now / 1000)
+  return jwt.signAs(ID_TOKEN_ALG, 'JWT', {
+    // Only for a client: no endpoint accepts it as an access token.
+    type: 'id',
+    iss: publicUrl,
+    aud: session.appId,
+    ...claimsAbout(user, session.grant?.scopes ?? []),
+    auth_time: Math.floor(session.authTime / 1000),
+    amr: AMR,
+    ...(nonce !== null && { nonce }),
+    sid: session.id,
+    iat: issuedAt,
+    exp: issuedAt + ID_TOKEN_SECONDS,
+    jti: newId(now),
+  })
+}

@@ -1,0 +1,19 @@
+import { equals, sha256 } from '../secrets.ts'
+
+/** base64url of a SHA-256 (RFC 7636 section 4.2). */
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
+/** RFC 7636 section 4.1. */
+const VERIFIER = /^[A-Za-z0-9\-._~]{43,128}$/
+
+export function isCodeChallenge(text: string): boolean {
+  return CHALLENGE.test(text)
+}
+
+/**
+ * Whether the token request proves what the authorization request promised. A verifier without a challenge is refused
+ * too: somebody removed the challenge from the authorization request (RFC 9700 section 4.8.2).
+ */
+export function provesChallenge(challenge: string | null, verifier: string | null): boolean {
+  if (challenge === null || verifier === null) return challenge === verifier
+  return VERIFIER.test(verifier) && equals(sha256(verifier), challenge)
+}

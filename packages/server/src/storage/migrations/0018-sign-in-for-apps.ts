@@ -1,0 +1,57 @@
+import { defineMigration } from './migration.ts'
+
+export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ db }) => {
+  // What a person lets an app do.
+  await db.schema
+    .createTable('consents')
+    .addColumn('id', 'text', c => c.notNull())
+    .addColumn('user_id', 'text', c => c.notNull().references('users.id'))
+    .addColumn('app_id', 'text', c => c.notNull().references('apps.id'))
+    .addColumn('scopes', 'text', c => c.notNull())
+    .addColumn('granted_at', 'bigint', c => c.notNull())
+    .addColumn('revoked_at', 'bigint')
+    .addPrimaryKeyConstraint('consents_pkey', ['user_id', 'app_id'] as never)
+    .execute()
+
+  await db.schema
+    .createTable('authorization_codes')
+    .addColumn('code_hash', 'text', c => c.notNull().primaryKey())
+    .addColumn('app_id', 'text', c => c.notNull())
+    .addColumn('user_id', 'text', c => c.notNull())
+    .addColumn('sign_in_id', 'text', c => c.notNull())
+    .addColumn('redirect_uri', 'text')
+    .addColumn('scopes', 'text', c => c.notNull())
+    .addColumn('audience', 'text')
+    .addColumn('nonce', 'text')
+    .addColumn('code_challenge', 'text')
+    .addColumn('auth_time', 'bigint', c => c.notNull())
+    .addColumn('network', 'text', c => c.notNull())
+    .addColumn('client', 'text')
+    .addColumn('pushed_id', 'text')
+    .addColumn('created_at', 'bigint', c => c.notNull())
+    .addColumn('expires_at', 'bigint', c => c.notNull())
+    .addColumn('used_at', 'bigint')
+    .addColumn('session_id', 'text')
+    .execute()
+  // A pushed request is good for one code (RFC 9126 section 7.3).
+  await db.schema
+    .createIndex('authorization_codes_pushed_id')
+    .unique()
+    .on('authorization_codes')
+    .column('pushed_id')
+    .execute()
+  await db.schema
+    .createIndex('authorization_codes_by_created_at')
+    .on('authorization_codes')
+    .column('created_at')
+    .execute()
+
+  // Of sessions of apps: the session of the pages that they were opened from.
+  await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
+  await db.schema
+    .createIndex('sessions_by_sign_in_id')
+    .on('sessions')
+    .column('sign_in_id')
+    .where('sign_in_id' as never, 'is not', null)
+    .execute()
+})

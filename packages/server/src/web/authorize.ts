@@ -1,0 +1,118 @@
+import { html } from 'hono/html'
+import type { Beginning } from '../authorizations/begin.ts'
+import { KeywayError } from '../errors.ts'
+import type { SignedIn } from '../sessions/sessions.ts'
+import { renderConsent } from './consent.ts'
+import type { PageContext, PageKit } from './kit.ts'
+import type { PendingRequest } from './pending-requests.ts'
+import { allowRedirectTo } from './security-headers.ts'
+import { texts } from './texts.ts'
+import { pathOfRequest } from './waiting-request.ts'
+
+/** Longest query to which a POST is turned; servers refuse longer ones. */
+const MAX_QUERY_LENGTH = 8000
+
+type Begun = Extract<Beginning, { request: unknown }>
+
+/** GET /oauth/authorize: RFC 6749 section 3.1, OpenID Connect Core section 3.1.2. */
+export async function authorize(kit: PageKit, c: PageContext): Promise<Response> {
+  const { begin } = await kit.authorizations()
+  const begun = await begin(new URL(c.req.url).searchParams)
+  if (!('request' in begun)) return renderRefusal(kit, c, begun)
+  const { params, pushedId } = begun
+  const pending = { id: '', at: kit.clock.now(), params, pushedId }
+  return answer(kit, c, begun, pending)
+}
+
+/** POST /oauth/authorize. A form of another site brings no cookies (SameSite=Lax); the GET that follows does. */
+export function authorizeByForm(kit: PageKit, c: PageContext): Response {
+  const query = kit.formOf(c.req.raw, c.env).toString()
+  if (query.length > MAX_QUERY_LENGTH)
+    throw new KeywayError('payload_too_large', `A request has at most ${MAX_QUERY_LENGTH} characters.`)
+  return c.redirect(`/oauth/authorize?${query}`, 303)
+}
+
+/** GET /oauth/consent: continues a request that this browser keeps. */
+export async function goOn(kit: PageKit, c: PageContext): Promise<Response> {
+  const pending = kit.pendingRequests.find(c, c.req.query('request'))
+  if (!pending) return renderGone(kit, c)
+  const { resume } = await kit.authorizations()
+  const begun = await resume(pending.params, pending.pushedId)
+  return 'request' in begun ? answer(kit, c, begun, pending) : renderRefusal(kit, c, begun)
+}
+
+/** Answers the request, or asks the person for what it needs first. */
+async function answer(kit: PageKit, c: PageContext, begun: Begun, found: PendingRequest): Promise<Response> {
+  const { request } = begun
+  const signedIn = c.get('signedIn')
+  const authorizations = await kit.authorizations()
+  const decision = await authorizations.decide({ ...begun, begunAt: found.at }, signedIn)
+  if ('refusal' in decision) {
+    forget(kit, c, found)
+    return c.redirect(authorizations.refuse(request, decision.refusal), 303)
+  }
+  if (decision.needs === 'nothing') return answerWithCode(kit, c, begun, found, signedIn!, null)
+  const pending = found.id === '' ? kit.pendingRequests.add(c, found) : found
+  kit.cookies.rememberDestination(c, pathOfRequest(pending.id))
+  if (decision.needs === 'sign_in') return c.redirect(signedIn ? '/sign-in?again=1' : '/sign-in', 303)
+  allowRedirectTo(c, request.redirectUri)
+  return renderConsent(kit, c, { request, pending, scopes: decision.scopes, signedIn: signedIn! })
+}
+
+/** POST /oauth/consent: the person's answer. */
+export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
+  const form = kit.forms.read(c)
+  const pending = kit.pendingRequests.find(c, form.get('request') ?? undefined)
+  const signedIn = c.get('signedIn')
+  if (!pending) return renderGone(kit, c)
+  const authorizations = await kit.authorizations()
+  const begun = await authorizations.resume(pending.params, pending.pushedId)
+  if (!('request' in begun)) return renderRefusal(kit, c, begun)
+  // The answer is that of the person to whom the page was shown.
+  if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, begun, pending)
+  const decision = await authorizations.decide({ ...begun, begunAt: pending.at }, signedIn)
+  if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, begun, pending)
+  if (form.get('decision') === 'allow')
+    return answerWithCode(kit, c, begun, pending, signedIn, decision.scopes)
+  forget(kit, c, pending)
+  const refusal = { error: 'access_denied', description: 'The person did not allow it.' }
+  return c.redirect(authorizations.refuse(begun.request, refusal), 303)
+}
+
+async function answerWithCode(
+  kit: PageKit,
+  c: PageContext,
+  begun: Begun,
+  pending: PendingRequest,
+  signedIn: SignedIn,
+  consented: readonly string[] | null,
+): Promise<Response> {
+  const caller = kit.callerOf(c.req.raw, c.env)
+  const whole = { ...begun, begunAt: pending.at }
+  const { issue } = await kit.authorizations()
+  const location = await issue(whole, signedIn, consented, caller)
+  forget(kit, c, pending)
+  return location === null ? renderGone(kit, c) : c.redirect(location, 303)
+}
+
+function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
+  if (id === '') return
+  kit.pendingRequests.remove(c, id)
+  if (kit.cookies.destination(c) === pathOfRequest(id)) kit.cookies.takeDestination(c)
+}
+
+/** An error for the app goes to it; one that nobody may be sent to with is shown. */
+async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<Beginning, Begun>) {
+  const { refuse } = await kit.authorizations()
+  if ('refusal' in refused) return c.redirect(refuse(refused, refused.refusal), 303)
+  const { unusable } = texts.apps
+  const { error, description } = refused.unusable
+  const body = html`<section class="card"><h1>${unusable.title}</h1><p class="lead">${unusable.lead}</p><p><code>${error}</code> ${description}</p></section>`
+  return kit.render(c, { title: unusable.title }, body, 400)
+}
+
+function renderGone(kit: PageKit, c: PageContext) {
+  const { gone } = texts.apps
+  const body = html`<section class="card"><h1>${gone.title}</h1><p class="lead">${gone.lead}</p></section>`
+  return kit.render(c, { title: gone.title }, body, 410)
+}

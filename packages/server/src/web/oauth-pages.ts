@@ -1,0 +1,16 @@
+import type { Hono } from 'hono'
+import type { PageKit, PageVariables } from './kit.ts'
+import { allowOpener } from './security-headers.ts'
+
+/** /oauth/authorize, and /oauth/consent, where a request goes on after a sign-in. Their code is loaded on first use. */
+export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {
+  const load = () => import('./authorize.ts')
+  app.use('/oauth/*', (c, next) => {
+    allowOpener(c)
+    return next()
+  })
+  app.get('/oauth/authorize', async c => (await load()).authorize(kit, c))
+  app.post('/oauth/authorize', async c => (await load()).authorizeByForm(kit, c))
+  app.get('/oauth/consent', async c => (await load()).goOn(kit, c))
+  app.post('/oauth/consent', async c => (await load()).decide(kit, c))
+}

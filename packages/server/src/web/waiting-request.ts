@@ -1,0 +1,25 @@
+import type { AuthorizationRequest } from '../authorizations/authorization-request.ts'
+import type { PageContext, PageKit } from './kit.ts'
+import { allowRedirectTo } from './security-headers.ts'
+
+const PATH = '/oauth/consent?request='
+
+/** Where a request of this browser goes on. */
+export function pathOfRequest(id: string): string {
+  return PATH + id
+}
+
+/**
+ * The authorization request that goes on after a sign-in in this browser, if there is one. The page may then lead on to
+ * the app.
+ */
+export async function findWaiting(kit: PageKit, c: PageContext): Promise<AuthorizationRequest | null> {
+  const path = kit.cookies.destination(c)
+  const pending = path?.startsWith(PATH) ? kit.pendingRequests.find(c, path.slice(PATH.length)) : null
+  if (!pending) return null
+  const { resume } = await kit.authorizations()
+  const begun = await resume(pending.params, pending.pushedId)
+  if (!('request' in begun)) return null
+  allowRedirectTo(c, begun.request.redirectUri)
+  return begun.request
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { AuthorizationCode } from '../../src/authorizations/authorization-code.ts'
+import { MINUTE } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { anApp, insertUser, NOW, race, winners } from './fixtures.ts'
+
+function aCode(change: Partial<AuthorizationCode> = {}): AuthorizationCode {
+  return {
+    codeHash: newId(NOW),
+    appId: 'shop',
+    userId: newId(NOW),
+    signInId: newId(NOW),
+    redirectUri: 'https://shop.example.com/back',
+    scopes: ['openid', 'email'],
+    audience: null,
+    nonce: 'a nonce',
+    codeChallenge: 'a challenge',
+    authTime: NOW,
+    network: '192.0.2.1',
+    client: null,
+    pushedId: null,
+    createdAt: NOW,
+    expiresAt: NOW + MINUTE,
+    usedAt: null,
+    sessionId: null,
+    ...change,
+  }
+}
+
+forEachEngine(engine => {
+  test('of twenty concurrent redemptions of a code one succeeds, until its last millisecond', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { authorizationCodes } = opened.storage.store
+    const [code, late] = [aCode(), aCode({ pushedId: null })]
+    for (const each of [code, late]) assert.equal(await authorizationCodes.insert(each), true)
+    const redeemed = await race(opened, (tx, number) =>
+      tx.authorizationCodes.consume(code.codeHash, `session ${number}`, code.expiresAt - 1),
+    )
+    const [won, ...others] = winners(redeemed)
+    assert.deepEqual(others, [])
+    assert.deepEqual(await authorizationCodes.find(code.codeHash), won)
+    assert.equal(won!.usedAt, code.expiresAt - 1)
+    assert.equal(await authorizationCodes.consume(late.codeHash, 'session', late.expiresAt), null)
+    assert.deepEqual(await authorizationCodes.find(late.codeHash), late)
+    assert.equal(await authorizationCodes.find('unknown'), null)
+  })
+
+  test('of twenty concurrent answers to a pushed request one gets a code', async t => {
+    const opened = await openTestStorage(engine, t)
+    const pushedId = newId(NOW)
+    const inserted = await race(opened, async tx =>
+      (await tx.authorizationCodes.insert(aCode({ pushedId }))) ? pushedId : null,
+    )
+    assert.equal(winners(inserted).length, 1)
+  })
+
+  test('codes are deleted by their age, a batch at a time', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { authorizationCodes } = storage.store
+    for (let at = 0; at < 3; at++) await authorizationCodes.insert(aCode({ createdAt: NOW + at }))
+    assert.equal(await authorizationCodes.prune(NOW + 2, 1), 1)
+    assert.equal(await authorizationCodes.prune(NOW + 2, 10), 1)
+    assert.equal(await authorizationCodes.prune(NOW + 2, 10), 0)
+  })
+
+  test('twenty concurrent grants of one consent add up', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { store } = opened.storage
+    await store.apps.insert(anApp())
+    const { id: userId } = await insertUser(store)
+    await race(opened, (tx, number) =>
+      tx.consents.grant(
+        { id: newId(NOW), userId, appId: 'shop', scopes: [`own:${number}`], grantedAt: NOW + number },
+        NOW,
+      ),
+    )
+    const consent = await store.consents.find(userId, 'shop')
+    assert.equal(consent!.scopes.length, 20)
+    const { rows } = await store.consents.list(userId, { limit: 10, after: null })
+    assert.deepEqual(rows, [{ ...consent, name: 'Shop' }])
+  })
+
+  test('a consent to an earlier app with the same id is not continued, and a withdrawn one is not listed', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { store } = storage
+    await store.apps.insert(anApp())
+    const { id: userId } = await insertUser(store)
+    const grant = (scopes: string[], grantedAt: number, since: number) =>
+      storage.transaction(tx =>
+        tx.consents.grant({ id: newId(NOW), userId, appId: 'shop', scopes, grantedAt }, since),
+      )
+    await grant(['openid'], NOW, NOW)
+    const later = await grant(['email'], NOW + 2, NOW + 1)
+    assert.deepEqual([later.scopes, later.grantedAt], [['email'], NOW + 2])
+    await storage.transaction(tx => tx.consents.withdraw(userId, 'shop', NOW + 3))
+    assert.equal((await store.consents.find(userId, 'shop'))!.revokedAt, NOW + 3)
+    const { rows } = await store.consents.list(userId, { limit: 10, after: null })
+    assert.deepEqual(rows, [])
+  })
+})

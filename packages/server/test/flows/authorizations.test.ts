@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CODE_LIFETIME } from '../../src/authorizations/authorization-code.ts'
+import type { RequestParams } from '../../src/authorizations/authorization-request.ts'
+import type { CodeRedemption } from '../../src/authorizations/redeem.ts'
+import { CALLBACK, newVerifier } from '../support/authorize.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const { verifier, challenge } = newVerifier()
+const PARAMS: RequestParams = {
+  client_id: 'shop',
+  redirect_uri: CALLBACK,
+  response_type: 'code',
+  scope: 'openid email',
+  code_challenge: challenge,
+  code_challenge_method: 'S256',
+}
+const GRANTED = ['openid', 'email']
+
+/** A person at the pages, and an app that asks for access. */
+async function open(services: Services) {
+  await services.apps.register({ id: 'shop', name: 'Shop', redirectUris: [CALLBACK] })
+  const { token } = await services.sendTo('ada@example.com')
+  const signedIn = await services.magicLinks.verify(
+    { token, email: address('ada@example.com') },
+    'page',
+    caller(),
+  )
+  const authorizations = await services.authorizations()
+  return {
+    ...services,
+    signedIn,
+    authorizations,
+    async codeFor(params: Record<string, string> = {}, pushedId: string | null = null): Promise<string> {
+      const begun = await authorizations.resume({ ...PARAMS, ...params }, pushedId)
+      assert.ok('request' in begun)
+      const whole = { ...begun, begunAt: services.clock.now() }
+      const uri = await authorizations.issue(whole, signedIn, GRANTED, caller('192.0.2.9', 'a browser'))
+      return uri === null ? '' : new URL(uri).searchParams.get('code')!
+    },
+    async redeem(code: string, changes: Partial<CodeRedemption> = {}, from = authorizations) {
+      const app = changes.app ?? (await services.apps.find('shop'))
+      const wanted = { code, redirectUri: CALLBACK, verifier, audience: null, ...changes, app }
+      return from.redeem(wanted, caller('198.51.100.1', 'a server'))
+    },
+    async works(sessionId: string) {
+      const { session, user } = (await services.store.sessions.findWithUser(sessionId))!
+      const { accessToken } = await services.sessions.appTokens(user, session)
+      return refusedWith(services.sessions.authenticate(accessToken))
+    },
+  }
+}
+
+function errorOf(outcome: Awaited<ReturnType<Awaited<ReturnType<typeof open>>['redeem']>>): string {
+  return 'refusal' in outcome ? outcome.refusal.error : 'none'
+}
+
+forEachEngine(engine => {
+  test('a code opens a session of its own for the app, which shows the browser of the person', async t => {
+    const { redeem, codeFor, signedIn, works } = await open(await openServices(engine, t))
+    const redeemed = await redeem(await codeFor({ nonce: 'n' }))
+    assert.ok('session' in redeemed)
+    const { session, nonce } = redeemed
+    assert.equal(nonce, 'n')
+    assert.deepEqual(session.grant, { scopes: GRANTED, audience: null, signInId: signedIn.session.id })
+    assert.deepEqual([session.kind, session.appId], ['app', 'shop'])
+    assert.deepEqual([session.network, session.client], ['192.0.2.9', 'a browser'])
+    assert.equal(session.authTime, signedIn.session.createdAt)
+    assert.equal(await works(session.id), 'none')
+  })
+
+  test('of twenty redemptions of one code at once on two nodes one succeeds', async t => {
+    const services = await openServices(engine, t)
+    const { redeem, codeFor, authorizations } = await open(services)
+    const node = await services.opened.reopen()
+    const other = await openServices(engine, t, { on: { node, of: services.opened } })
+    const nodes = [authorizations, await other.authorizations()]
+    const code = await codeFor()
+    const outcomes = await race(20, index => redeem(code, {}, nodes[index % 2]))
+    assert.deepEqual(outcomes.refused, [])
+    assert.equal(outcomes.won.filter(outcome => 'session' in outcome).length, 1)
+    assert.deepEqual(new Set(outcomes.won.map(errorOf)), new Set(['none', 'invalid_grant']))
+  })
+
+  test('a stolen code is useless to another client, without the verifier, and at another redirect URI', async t => {
+    const services = await openServices(engine, t)
+    const { redeem, codeFor, works } = await open(services)
+    await services.apps.register({ id: 'thief', name: 'Thief', redirectUris: [CALLBACK] })
+    const thief = await services.apps.find('thief')
+    const code = await codeFor()
+    const wrong: Partial<CodeRedemption>[] = [
+      { app: thief },
+      { verifier: null },
+      { verifier: newVerifier().verifier },
+      { verifier: challenge },
+      { redirectUri: `${CALLBACK}/` },
+      { redirectUri: 'https://thief.example.com/' },
+    ]
+    for (const changes of wrong) assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
+    const redeemed = await redeem(code)
+    assert.ok('session' in redeemed, 'none of these consumed the code')
+    for (const changes of wrong) assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
+    assert.equal(await works(redeemed.session.id), 'none', 'nor ended what it gave')
+  })
+
+  test('a code that is redeemed again by its client ends what it gave', async t => {
+    const { redeem, codeFor, works } = await open(await openServices(engine, t))
+    const code = await codeFor()
+    const redeemed = await redeem(code)
+    assert.ok('session' in redeemed)
+    assert.equal(errorOf(await redeem(code)), 'invalid_grant')
+    assert.equal(await works(redeemed.session.id), 'invalid_token')
+    assert.equal(errorOf(await redeem(code)), 'invalid_grant')
+  })
+
+  test('a code is good until its last millisecond', async t => {
+    const { redeem, codeFor, clock } = await open(await openServices(engine, t))
+    const [first, second] = [await codeFor(), await codeFor()]
+    clock.advance(CODE_LIFETIME - 1)
+    assert.ok('session' in (await redeem(first)))
+    clock.advance(1)
+    assert.equal(errorOf(await redeem(second)), 'invalid_grant')
+    assert.equal(errorOf(await redeem('svo_unknown')), 'invalid_grant')
+  })
+
+  test('a verifier is refused for a code without a challenge: somebody removed it from the request', async t => {
+    const { redeem, authorizations, signedIn, clock } = await open(await openServices(engine, t))
+    const { code_challenge: _, code_challenge_method: __, ...without } = PARAMS
+    const begun = await authorizations.resume({ ...without, nonce: 'n' }, null)
+    assert.ok('request' in begun)
+    const uri = await authorizations.issue({ ...begun, begunAt: clock.now() }, signedIn, GRANTED, caller())
+    const code = new URL(uri!).searchParams.get('code')!
+    assert.equal(errorOf(await redeem(code)), 'invalid_grant')
+    assert.equal(errorOf(await redeem(code, { verifier: null })), 'none')
+  })
+
+  test('a code is void once the sign-in or the consent ended, or the person was suspended', async t => {
+    const services = await openServices(engine, t)
+    const { redeem, codeFor, signedIn, consents } = await open(services)
+    const { user, session } = signedIn
+    const withdrawn = await codeFor()
+    await consents.withdraw(user.id, 'shop', caller())
+    assert.equal(errorOf(await redeem(withdrawn)), 'invalid_grant')
+    const suspended = await codeFor()
+    await services.users.suspend(user.id)
+    assert.equal(errorOf(await redeem(suspended)), 'invalid_grant')
+    await services.users.activate(user.id)
+    const ended = await codeFor()
+    await services.sessions.end(user.id, session.id, caller())
+    assert.equal(errorOf(await redeem(ended)), 'invalid_grant')
+  })
+
+  test('withdrawing a consent, ending the session and suspending the person end what was issued, on every node', async t => {
+    const services = await openServices(engine, t)
+    const { redeem, codeFor, signedIn, works, consents } = await open(services)
+    const node = await services.opened.reopen()
+    const other = await openServices(engine, t, { on: { node, of: services.opened } })
+    const { user } = signedIn
+    const issue = async () => {
+      const redeemed = await redeem(await codeFor())
+      assert.ok('session' in redeemed)
+      const { session } = redeemed
+      const { accessToken, refreshToken } = await services.sessions.appTokens(user, session)
+      return async () => [
+        await works(session.id),
+        await refusedWith(other.sessions.authenticate(accessToken)),
+        await refusedWith(other.sessions.refreshForApp(refreshToken, 'shop', null, caller())),
+      ]
+    }
+    const dead = ['invalid_token', 'invalid_token', 'invalid_refresh_token']
+    const first = await issue()
+    assert.deepEqual(await first(), ['none', 'none', 'none'])
+    await consents.withdraw(user.id, 'shop', caller())
+    assert.deepEqual(await first(), dead)
+    assert.equal(await refusedWith(consents.withdraw(user.id, 'shop', caller())), 'not_found')
+
+    const second = await issue()
+    const { rows } = await services.sessions.list(user.id, { limit: 10, after: null })
+    const ofApp = rows.find(session => session.kind === 'app')!
+    await services.sessions.end(user.id, ofApp.id, caller())
+    assert.deepEqual(await second(), dead)
+
+    const third = await issue()
+    await services.users.suspend(user.id)
+    assert.deepEqual(await third(), dead)
+  })
+
+  test('a pushed request gets one code', async t => {
+    const { codeFor, authorizations, clock } = await open(await openServices(engine, t))
+    const { requestUri, expiresIn } = authorizations.push(PARAMS)
+    const query = new URLSearchParams({ client_id: 'shop', request_uri: requestUri })
+    const begun = await authorizations.begin(query)
+    assert.ok('request' in begun)
+    assert.notEqual(await codeFor({}, begun.pushedId), '')
+    assert.equal(await codeFor({}, begun.pushedId), '')
+    clock.advance(expiresIn * 1000 - 1)
+    assert.ok('request' in (await authorizations.begin(query)))
+    clock.advance(1)
+    assert.ok('unusable' in (await authorizations.begin(query)))
+  })
+
+  test('the removal of an app ends its consents, and one that is registered under its id later has none', async t => {
+    const services = await openServices(engine, t)
+    const { codeFor, signedIn, authorizations, clock } = await open(services)
+    await codeFor()
+    await services.apps.remove('shop')
+    const { rows } = await services.consents.list(signedIn.user.id, { limit: 10, after: null })
+    assert.deepEqual(rows, [])
+    clock.advance(1)
+    await services.apps.register({ id: 'shop', name: 'Another', redirectUris: [CALLBACK] })
+    const begun = await authorizations.resume(PARAMS, null)
+    assert.ok('request' in begun)
+    const decision = await authorizations.decide({ ...begun, begunAt: clock.now() }, signedIn)
+    assert.ok('needs' in decision)
+    assert.equal(decision.needs, 'consent')
+  })
+})
