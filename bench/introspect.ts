@@ -1,3 +1,4 @@
+import { BY_COMMAND_LINE } from '../packages/server/src/audit/audit.ts'
 import { loadConfig } from '../packages/server/src/config.ts'
 import { createLog } from '../packages/server/src/log.ts'
 import { openServices } from '../packages/server/src/services.ts'
@@ -82,7 +83,8 @@ report('introspect', { 'Introspection of keys, 32 connections': table }, targets
 /** Gives the app a secret and the first keys limits. */
 async function prepare(database: BenchDatabase): Promise<string> {
   const services = await openServices(loadConfig(database.settings), createLog('error'))
-  for (let n = 0; n < LIMITED; n++) await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS)
+  for (let n = 0; n < LIMITED; n++)
+    await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS, BY_COMMAND_LINE)
   const secret = await services.apps.newSecret(APP)
   await services.close()
   return secret

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { BY_COMMAND_LINE } from '../packages/server/src/audit/audit.ts'
 import { loadConfig } from '../packages/server/src/config.ts'
 import { createLog } from '../packages/server/src/log.ts'
 import { openServices } from '../packages/server/src/services.ts'
@@ -105,7 +106,8 @@ function install(): void {
 /** Gives the keys limits, and an app a secret, which is returned. */
 async function withLimits(settings: Record<string, string>): Promise<string> {
   const services = await openServices(loadConfig(settings), createLog('error'))
-  for (let n = 0; n < KEYS; n++) await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS)
+  for (let n = 0; n < KEYS; n++)
+    await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS, BY_COMMAND_LINE)
   const made = await services.apps.newSecret(APP)
   await services.close()
   return made

@@ -28,7 +28,7 @@ export interface AccessTokenClaims {
   sub: string
   client_id: string
   sid: string
-  role: 'user' | 'admin'
+  role: 'user' | 'support' | 'admin'
   iat: number
   exp: number
   jti: string

@@ -47,6 +47,8 @@ function assemble(values: Values): Config {
     mail: values.KEYWAY_MAIL_URL,
     mailHookSecret: values.KEYWAY_MAIL_HOOK_SECRET ?? null,
     mailFrom: values.KEYWAY_MAIL_FROM,
+    adminEmails: values.KEYWAY_ADMIN_EMAILS ?? [],
+    auditDays: values.KEYWAY_AUDIT_DAYS,
     magicLinkLimits: values.KEYWAY_MAGIC_LINK_LIMITS,
     magicLinkNetworkLimits: values.KEYWAY_MAGIC_LINK_NETWORK_LIMITS,
     failureLimits: values.KEYWAY_FAILURE_LIMITS,

@@ -125,6 +125,12 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
     isLogged: true,
   },
   forbidden: { status: 403, title: 'This is not allowed', help: 'The detail says why.', isLogged: true },
+  reauthentication_required: {
+    status: 403,
+    title: 'Sign in again',
+    help: 'This needs a sign-in of the last 30 minutes; refreshing tokens is not one. Sign in by a new link or code and repeat the request.',
+    isLogged: true,
+  },
   not_found: {
     status: 404,
     title: 'There is nothing here',
@@ -149,6 +155,11 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
     status: 426,
     title: 'This path needs a WebSocket upgrade',
     help: 'Connect a WebSocket client with an agent token and the subprotocol keyway.hub.v1.',
+  },
+  last_administrator: {
+    status: 409,
+    title: 'Nobody would administer the service',
+    help: 'Make somebody else an administrator first.',
   },
   key_limit_reached: {
     status: 409,

@@ -29,6 +29,7 @@ export type Purpose =
   | 'cursor'
   | 'backup'
   | 'journal'
+  | 'audit'
   | 'wrong-code'
   | 'event'
   | 'authorization-request'

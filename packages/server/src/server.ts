@@ -73,6 +73,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   // a heartbeat in the future (the system's clock was set back).
   if (config.database.engine === 'sqlite')
     await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
+  await services.listed.apply()
   const nodeId = newId(services.clock.now())
   const hub = composeHub(services, nodeId, options.hub)
   stack.defer(() => hub.stop())
@@ -124,6 +125,9 @@ export async function startServer(settings: Config, options: ServerOptions = {})
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
     await services.meter.flush().catch(error => log.warn({ error: String(error) }, 'usage was not stored'))
+    await services.auditKeeping
+      .seal()
+      .catch(error => log.warn({ error: String(error) }, 'the head of the audit was not authenticated'))
     await services.limiter
       .release()
       .catch(error => log.warn({ error: String(error) }, 'shares of limits were not released'))

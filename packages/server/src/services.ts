@@ -3,11 +3,14 @@ import { createApiKeys } from './api-keys/api-keys.ts'
 import { createKeyAlerts } from './api-keys/key-alerts.ts'
 import { alertingLimiter } from './api-keys/limit-alerts.ts'
 import { createApps } from './apps/apps.ts'
+import { createAudit } from './audit/audit.ts'
+import { createAuditKeeping } from './audit/audit-keeping.ts'
 import type { Authorizations } from './authorizations/authorizations.ts'
 import { type Journal, type JournalDeps, openJournal } from './backup/journal.ts'
 import { instanceOf } from './backup/journal-entry.ts'
 import { createJournalWriter } from './backup/journal-writer.ts'
 import { createAccounts } from './billing/accounts.ts'
+import { createCredits } from './billing/credits.ts'
 import { createChangeLimits } from './change-limits.ts'
 import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
@@ -34,6 +37,7 @@ import { createStorage, type DatabaseStorage } from './storage/database.ts'
 import type { Storage } from './store.ts'
 import { createMeter } from './usage/meter.ts'
 import { createUsageReports } from './usage/reports.ts'
+import { createListedAdministrators } from './users/listed-administrators.ts'
 import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
 
@@ -101,7 +105,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const { publicUrl } = config
   const resources = { ...opened, storage: withJournalAndLog(opened, log) }
   const meter = createMeter({ ...resources, log })
-  const common = { ...resources, log, publicUrl, meter, changeLimits: createChangeLimits(resources) }
+  const audit = createAudit(resources)
+  const { adminEmails } = config
+  const listed = createListedAdministrators({ ...resources, audit, log, adminEmails })
+  const changeLimits = createChangeLimits(resources)
+  const common = { ...resources, log, publicUrl, meter, changeLimits, audit, listed }
   const signingKeys = createSigningKeys({
     ...common,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
@@ -166,7 +174,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     outbox,
     suppressions,
     users,
+    audit,
+    listed,
+    auditKeeping: createAuditKeeping({ ...common, auditDays: config.auditDays }),
     accounts,
+    credits: createCredits(common),
     apps,
     deviceAuthorizations,
     apiKeys,

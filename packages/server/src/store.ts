@@ -1,6 +1,7 @@
 import type { ApiKeyChanges, ApiKeyStore } from './api-keys/api-key-store.ts'
 import type { KeyAlertStore } from './api-keys/key-alert-store.ts'
 import type { AppChanges, AppStore } from './apps/app-store.ts'
+import type { AuditChanges, AuditStore } from './audit/audit-store.ts'
 import type { AuthorizationCodeStore } from './authorizations/authorization-code-store.ts'
 import type { ReplayChanges, ReplayStore } from './backup/replay-store.ts'
 import type { BillingChanges, BillingStore } from './billing/billing-store.ts'
@@ -22,17 +23,20 @@ import type { SecurityEventChanges, SecurityEventStore } from './security-events
 import type { SessionChanges, SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
 import type { UsageStore } from './usage/usage-store.ts'
-import type { UserChanges, UserStore } from './users/user-store.ts'
+import type { AdministratorStore } from './users/administrator-store.ts'
+import type { AdministrativeUserChanges, UserChanges, UserStore } from './users/user-store.ts'
 
 /** The persistence ports, one per noun. Operations that end, grant or charge something are in `Changes`. */
 export interface Store {
   users: UserStore
   billing: BillingStore
   apiKeys: ApiKeyStore
+  administrators: AdministratorStore
   apps: AppStore
   authorizationCodes: AuthorizationCodeStore
   consents: ConsentStore
   deviceAuthorizations: DeviceAuthorizationStore
+  audit: AuditStore
   keyAlerts: KeyAlertStore
   endings: EndingStore
   inbox: InboxStore
@@ -62,10 +66,22 @@ export interface Changes {
   apiKeys: ApiKeyChanges
   apps: AppChanges
   consents: ConsentChanges
+  audit: AuditChanges
   magicLinks: MagicLinkChanges
   replay: ReplayChanges
   securityEvents: SecurityEventChanges
   sessions: SessionChanges
+}
+
+/** What only administrators do. Only `Audit.perform` gives a transaction that has these operations, and records them. */
+export interface AdministrativeChanges {
+  users: AdministrativeUserChanges
+}
+
+/** All operations with facts. */
+export type RecordedChanges = {
+  [Noun in keyof Changes]: Changes[Noun] &
+    (Noun extends keyof AdministrativeChanges ? AdministrativeChanges[Noun] : unknown)
 }
 
 export type WithChanges<Ports extends Store> = {
@@ -80,6 +96,10 @@ export interface Transaction extends WithChanges<Store> {
   publish(event: Exclude<Event, SubjectEvent>): void
   /** The facts of its changes so far, for the journal and the log of security events. */
   readonly facts: readonly Fact[]
+}
+
+export interface AuditedTransaction extends Transaction {
+  readonly users: Transaction['users'] & AdministrativeUserChanges
 }
 
 export interface Storage {

@@ -7,6 +7,11 @@ import { sha256 } from '../secrets.ts'
 import type { UserStatus } from '../users/user.ts'
 import type { Metadata } from './metadata.ts'
 
+/** Scopes that only keys of administrators may have. */
+export function isAdministrative(scope: string): boolean {
+  return scope.startsWith('admin:')
+}
+
 export const API_KEY_PREFIX = 'svc_'
 export const API_KEY_RANDOM_LENGTH = 32
 /** Characters of a key that are stored in plain text, so that its owner recognises it. */

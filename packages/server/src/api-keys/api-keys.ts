@@ -1,3 +1,4 @@
+import type { Audit, By } from '../audit/audit.ts'
 import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
@@ -11,7 +12,14 @@ import type { PageRequest, Slice } from '../paging.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
-import { type ApiKey, type ApiKeyStatus, type NewApiKey, newApiKey, type OwnedApiKey } from './api-key.ts'
+import {
+  type ApiKey,
+  type ApiKeyStatus,
+  isAdministrative,
+  type NewApiKey,
+  newApiKey,
+  type OwnedApiKey,
+} from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
 import type { KeyAlerts } from './key-alerts.ts'
@@ -38,6 +46,8 @@ export interface ApiKeys {
     page: PageRequest,
     externalId?: string,
   ): Promise<Slice<ApiKey>>
+  /** The person's active keys that administer if the person does: without scopes, or with an `admin:` scope. */
+  listAdministrative(userId: string): Promise<ApiKey[]>
   /** The metadata of these keys; keys without metadata are absent. */
   metadataOf(keys: readonly Pick<ApiKey, 'id' | 'metadataBytes'>[]): Promise<Map<string, Metadata>>
   /** @throws KeywayError `not_found`, for another user's key as for an unknown one */
@@ -59,11 +69,11 @@ export interface ApiKeys {
   /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
   /** Sets the operator's limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
-  setOperatorLimits(id: string, limits: WantedLimits): Promise<ApiKey>
+  setOperatorLimits(id: string, limits: WantedLimits, by: By): Promise<ApiKey>
   /** Remaining quotas of these keys, by quota id. Reads nothing if no key has one. */
   quotasLeft(keys: readonly ApiKey[]): Promise<ReadonlyMap<string, number>>
   /** Revokes any user's key, for the operator. @throws KeywayError `not_found` */
-  revokeById(id: string): Promise<ApiKey>
+  revokeById(id: string, by: By): Promise<ApiKey>
   /** Revokes the presented key and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
@@ -92,6 +102,7 @@ export interface ApiKeys {
 
 export interface ApiKeyDeps extends KeyLimits {
   storage: Storage
+  audit: Audit
   clock: Clock
   log: Log
   outbox: Outbox
@@ -102,7 +113,7 @@ export interface ApiKeyDeps extends KeyLimits {
   policy: PolicySource
 }
 
-type Refused = 'no_owner' | 'already_created' | LimitRefusal
+type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
@@ -151,6 +162,12 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return { rows: rows.map(lastUsed.withLastUse), next }
     },
 
+    async listAdministrative(userId) {
+      const page = { limit: deps.maxActiveKeys + 1, after: null }
+      const { rows } = await store.apiKeys.list(userId, 'active', clock.now(), page)
+      return rows.filter(({ scopes }) => scopes === null || scopes.some(isAdministrative))
+    },
+
     async metadataOf(keys) {
       const ids = keys.filter(({ metadataBytes }) => metadataBytes !== null).map(({ id }) => id)
       const texts = ids.length > 0 ? await store.apiKeys.metadataOf(ids) : []
@@ -175,8 +192,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return lastUsed.withLastUse(required(await revoke(userId, id, caller)))
     },
 
-    async revokeById(id) {
-      return lastUsed.withLastUse(required(await revokeById(id)))
+    async revokeById(id, by) {
+      return lastUsed.withLastUse(required(await revokeById(id, by)))
     },
 
     revokeByPossession,
@@ -225,6 +242,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   ): Promise<Created> {
     const owner = await tx.users.lock(apiKey.userId)
     if (owner?.status !== 'active') return { refused: 'no_owner' }
+    if (apiKey.scopes?.some(isAdministrative) && owner.role !== 'admin')
+      return { refused: 'no_administrator' }
     const refused = await refusalNow(tx, apiKey, mayExist)
     if (refused) return { refused }
     // The time is taken under the lock, so that creation times are in the order of creation.
@@ -246,6 +265,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   function refusal(reason: Refused): KeywayError {
     if (reason === 'no_owner')
       return new KeywayError('account_suspended', 'This account cannot make keys. Ask the operator.')
+    if (reason === 'no_administrator')
+      return invalidRequest([{ field: 'scopes', message: 'may contain admin:… for administrators only' }])
     if (reason === 'already_created')
       return new KeywayError('idempotency_conflict', 'This key was made already, and is shown only once.')
     return limitReached(reason, deps)

@@ -1,6 +1,9 @@
+import { type By, performed, unchanged } from '../audit/audit.ts'
+import type { AuditedState } from '../audit/audit-event.ts'
+import { formatMoney } from '../billing/money.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { isNoLooser, type WantedLimits } from '../limits/limit.ts'
+import { isNoLooser, type Limits, type WantedLimits } from '../limits/limit.ts'
 import { assertWithinPolicy } from '../limits/policy.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
@@ -28,10 +31,11 @@ type Outcome = { apiKey: ApiKey } | { refused: Refused }
  */
 export function createChange({
   storage,
+  audit,
   clock,
   changeLimits,
   policy,
-}: Pick<ApiKeyDeps, 'storage' | 'clock' | 'changeLimits' | 'policy'>) {
+}: Pick<ApiKeyDeps, 'storage' | 'audit' | 'clock' | 'changeLimits' | 'policy'>) {
   return { update, setOperatorLimits }
 
   async function update(
@@ -62,25 +66,22 @@ export function createChange({
     throw refusal(outcome.refused)
   }
 
-  async function setOperatorLimits(id: string, wanted: WantedLimits): Promise<ApiKey> {
+  async function setOperatorLimits(id: string, wanted: WantedLimits, by: By): Promise<ApiKey> {
     const [found] = await storage.store.apiKeys.findMany([id])
     if (!found) throw refusal('not_found')
     const quotaId = newId(clock.now())
-    const changed = await storage.transaction(async tx => {
+    const changed = await audit.perform<ApiKey | null>(by, async tx => {
       await tx.users.lock(found.userId)
       const key = await tx.apiKeys.findOwned(found.userId, id)
-      if (!key) return null
+      if (!key) return unchanged(null)
       const now = clock.now()
       const current = key.operatorLimits
-      const operatorLimits = await replaceLimits(tx, {
-        keyId: id,
-        current,
-        wanted,
-        quotaId,
-        by: 'operator',
-        now,
-      })
-      return tx.apiKeys.update(found.userId, id, { operatorLimits }, now)
+      const replacement = { keyId: id, current, wanted, quotaId, by: 'operator' as const, now }
+      const operatorLimits = await replaceLimits(tx, replacement)
+      const apiKey = await tx.apiKeys.update(found.userId, id, { operatorLimits }, now)
+      const states = { before: audited(current), after: audited(operatorLimits) }
+      const subject = { type: 'api_key' as const, id, user_id: found.userId }
+      return performed(apiKey, { type: 'api_key.limits_changed', subject, ...states })
     })
     if (!changed) throw refusal('not_found')
     return changed
@@ -96,6 +97,15 @@ export function createChange({
     const { quota } = limits
     const left = quota ? ((await tx.quotas.remaining([quota.id], clock.now())).get(quota.id) ?? 0) : 0
     return isNoLooser(change.limits, limits, left) ? null : 'loosens'
+  }
+}
+
+/** Limits are numbers and periods only. */
+function audited({ requests, spend, quota }: Limits): AuditedState {
+  return {
+    requests: requests.map(({ limit, per }) => `${limit}/${per}`),
+    spend: spend.map(({ amount, per }) => `${formatMoney(amount)}/${per}`),
+    quota: quota?.refill ? `${quota.refill.amount}/${quota.refill.every}` : quota !== null,
   }
 }
 

@@ -1,3 +1,4 @@
+import { type By, performed, unchanged } from '../audit/audit.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
@@ -8,7 +9,7 @@ import { isWellFormed } from './authentication.ts'
 import { mailOwner } from './mail-owner.ts'
 
 /** Revokes keys: by their owner, by the operator, or by anyone who has the key. */
-export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
+export function createRevocation({ storage, clock, outbox, audit }: ApiKeyDeps) {
   const { store } = storage
 
   return {
@@ -23,9 +24,19 @@ export function createRevocation({ storage, clock, outbox }: ApiKeyDeps) {
       )
     },
 
-    revokeById(id: string): Promise<ApiKey | null> {
-      return storage.transaction(
-        async tx => (await end(tx, id, null)) ?? (await findById(tx, id)),
+    revokeById(id: string, by: By): Promise<ApiKey | null> {
+      return audit.perform(
+        by,
+        async tx => {
+          const ended = await end(tx, id, null)
+          if (!ended) return unchanged(await findById(tx, id))
+          return performed<ApiKey | null>(ended, {
+            type: 'api_key.revoked',
+            subject: { type: 'api_key', id, user_id: ended.userId },
+            before: null,
+            after: { status: 'revoked' },
+          })
+        },
         async afterwards => whenRevoked(await findById(afterwards, id)),
       )
     },

@@ -152,7 +152,11 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   },
   closed: {},
   api_key: { id: text, revoked_at: orNull(instant), expires_at: orNull(instant), allowed_networks: list },
-  user: { id: text, status: oneOf('active', 'suspended', 'deleted'), role: optional(oneOf('user', 'admin')) },
+  user: {
+    id: text,
+    status: oneOf('active', 'suspended', 'deleted'),
+    role: optional(oneOf('user', 'support', 'admin')),
+  },
   app_secrets: {
     id: text,
     secrets: listOf(objectOf({ hash: text, created_at: instant })),

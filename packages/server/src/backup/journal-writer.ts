@@ -117,7 +117,8 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
       }
       case 'ending':
       case 'security_event':
-        return [] // endings come with a `changed` fact; security events are not journaled
+      case 'audit':
+        return [] // endings come with a `changed` fact; security events and audit rows are not journaled
       default:
         return fact satisfies never
     }

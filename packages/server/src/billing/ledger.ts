@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { MicroDollars } from './money.ts'
 
-export type LedgerEntryKind = 'trial_credit' | 'charge'
+export type LedgerEntryKind = 'trial_credit' | 'charge' | 'credit'
 
 /**
  * One line of the append-only ledger: the database refuses to change or delete it. `cause` is unique, so that one cause

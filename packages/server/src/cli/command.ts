@@ -24,6 +24,8 @@ export interface CommandContext {
   services(): Promise<Services>
   /** Prints the data as one JSON document with `--json`, else the text. */
   print(data: unknown, text: string): void
+  /** Prints lines that have their own form, whatever `--json` says. */
+  printLines(lines: string): void
 }
 
 export interface CommandOption {
@@ -71,6 +73,7 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
       opened ??= await openServices(context.config(), createLog('silent'), readServiceTime)
       return opened
     },
+    printLines: terminal.print,
     print: (data, text) => terminal.print(values.json ? JSON.stringify(data, null, 2) : text),
   }
   try {

@@ -22,6 +22,8 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'keys limit': () => import('./keys.ts'),
   'keys rotate-signing': () => import('./keys.ts'),
   'keys reseal': () => import('./reseal.ts'),
+  credit: () => import('./credit.ts'),
+  audit: () => import('./audit.ts'),
   usage: () => import('./usage.ts'),
   backup: () => import('./backup.ts'),
   restore: () => import('./restore.ts'),

@@ -1,3 +1,4 @@
+import { verifyAudit } from '../audit/audit-verification.ts'
 import { type Config, configWarnings, containerWarnings } from '../config.ts'
 import { EXIT_FAILED } from '../operator-error.ts'
 import { createMail, type Services } from '../services.ts'
@@ -38,6 +39,7 @@ async function examine(context: CommandContext): Promise<Finding[]> {
     await findingOf('clock', async () => checkClock(services)),
     await findingOf('secrets', () => checkSecrets(services)),
     await findingOf('signing keys', () => checkSigningKeys(services)),
+    await findingOf('audit', () => checkAudit(services)),
     await findingOf('mail', () => checkMail(services)),
     ...(await checkPublicUrl(services)),
     ...checkProxies(config),
@@ -107,6 +109,16 @@ async function checkSecrets({ storage, secrets }: Services): Promise<string> {
 async function checkSigningKeys({ signingKeys }: Services): Promise<string> {
   await signingKeys.load()
   return `${signingKeys.jwks().keys.length} published`
+}
+
+async function checkAudit(services: Services): Promise<string> {
+  const verdict = await verifyAudit(services)
+  if ('mistake' in verdict)
+    throw new Error(
+      `${verdict.mistake}. Somebody changed the database directly, or it was restored from a backup: compare "keyway audit" with the lines "audit head" of the log`,
+    )
+  const { rows, isSealed } = verdict
+  return rows === 0 ? 'no rows' : `${rows} rows without a gap${isSealed ? '' : ', the last not sealed yet'}`
 }
 
 async function checkMail(services: Services): Promise<string> {

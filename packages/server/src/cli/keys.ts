@@ -1,6 +1,8 @@
+import { BY_COMMAND_LINE } from '../audit/audit.ts'
 import { toRfc3339 } from '../clock.ts'
 import { limitsObject } from '../http/limits-object.ts'
 import { isUnlimited } from '../limits/limit.ts'
+import { byOperator, REASON } from './by-operator.ts'
 import type { Command } from './command.ts'
 import { limitsOf } from './key-limits.ts'
 import { keyJson } from './user-json.ts'
@@ -9,12 +11,13 @@ export const commands: Command[] = [
   {
     name: 'keys revoke',
     args: ['KEY_ID'],
+    options: { reason: REASON },
     summary: 'Revoke an API key of any user.',
     help: `Permanent. No further exchange succeeds, and open connections of the key close with 4410, also on running servers.
 KEY_ID is the id, not the key; "users show" lists the ids.`,
     async run(context) {
       const { apiKeys, clock } = await context.services()
-      const key = await apiKeys.revokeById(context.args[0]!)
+      const key = await apiKeys.revokeById(context.args[0]!, byOperator(context.options.reason))
       context.print(keyJson(key, clock.now()), `Revoked ${key.keyPrefix}… (${key.id}).`)
       return 0
     },
@@ -31,6 +34,7 @@ KEY_ID is the id, not the key; "users show" lists the ids.`,
       quota: { value: 'N', meaning: 'how many calls are left' },
       refill: { value: 'N/PERIOD', meaning: 'what the quota has again each hour, day or month (UTC)' },
       clear: { meaning: 'remove what was set' },
+      reason: REASON,
     },
     summary: "Limit an API key, beyond its owner's own limits.",
     help: `Replaces what "keys limit" set before. The owner sees it as operator_limits and cannot change it; of it and the
@@ -39,7 +43,11 @@ owner's own limits the stricter counts. A rotation hands it on. KEY_ID is the id
     async run(context) {
       const wanted = limitsOf(context.options)
       const { apiKeys, clock } = await context.services()
-      const key = await apiKeys.setOperatorLimits(context.args[0]!, wanted)
+      const key = await apiKeys.setOperatorLimits(
+        context.args[0]!,
+        wanted,
+        byOperator(context.options.reason),
+      )
       const limits = limitsObject(key.operatorLimits, await apiKeys.quotasLeft([key]))
       const text = `${key.keyPrefix}… (${key.id}): ${isUnlimited(wanted) ? 'no limits' : JSON.stringify(limits)}`
       context.print({ ...keyJson(key, clock.now()), operator_limits: limits }, text)
@@ -54,7 +62,7 @@ owner's own limits the stricter counts. A rotation hands it on. KEY_ID is the id
 until all tokens that it signed have expired. No session ends. The keys of other algorithms that apps use are rotated too.`,
     async run(context) {
       const { signingKeys } = await context.services()
-      const { kid, keys, signsFrom } = await signingKeys.rotate()
+      const { kid, keys, signsFrom } = await signingKeys.rotate(BY_COMMAND_LINE)
       const at = toRfc3339(signsFrom)
       const lines = keys.map(key => `The ${key.alg} key ${key.kid} is published, and signs from ${at}.`)
       context.print({ kid, keys, signs_from: at }, lines.join('\n'))

@@ -1,3 +1,4 @@
+import { BY_COMMAND_LINE } from '../audit/audit.ts'
 import { OperatorError } from '../operator-error.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { Command } from './command.ts'
@@ -15,7 +16,7 @@ reputation with mail providers. Mail that was suppressed meanwhile is not sent l
       const email = parseEmailAddress(context.args[0]!)
       if (!email) throw new OperatorError('ADDRESS must be one e-mail address, for example you@example.com.')
       const { suppressions } = await context.services()
-      const lifted = await suppressions.lift(email)
+      const lifted = await suppressions.lift(email, BY_COMMAND_LINE)
       context.print(
         { email, lifted },
         lifted ? `Mail to ${email} is allowed again.` : `${email} was not suppressed.`,

@@ -43,7 +43,7 @@ async function serve(config: Config): Promise<number> {
   const { startServer } = await import('../server.ts')
   const server = await startServer(config)
   warn(dataDirWarnings(config))
-  announceReady(server.url, config)
+  announceReady(server.url, config, await server.services.storage.store.users.hasAdministrator())
   endLightStart()
   disableConcurrentMarking()
   const failure = await Promise.race([stop, server.failure])
@@ -94,12 +94,20 @@ function deadline(): Promise<void> {
 }
 
 /** Prints the URLs on a terminal; otherwise one JSON line, at every log level, since scripts wait for it. */
-function announceReady(url: string, config: Config): void {
-  if (process.stdout.isTTY) console.log(readyMessage(url, config))
-  else createLog('info').info({ url }, 'Keyway is ready')
+function announceReady(url: string, config: Config, isAdministered: boolean): void {
+  if (process.stdout.isTTY) {
+    console.log(readyMessage(url, config, isAdministered))
+    return
+  }
+  if (!isAdministered)
+    createLog(config.logLevel).info(
+      {},
+      'nobody administers this service yet: set KEYWAY_ADMIN_EMAILS and sign in, or run keyway users set-role',
+    )
+  createLog('info').info({ url }, 'Keyway is ready')
 }
 
-function readyMessage(url: string, config: Config): string {
+function readyMessage(url: string, config: Config, isAdministered: boolean): string {
   const lines = [
     `Keyway is ready on ${url}`,
     `  Sign in     ${url}/sign-in`,
@@ -111,5 +119,9 @@ function readyMessage(url: string, config: Config): string {
     const inbox = isLoopbackHost(config.host) ? `${url}/inbox` : 'npx keyway inbox'
     lines.push(`  Inbox       ${inbox}   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
   }
+  if (isAdministered) lines.push(`  Administer  ${url}/admin`)
+  else if (config.adminEmails.length > 0)
+    lines.push(`  Administer  nobody yet: sign in as ${config.adminEmails[0]}`)
+  else lines.push('  Administer  nobody yet: sign in, then npx keyway users set-role YOUR_ADDRESS admin')
   return lines.join('\n')
 }

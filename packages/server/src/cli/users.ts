@@ -1,9 +1,10 @@
-import { bucketNamesOf } from '../magic-links/send-limits.ts'
-import { codeMailbox } from '../magic-links/typed-code.ts'
+import type { ApiKey } from '../api-keys/api-key.ts'
+import type { By } from '../audit/audit.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
-import type { User, UserRole } from '../users/user.ts'
+import { USER_ROLES, type User } from '../users/user.ts'
+import { byOperator, REASON } from './by-operator.ts'
 import { type Command, table } from './command.ts'
 import { userJson } from './user-json.ts'
 
@@ -31,52 +32,56 @@ export const commands: Command[] = [
     'users suspend',
     'Suspend an account.',
     `Its sessions and links end, its keys are refused, its connections close. "users activate" enables the keys again.`,
-    (services, user) => services.users.suspend(user.id),
+    (services, user, by) => services.users.suspend(user.id, by),
   ),
   change(
     'users activate',
     'Lift a suspension.',
     'The keys work again; the sessions stay ended, so the user must sign in again.',
-    (services, user) => services.users.activate(user.id),
+    (services, user, by) => services.users.activate(user.id, by),
   ),
   change(
     'users delete',
     'Delete an account permanently.',
     `Sessions and keys end; name and address are erased, also from links and counters; queued mail to the address is
 cancelled; the ledger is kept. This cannot be undone.`,
-    (services, user) => services.users.delete(user.id),
+    (services, user, by) => services.users.delete(user.id, by),
   ),
   {
     name: 'users set-role',
     args: ['WHO', 'ROLE'],
     summary: 'Set the role of a user.',
-    help: `${WHO} ROLE is user or admin. The role is a claim of access tokens, for other services; it gives no rights here.`,
+    options: { reason: REASON },
+    help: `${WHO} ROLE is user, support (reads everything under /v1/admin, changes nothing) or admin. It takes effect at
+once, on every node. The last active administrator cannot be removed. Keys of an administrator that have no scopes
+gain the rights of the role; the command lists those that gain by it.`,
     async run(context) {
-      const role = context.args[1]!
-      if (role !== 'user' && role !== 'admin')
-        throw new OperatorError(`ROLE must be user or admin, not "${role}".`)
-      const { users } = await context.services()
+      const role = USER_ROLES.find(each => each === context.args[1])
+      if (!role) throw new OperatorError(`ROLE must be user, support or admin, not "${context.args[1]}".`)
+      const { users, apiKeys } = await context.services()
       const user = await users.find(context.args[0]!)
-      const changed = await users.setRole(user.id, role satisfies UserRole)
-      context.print(userJson(changed), `${changed.email ?? changed.id} is ${changed.role} now.`)
+      const changed = await users.setRole(user.id, role, byOperator(context.options.reason))
+      const gaining =
+        role === 'admin' && user.role !== 'admin' ? await apiKeys.listAdministrative(user.id) : []
+      const keys = gaining.map(({ id, keyPrefix }) => ({ id, key_prefix: keyPrefix }))
+      const text = `${changed.email ?? changed.id} is ${changed.role} now.${gainedBy(gaining)}`
+      context.print({ ...userJson(changed), gaining_keys: keys }, text)
       return 0
     },
   },
   {
     name: 'users clear-limits',
     args: ['WHO'],
+    options: { reason: REASON },
     summary: 'Reset the sign-in limits of an address.',
     help: `Resets the counts of sign-in mails to the address and of wrong codes typed for it. The limits of networks and of
 the whole service are not reset. ${WHO} The address need not have an account.`,
     async run(context) {
-      const { storage, users, secrets } = await context.services()
+      const { users, magicLinks } = await context.services()
       const who = context.args[0]!
       const email = parseEmailAddress(who) ?? (await users.find(who)).email
       if (!email) throw new OperatorError('That account is deleted and has no address.')
-      await storage.transaction(async tx => {
-        for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
-        await tx.wrongCodes.clearMailbox(codeMailbox(secrets, email))
-      })
+      await magicLinks.clearLimits(email, byOperator(context.options.reason))
       context.print({ email, cleared: true }, `${email} may request sign-in mail and type codes again.`)
       return 0
     },
@@ -87,21 +92,28 @@ function change(
   name: string,
   summary: string,
   help: string,
-  verb: (services: Services, user: User) => Promise<User>,
+  verb: (services: Services, user: User, by: By) => Promise<User>,
 ): Command {
   return {
     name,
     args: ['WHO'],
+    options: { reason: REASON },
     summary,
     help: `${help}\n${WHO} Repeating it changes nothing.`,
     async run(context) {
       const services = await context.services()
       const user = await services.users.find(context.args[0]!)
-      const changed = await verb(services, user)
+      const changed = await verb(services, user, byOperator(context.options.reason))
       context.print(userJson(changed), `${user.email ?? user.id} is ${changed.status} now.`)
       return 0
     },
   }
+}
+
+/** A sentence about keys that the role reaches. */
+function gainedBy(keys: readonly ApiKey[]): string {
+  if (keys.length === 0) return ''
+  return ` Keys that may administer now: ${keys.map(({ keyPrefix, id }) => `${keyPrefix}… (${id})`).join(', ')}.`
 }
 
 function limitOf(text: string | boolean | undefined): number {

@@ -1,6 +1,7 @@
 import type { RequestLimit, WhenCutOff } from '../limits/limit.ts'
 import type { LogLevel } from '../log.ts'
 import type { RateWindow } from '../rate-windows.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 
 /** All settings, validated. */
 export interface Config {
@@ -30,6 +31,9 @@ export interface Config {
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
+  adminEmails: EmailAddress[]
+  /** How long audit rows are kept. */
+  auditDays: number
   verifyUrl: string
   magicLinkLimits: RateWindow[]
   /** Null: off. */

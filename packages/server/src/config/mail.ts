@@ -1,4 +1,5 @@
 import { isLoopbackHost } from '../network.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { Config } from './config-type.ts'
 import { Mistake } from './mistakes.ts'
 import type { Parser } from './values.ts'
@@ -65,6 +66,13 @@ const ADDRESS = /^[^\s<>@,;:"]+@[^\s<>@,;:"]+$/
 export const address: Parser<string> = text => {
   if (ADDRESS.test(text)) return text
   throw new Mistake(`must be one e-mail address, not ${JSON.stringify(text)}`)
+}
+
+/** An address in canonical form, as accounts have it. */
+export const emailAddress: Parser<EmailAddress> = text => {
+  const email = parseEmailAddress(text)
+  if (email) return email
+  throw new Mistake(`must list plain e-mail addresses, not ${JSON.stringify(text)}`)
 }
 
 export const sender: Parser<Config['mailFrom']> = text => {

@@ -118,6 +118,19 @@ export const settings = {
     example: 'support@example.com',
     parse: mail.address,
   }),
+  KEYWAY_ADMIN_EMAILS: optional({
+    defaultMeaning: 'none',
+    meaning:
+      'Addresses, comma separated, whose accounts become administrators when they next sign in. A later `keyway users set-role` wins until the address is removed and listed again; a removed address is no administrator any more from the next start on, unless nobody else would be.',
+    example: 'ada@example.com,grace@example.com',
+    parse: values.list(mail.emailAddress),
+  }),
+  KEYWAY_AUDIT_DAYS: required({
+    default: '400',
+    meaning: 'For how many days the record of what administrators do is kept.',
+    example: '400',
+    parse: values.integer(1, 36_500),
+  }),
   KEYWAY_VERIFY_URL: optional({
     defaultMeaning: '`<public url>/verify`',
     meaning:

@@ -1,3 +1,4 @@
+import type { AuditEvent } from '../audit/audit-event.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { Caller } from '../network.ts'
@@ -12,6 +13,8 @@ export type Fact =
   | { type: 'changed'; kind: Ending['kind']; id: string; userId: string }
   /** For the owner and the log. */
   | { type: 'security_event'; event: SecurityEvent }
+  /** For the log. */
+  | { type: 'audit'; event: AuditEvent }
   // Only for the journal:
   | { type: 'app_secrets'; id: string }
   | { type: 'magic_link'; id: string; at: Instant }

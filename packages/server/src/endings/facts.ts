@@ -1,9 +1,10 @@
+import { AUDIT_TYPES, type AuditEvent } from '../audit/audit-event.ts'
 import type { Instant } from '../clock.ts'
 import type { Event, SubjectEvent } from '../events.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { type SecurityEventType, securityEvent } from '../security-events/security-event.ts'
-import type { Changes, Store, Transaction, WithChanges } from '../store.ts'
+import type { AuditedTransaction, RecordedChanges, Store, WithChanges } from '../store.ts'
 import type { Ending } from './ending.ts'
 import type { EndingRows } from './ending-store.ts'
 import type { Fact } from './fact.ts'
@@ -15,7 +16,7 @@ type FactsOf<Verbs> = {
     ? (outcome: Outcome, ...args: Args) => readonly Fact[]
     : never
 }
-export type FactTable = { [Noun in keyof Changes]: FactsOf<Changes[Noun]> }
+export type FactTable = { [Noun in keyof RecordedChanges]: FactsOf<RecordedChanges[Noun]> }
 
 const NOTHING: readonly Fact[] = []
 
@@ -97,6 +98,9 @@ export const FACTS: FactTable = {
     withdraw: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
     withdrawSomeOfApp: consents => consents.map(consent => ({ type: 'consent', consent })),
   },
+  audit: {
+    append: events => events.flatMap(event => [{ type: 'audit', event }, ...shownToSubject(event)]),
+  },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],
     dropSecrets: (dropped, id) => (dropped ? [{ type: 'app_secrets', id }] : NOTHING),
@@ -113,12 +117,14 @@ export const FACTS: FactTable = {
 }
 
 /** A transaction as storage/ implements it: its operations write only their own rows. */
-export type RowTransaction = WithChanges<Store> & { endings: EndingRows; publish(event: Event): void }
+export type RowTransaction = WithChanges<Store> & {
+  [Noun in keyof RecordedChanges]: RecordedChanges[Noun]
+} & { endings: EndingRows; publish(event: Event): void }
 
 /** Wraps the operations of a transaction, so that each also records its facts. */
-export function withFacts(rows: RowTransaction): Transaction {
+export function withFacts(rows: RowTransaction): AuditedTransaction {
   const facts: Fact[] = []
-  const nouns = Object.keys(FACTS) as (keyof Changes)[]
+  const nouns = Object.keys(FACTS) as (keyof RecordedChanges)[]
   const changes = nouns.map(noun => [noun, { ...rows[noun], ...recording(rows, noun, facts) }])
   return { ...rows, ...Object.fromEntries(changes), facts }
 }
@@ -127,7 +133,11 @@ type AnyOperation = (...args: unknown[]) => Promise<unknown>
 type AnyFacts = (outcome: unknown, ...args: unknown[]) => readonly Fact[]
 
 /** Untyped, since `FACTS` is checked where it is declared. */
-function recording(rows: RowTransaction, noun: keyof Changes, facts: Fact[]): Record<string, AnyOperation> {
+function recording(
+  rows: RowTransaction,
+  noun: keyof RecordedChanges,
+  facts: Fact[],
+): Record<string, AnyOperation> {
   const verbs = rows[noun] as unknown as Record<string, AnyOperation>
   const table = Object.entries(FACTS[noun]) as [string, AnyFacts][]
   return Object.fromEntries(
@@ -194,6 +204,14 @@ function endsAt({ id, userId }: { id: string; userId: string }, end: Instant, no
 /** These ids may be created in the transaction: they are not used to read back its outcome. */
 function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
+}
+
+/** The person concerned learns what was done, but not by whom and from where. */
+function shownToSubject({ type, subject, at }: AuditEvent): Fact[] {
+  const shown = AUDIT_TYPES[type]
+  if (shown === null || subject.user_id === null) return []
+  const about = subject.type === 'api_key' && subject.id !== null ? { keyId: subject.id } : {}
+  return [securityEventFact(securityEvent(shown, subject.user_id, at, null, about))]
 }
 
 function changed(kind: Ending['kind'], id: string, userId: string): Fact {

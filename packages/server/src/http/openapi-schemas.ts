@@ -91,7 +91,7 @@ export const user = z
     id,
     email: z.string(),
     name: nullable(z.string()),
-    role: z.enum(['user', 'admin']),
+    role: z.enum(['user', 'support', 'admin']),
     status: z.enum(['active', 'suspended', 'deleted']),
     created_at: instant,
   })

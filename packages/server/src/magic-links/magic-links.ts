@@ -1,3 +1,4 @@
+import { type Audit, type By, performed } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
@@ -9,9 +10,11 @@ import type { Sessions, StartedSession } from '../sessions/sessions.ts'
 import type { Storage } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { matchesAddress } from '../users/erased-address.ts'
+import type { ListedAdministrators } from '../users/listed-administrators.ts'
 import { linkState } from './magic-link.ts'
 import { createSend } from './send.ts'
-import type { SendLimits } from './send-limits.ts'
+import { bucketNamesOf, type SendLimits } from './send-limits.ts'
+import { codeMailbox } from './typed-code.ts'
 import { createVerify } from './verify.ts'
 
 export interface LinkToken {
@@ -64,6 +67,8 @@ export interface MagicLinks {
    * that requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
+  /** Resets the counts of sign-in mails to the address and of wrong codes typed for it. */
+  clearLimits(email: EmailAddress, by: By): Promise<void>
 }
 
 export interface MagicLinkDeps extends SendLimits {
@@ -72,13 +77,15 @@ export interface MagicLinkDeps extends SendLimits {
   secrets: Secrets
   outbox: Outbox
   sessions: Sessions
+  audit: Audit
+  listed: Pick<ListedAdministrators, 'prepare' | 'claim'>
   log: Log
   /** The page that mailed links open, unless the app has one of its own. */
   verifyUrl: string
 }
 
 export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
-  const { storage, clock, secrets } = deps
+  const { storage, clock, secrets, audit } = deps
 
   return {
     send: createSend(deps),
@@ -88,6 +95,16 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
       const link = await storage.store.magicLinks.findByTokenHash(sha256(token))
       if (!link || !matchesAddress(secrets, email, link.email)) return { state: 'invalid', loginId: null }
       return { state: linkState(link, clock.now()), loginId: link.id }
+    },
+
+    async clearLimits(email, by) {
+      const userId = (await storage.store.users.findByEmail(email))?.id ?? null
+      await audit.perform(by, async tx => {
+        for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
+        await tx.wrongCodes.clearMailbox(codeMailbox(secrets, email))
+        const subject = { type: 'address' as const, id: null, user_id: userId }
+        return performed(undefined, { type: 'user.limits_cleared', subject, before: null, after: null })
+      })
     },
   }
 }

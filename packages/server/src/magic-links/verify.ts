@@ -16,6 +16,8 @@ interface Prepared {
   account: PreparedAccount
   prepared: PreparedSession
   caller: Caller
+  /** See `ListedAdministrators.prepare`. */
+  listing: string | null
 }
 
 type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewUser: boolean }
@@ -26,7 +28,7 @@ type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewU
  * the same address run one transaction at a time.
  */
 export function createVerify(deps: MagicLinkDeps) {
-  const { storage, clock, secrets, sessions } = deps
+  const { storage, clock, secrets, sessions, listed } = deps
   const onboarding = createOnboarding(deps)
   const linkOfCode = createCodeCheck(deps)
 
@@ -38,12 +40,13 @@ export function createVerify(deps: MagicLinkDeps) {
     const claimed = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
     const account = await onboarding.prepare(proof.email, clock.now())
     const prepared = sessions.prepare('', kind, caller)
+    const listing = await listed.prepare(proof.email)
 
     const outcome = await storage.runExclusive([`sign-in:${proof.email}`], async (): Promise<Outcome> => {
       const refused = await refusalByRead(claimed.id, proof.email)
       if (refused) return { refused }
       return storage.transaction(
-        tx => signIn(tx, claimed, proof, { account, prepared, caller }),
+        tx => signIn(tx, claimed, proof, { account, prepared, caller, listing }),
         store => signedIn(store, prepared.id, account),
       )
     })
@@ -71,7 +74,7 @@ export function createVerify(deps: MagicLinkDeps) {
     tx: Transaction,
     claimed: MagicLink,
     proof: MagicLinkProof,
-    { account, prepared, caller }: Prepared,
+    { account, prepared, caller, listing }: Prepared,
   ): Promise<Outcome> {
     await lockAddress(tx, proof.email)
     const known = await lockAccount(tx, proof.email)
@@ -90,7 +93,8 @@ export function createVerify(deps: MagicLinkDeps) {
         securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
       ),
     ])
-    return { user, session, isNewUser: user.id === account.user.id }
+    const signedIn = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
+    return { user: signedIn, session, isNewUser: user.id === account.user.id }
   }
 
   /**

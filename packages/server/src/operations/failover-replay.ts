@@ -1,4 +1,5 @@
 import type { OwnedApiKey } from '../api-keys/api-key.ts'
+import { type Audit, BY_COMMAND_LINE, type Performed, performed, unchanged } from '../audit/audit.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
   digestJournal,
@@ -9,9 +10,11 @@ import {
 } from '../backup/journal-digest.ts'
 import type { EntryOf } from '../backup/journal-entry.ts'
 import type { Clock, Instant } from '../clock.ts'
-import type { Storage, Transaction } from '../store.ts'
+import type { Secrets } from '../secrets.ts'
+import type { AuditedTransaction, Storage, Transaction } from '../store.ts'
 import { ROLE_RANK, type User, type UserRole } from '../users/user.ts'
-import { suspendWithin, type Users } from '../users/users.ts'
+import { roleChange, statusChange } from '../users/user-changes.ts'
+import { deleteWithin, suspendWithin } from '../users/users.ts'
 import { type FactReplay, replayFacts } from './failover-facts.ts'
 import { KEPT_FOR } from './housekeeping.ts'
 
@@ -64,7 +67,8 @@ export interface ReplayReport {
 export interface ReplayDeps {
   storage: Storage
   clock: Clock
-  users: Users
+  audit: Audit
+  secrets: Secrets
   /** The id of this installation; the journal must be its own. */
   instance: string
   /** How the files are authenticated. */
@@ -85,7 +89,7 @@ export interface ReplayDeps {
 export async function replayJournal(
   files: readonly string[],
   dryRun: boolean,
-  { storage, clock, users, instance, trust, progress = () => {} }: ReplayDeps,
+  { storage, clock, audit, secrets, instance, trust, progress = () => {} }: ReplayDeps,
 ): Promise<ReplayReport> {
   const { store } = storage
   const report = emptyReport()
@@ -105,6 +109,11 @@ export async function replayJournal(
   /** Applies one change, unless this is a dry run. `work` returns false if the change exists already. */
   async function act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict> {
     return dryRun || (await storage.transaction(work)) ? 'replayed' : 'standing'
+  }
+
+  /** The same for what administrators do. That nobody administers then is no reason to leave a lost ending out. */
+  async function actAudited(work: (tx: AuditedTransaction) => Promise<Performed<boolean>>): Promise<Verdict> {
+    return dryRun || (await audit.perform(BY_COMMAND_LINE, work)) ? 'replayed' : 'standing'
   }
 
   function count(kind: ReplayKind, verdict: Verdict): void {
@@ -181,21 +190,31 @@ export async function replayJournal(
   async function replayRole(user: User | null, role: UserRole): Promise<Verdict> {
     if (!user || user.status === 'deleted') return 'gone'
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
-    return act(async tx => (await tx.users.setRole(user.id, role)) !== null)
+    return actAudited(async tx => {
+      const changed = await tx.users.setRole(user.id, role)
+      return changed ? performed(true, roleChange(user, role)) : unchanged(false)
+    })
   }
 
   async function deleteUser(id: string): Promise<Verdict> {
-    if (!dryRun) await users.delete(id)
-    return 'replayed'
+    return actAudited(async tx => {
+      const before = await tx.users.find(id)
+      const user = await deleteWithin(tx, id, clock.now(), secrets)
+      if (!before || !user) return unchanged(false)
+      return performed(true, statusChange('user.deleted', id, before.status, 'deleted'))
+    })
   }
 
   /** Suspends unless the account was activated since. The lock prevents an activation between check and change. */
   async function suspend(id: string, at: Instant): Promise<Verdict> {
     if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
-    return act(async tx => {
+    return actAudited(async tx => {
       await tx.users.lock(id)
-      if (((await tx.replay.lastActivation(id)) ?? at) > at) return false
-      return (await suspendWithin(tx, id, clock.now())) !== null
+      if (((await tx.replay.lastActivation(id)) ?? at) > at) return unchanged(false)
+      const user = await suspendWithin(tx, id, clock.now())
+      return user
+        ? performed(true, statusChange('user.suspended', id, 'active', 'suspended'))
+        : unchanged(false)
     })
   }
 

@@ -1,5 +1,6 @@
 import { USE_FLUSH_INTERVAL } from '../api-keys/last-used.ts'
-import { type ClockReference, MINUTE, SECOND, type SynchronizedClock } from '../clock.ts'
+import type { AuditKeeping } from '../audit/audit-keeping.ts'
+import { type ClockReference, HOUR, MINUTE, SECOND, type SynchronizedClock } from '../clock.ts'
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import { SWEEP_INTERVAL } from '../limits/request-limits.ts'
 import type { Log } from '../log.ts'
@@ -13,6 +14,9 @@ const RELEASE_MAIL_INTERVAL = 3 * SECOND
 /** Warnings of expiry are due on a day, so that a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const HOUSEKEEPING_INTERVAL = MINUTE
+const AUDIT_SEAL_INTERVAL = HOUR
+/** Rows of the audit that are removed each round. */
+const AUDIT_BATCH = 1000
 /** Reading the system's clock is a local call; the database's costs three round trips. */
 const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
 
@@ -36,6 +40,7 @@ export function createTimers({
   apiKeys,
   meter,
   limiter,
+  auditKeeping,
   log,
 }: {
   storage: Storage
@@ -44,6 +49,7 @@ export function createTimers({
   apiKeys: { flushUses(): Promise<void>; warnOfExpiry(): Promise<unknown> }
   meter: { flush(): Promise<void> }
   limiter: { sweep(): Promise<void> }
+  auditKeeping: AuditKeeping
   log: Log
 }): Timers {
   const { store } = storage
@@ -72,6 +78,16 @@ export function createTimers({
       interval: RELEASE_MAIL_INTERVAL,
       failure: 'mail that dead nodes had leased was not released',
       run: () => store.outbox.releaseAbandoned(clock.now() - NODE_TIMEOUT_MS),
+    },
+    {
+      interval: AUDIT_SEAL_INTERVAL,
+      failure: 'the head of the audit was not authenticated yet',
+      run: auditKeeping.seal,
+    },
+    {
+      interval: HOUSEKEEPING_INTERVAL,
+      failure: 'old rows of the audit were not removed',
+      run: () => auditKeeping.prune(AUDIT_BATCH),
     },
     { interval: HOUSEKEEPING_INTERVAL, failure: 'housekeeping failed', run: housekeeping.run },
   ]

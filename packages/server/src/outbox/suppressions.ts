@@ -1,3 +1,4 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { type Log, maskAddress } from '../log.ts'
 import type { Storage } from '../store.ts'
@@ -13,15 +14,17 @@ export interface Suppressions {
   ): Promise<void>
   find(address: EmailAddress): Promise<Suppression | null>
   /** Returns whether there was one. */
-  lift(address: EmailAddress): Promise<boolean>
+  lift(address: EmailAddress, by: By): Promise<boolean>
 }
 
 export function createSuppressions({
   storage,
+  audit,
   clock,
   log,
 }: {
   storage: Pick<Storage, 'store'>
+  audit: Audit
   clock: Clock
   log: Log
 }): Suppressions {
@@ -36,6 +39,13 @@ export function createSuppressions({
       }
     },
     find: address => suppressions.find(address, clock.now()),
-    lift: address => suppressions.lift(address),
+    async lift(address, by) {
+      const userId = (await storage.store.users.findByEmail(address))?.id ?? null
+      return audit.perform(by, async tx => {
+        if (!(await tx.suppressions.lift(address))) return unchanged(false)
+        const subject = { type: 'address' as const, id: null, user_id: userId }
+        return performed(true, { type: 'suppression.lifted', subject, before: null, after: null })
+      })
+    },
   }
 }

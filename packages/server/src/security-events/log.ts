@@ -1,3 +1,4 @@
+import type { AuditEvent } from '../audit/audit-event.ts'
 import type { Fact } from '../endings/fact.ts'
 import type { Log } from '../log.ts'
 
@@ -7,6 +8,7 @@ import type { Log } from '../log.ts'
  */
 export function logSecurityEvents(log: Log, facts: readonly Fact[]): void {
   for (const fact of facts) {
+    if (fact.type === 'audit') logAct(log, fact.event)
     if (fact.type !== 'security_event') continue
     const { type, userId, keyId, sessionId, network } = fact.event
     const fields = {
@@ -19,4 +21,21 @@ export function logSecurityEvents(log: Log, facts: readonly Fact[]): void {
     if (type === 'refresh_token_reused') log.warn(fields, 'security event')
     else log.debug(fields, 'security event')
   }
+}
+
+/** Without its reason, which may name a person. */
+function logAct(log: Log, { type, actor, subject, network, requestId, sequence }: AuditEvent): void {
+  log.info(
+    {
+      type,
+      actor: actor.type,
+      ...(actor.id && { actor_id: actor.id }),
+      subject: subject.type,
+      ...(subject.id && { subject_id: subject.id }),
+      network,
+      request_id: requestId,
+      sequence,
+    },
+    'administrative act',
+  )
 }

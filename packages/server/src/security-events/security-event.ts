@@ -21,6 +21,16 @@ export type SecurityEventType =
   | 'account_suspended'
   | 'account_activated'
   | 'account_deleted'
+  // What administrators do:
+  | 'role_changed'
+  | 'profile_changed'
+  | 'limits_cleared'
+  | 'credit_granted'
+  | 'account_read'
+  | 'api_key_limits_changed'
+  | 'agent_disconnected'
+  | 'mail_sent_again'
+  | 'mail_allowed_again'
 
 /** An event of an account, visible to its owner and the operator. */
 export interface SecurityEvent {

@@ -1,3 +1,4 @@
+import { type Audit, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -8,6 +9,7 @@ import type { Sessions } from './sessions.ts'
 
 export interface SessionEndDeps {
   storage: Storage
+  audit: Audit
   clock: Clock
   secretOf(session: Session): Buffer
 }
@@ -15,9 +17,10 @@ export interface SessionEndDeps {
 /** Ends sessions before they expire: by their refresh token, by their owner, or all but one. */
 export function createSessionEnd({
   storage,
+  audit,
   clock,
   secretOf,
-}: SessionEndDeps): Pick<Sessions, 'endByToken' | 'end' | 'endOthers'> {
+}: SessionEndDeps): Pick<Sessions, 'endByToken' | 'end' | 'endOthers' | 'endAll'> {
   const { store } = storage
 
   return {
@@ -39,6 +42,19 @@ export function createSessionEnd({
       await storage.transaction(tx =>
         tx.sessions.endAllOf(userId, 'revoked', exceptSessionId, { at: clock.now(), caller }),
       )
+    },
+
+    endAll(userId, by) {
+      return audit.perform(by, async tx => {
+        const ids = await tx.sessions.endAllOf(userId, 'revoked', null, { at: clock.now(), caller: null })
+        if (ids.length === 0) return unchanged(0)
+        return performed(ids.length, {
+          type: 'user.sessions_ended',
+          subject: { type: 'user', id: userId, user_id: userId },
+          before: { sessions: ids.length },
+          after: { sessions: 0 },
+        })
+      })
     },
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Audit, By } from '../audit/audit.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
@@ -88,6 +89,8 @@ export interface Sessions {
   /** @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
+  /** Ends all of a person's sessions, for an administrator. Returns how many. */
+  endAll(userId: string, by: By): Promise<number>
 }
 
 export interface PreparedSession {
@@ -104,6 +107,7 @@ export interface PreparedSession {
 
 export interface SessionDeps {
   storage: Storage
+  audit: Audit
   clock: Clock
   secrets: Secrets
   jwt: Jwt

@@ -1,4 +1,5 @@
-import { type Clock, type Instant, SECOND } from '../clock.ts'
+import { type Audit, type By, performed } from '../audit/audit.ts'
+import { type Clock, type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { SealError, type Secrets } from '../secrets.ts'
@@ -32,7 +33,7 @@ export interface SigningKeys {
   /** Every published key: signing, next and not yet retired. */
   jwks(): { keys: PublicJwk[] }
   /** Creates a key of each algorithm that has one; they are published now and sign from `PUBLISHED_BEFORE_USE` on. */
-  rotate(): Promise<Rotation>
+  rotate(by: By): Promise<Rotation>
 }
 
 export interface Rotation {
@@ -64,13 +65,14 @@ interface HeldKey extends SigningKey {
  */
 export function createSigningKeys(deps: {
   storage: Storage
+  audit: Audit
   clock: Clock
   secrets: Secrets
   log: Log
   longestTokenSeconds: number
   reloadInterval?: number
 }): SigningKeys {
-  const { storage, clock, secrets, log, longestTokenSeconds, reloadInterval = RELOAD_INTERVAL } = deps
+  const { storage, audit, clock, secrets, log, longestTokenSeconds, reloadInterval = RELOAD_INTERVAL } = deps
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
   let keys: HeldKey[] = []
@@ -139,18 +141,24 @@ export function createSigningKeys(deps: {
       return { keys: published().map(({ jwk }) => jwk) }
     },
 
-    async rotate() {
+    async rotate(by) {
       await reload()
       const now = clock.now()
       const signsFrom = now + PUBLISHED_BEFORE_USE
       const algs = new Set<SigningAlg>(['EdDSA', ...keys.map(({ alg }) => alg)])
       const added = await Promise.all([...algs].map(alg => newSigningKey(alg, now, signsFrom)))
       const othersRetireAt = signsFrom + longestTokenSeconds * SECOND + RETIREMENT_LEEWAY
-      await storage.transaction(
+      await audit.perform(
+        by,
         async tx => {
           for (const key of added) await tx.signingKeys.insertNext(key, othersRetireAt)
           tx.publish({ type: 'signing_keys.changed' })
-          return true
+          return performed(true, {
+            type: 'signing_key.rotated',
+            subject: { type: 'signing_key', id: added[0]!.id, user_id: null },
+            before: null,
+            after: { signs_from: toRfc3339(signsFrom) },
+          })
         },
         async store => (await store.signingKeys.list(now)).some(({ id }) => id === added[0]!.id) || undefined,
       )

@@ -82,6 +82,8 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         'algorithm_keys',
         'nodes',
         'connections',
+        'audit_chain',
+        'listed_administrators',
       ] as const)
         await db.deleteFrom(table).execute()
     },

@@ -3,8 +3,10 @@ import type { Config } from '../config.ts'
 import { type RowTransaction, withFacts } from '../endings/facts.ts'
 import type { Log } from '../log.ts'
 import type { Storage, Transaction } from '../store.ts'
+import { createAdministratorStore } from './administrators.ts'
 import { createApiKeyStore } from './api-keys.ts'
 import { createAppStore } from './apps.ts'
+import { createAuditStore } from './audit.ts'
 import { createAuthorizationCodeStore } from './authorization-codes.ts'
 import { createBillingStore } from './billing.ts'
 import { createConsentStore } from './consents.ts'
@@ -111,10 +113,12 @@ function createStore(statements: Statements): Rows {
     users: createUserStore(statements),
     billing: createBillingStore(statements),
     apiKeys: createApiKeyStore(statements),
+    administrators: createAdministratorStore(statements),
     apps: createAppStore(statements),
     authorizationCodes: createAuthorizationCodeStore(statements),
     consents: createConsentStore(statements),
     deviceAuthorizations: createDeviceAuthorizationStore(statements),
+    audit: createAuditStore(statements),
     endings: createEndingStore(statements),
     inbox: createInboxStore(statements),
     instance: createInstanceStore(statements),

@@ -79,8 +79,11 @@ export interface Engine {
   indexedBy(index: string): string
   /** Reads from a consistent snapshot, without blocking writers. */
   snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
-  /** Statements that make the engine refuse UPDATE and DELETE on a table. */
-  appendOnly(table: string): string[]
+  /**
+   * Statements that make the engine refuse UPDATE and DELETE on a table; DELETE is allowed for rows for which
+   * `mayDelete`, a condition on `old`, is true.
+   */
+  appendOnly(table: string, mayDelete?: string): string[]
   /** Statements that make the engine refuse TRUNCATE on such a table, where the engine has it. */
   refuseTruncate(table: string): string[]
   /** The clock that `readClock` reads. */

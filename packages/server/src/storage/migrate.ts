@@ -109,7 +109,7 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
     for (const migration of missing) {
       await migration.up({
         db: withoutTypes(db),
-        appendOnly: table => executeAll(tx, engine.appendOnly(table)),
+        appendOnly: (table, mayDelete) => executeAll(tx, engine.appendOnly(table, mayDelete)),
         refuseTruncate: table => executeAll(tx, engine.refuseTruncate(table)),
       })
       await db.insertInto('schema_migrations').values({ name: migration.name, applied_at: now }).execute()

@@ -72,8 +72,10 @@ export async function openPostgres(
     },
     indexedBy,
     snapshot: work => snapshotOf(connections, work),
-    appendOnly: table => [
-      `create function ${table}_refuse() returns trigger language plpgsql as $$ begin raise exception '${table} only grows'; end $$`,
+    appendOnly: (table, mayDelete) => [
+      `create function ${table}_refuse() returns trigger language plpgsql as $$ begin
+        ${mayDelete ? `if tg_op = 'DELETE' and (${mayDelete}) then return old; end if;` : ''}
+        raise exception '${table} only grows'; end $$`,
       `create trigger ${table}_only_grows before update or delete on ${table} for each row execute function ${table}_refuse()`,
     ],
     // TRUNCATE fires no row triggers. This trigger also fires for TRUNCATE ... CASCADE on a referenced table.

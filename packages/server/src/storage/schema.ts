@@ -1,3 +1,5 @@
+import type { ColumnType } from 'kysely'
+import type { AuditType } from '../audit/audit-event.ts'
 import type { LedgerEntryKind } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { DeviceDecision } from '../device-authorizations/device-authorization.ts'
@@ -36,6 +38,9 @@ export interface Schema {
   key_spend: KeySpendRow
   key_metadata: { key_id: string; metadata: string }
   apps: AppRow
+  audit_chain: AuditChainTable
+  audit_events: AuditEventRow
+  audit_reasons: { sequence: number; user_id: string | null; salt: string; reason: string }
   app_secrets: { app_id: string; secret_hash: string; created_at: Instant }
   device_authorizations: DeviceAuthorizationRow
   endings: EndingRow
@@ -48,6 +53,12 @@ export interface Schema {
     state: string
     wanted_at: Instant | null
     prunable_at: Instant
+  }
+  listed_administrators: {
+    address_hash: string
+    listed_at: Instant
+    claimed_at: Instant | null
+    user_id: string | null
   }
   magic_links: MagicLinkRow
   send_buckets: { bucket: string; count: number }
@@ -178,6 +189,48 @@ export interface DeviceAuthorizationRow {
   redeemed_at: Instant | null
   session_id: string | null
   key_id: string | null
+}
+
+export interface AuditEventRow {
+  sequence: number
+  id: string
+  at: Instant
+  type: AuditType
+  actor_id: string | null
+  /** JSON, as are subject and states. */
+  actor: string
+  subject_id: string | null
+  user_id: string | null
+  subject: string
+  before_state: string | null
+  after_state: string | null
+  reason_hash: string | null
+  network: string | null
+  request_id: string | null
+  previous_hash: string
+  hash: string
+}
+
+export interface AuditChainRow {
+  id: string
+  sequence: number
+  at: Instant
+  hash: string
+  sealed_sequence: number | null
+  sealed_hash: string | null
+  sealed_mac: string | null
+  pruned_sequence: number | null
+  pruned_hash: string | null
+  pruned_mac: string | null
+}
+
+/** New without seals. */
+type AuditChainTable = {
+  [Column in keyof AuditChainRow]: AuditChainRow[Column] extends infer Value
+    ? null extends Value
+      ? ColumnType<Value, Value | undefined, Value>
+      : Value
+    : never
 }
 
 export interface EndingRow {

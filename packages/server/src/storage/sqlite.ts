@@ -71,11 +71,14 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     },
     indexedBy,
     snapshot: work => snapshotOf(file, work),
-    appendOnly: table =>
-      ['update', 'delete'].map(
-        verb =>
-          `create trigger ${table}_no_${verb} before ${verb} on ${table} begin select raise(abort, '${table} only grows'); end`,
-      ),
+    appendOnly: (table, mayDelete) => {
+      const refuse = `begin select raise(abort, '${table} only grows'); end`
+      const unless = mayDelete ? `when (${mayDelete}) is not true ` : ''
+      return [
+        `create trigger ${table}_no_update before update on ${table} ${refuse}`,
+        `create trigger ${table}_no_delete before delete on ${table} ${unless}${refuse}`,
+      ]
+    },
     refuseTruncate: () => [], // SQLite has no TRUNCATE, and an unconditional DELETE fires the trigger
     clockReference: 'system',
     async readClock() {

@@ -1,11 +1,14 @@
 import { toSlice } from '../paging.ts'
 import type { User, UserStatus } from '../users/user.ts'
-import type { UserChanges, UserStore } from '../users/user-store.ts'
+import type { AdministrativeUserChanges, UserChanges, UserStore } from '../users/user-store.ts'
 import { before } from './paging.ts'
 import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
-export function createUserStore({ db }: Statements): UserStore & UserChanges {
+/** A row to lock: an upsert locks it whether or not it is there, for example after a restore. */
+const ADMINISTRATORS_LOCK = 'administrators-lock'
+
+export function createUserStore({ db }: Statements): UserStore & UserChanges & AdministrativeUserChanges {
   return {
     async find(id) {
       return toUser(await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst())
@@ -45,6 +48,20 @@ export function createUserStore({ db }: Statements): UserStore & UserChanges {
         .executeTakeFirst()
       return toUser(row)
     },
+    async lockAdministrators() {
+      await db
+        .insertInto('instance')
+        .values({ name: ADMINISTRATORS_LOCK, value: '' })
+        .onConflict(conflict => conflict.column('name').doUpdateSet({ value: '' }))
+        .execute()
+    },
+    async isOnlyAdministrator(id) {
+      const some = await administrators(2)
+      return some.length === 1 && some[0]!.id === id
+    },
+    async hasAdministrator() {
+      return (await administrators(1)).length > 0
+    },
     async list(page) {
       const rows = await db
         .selectFrom('users')
@@ -60,6 +77,18 @@ export function createUserStore({ db }: Statements): UserStore & UserChanges {
         user => ({ at: user.createdAt, id: user.id }),
       )
     },
+  }
+
+  /** Active ones, at most `limit`. The first condition is that of the partial index. */
+  function administrators(limit: number): Promise<{ id: string }[]> {
+    return db
+      .selectFrom('users')
+      .select('id')
+      .where('role', '<>', 'user')
+      .where('role', '=', 'admin')
+      .where('status', '=', 'active')
+      .limit(limit)
+      .execute()
   }
 
   async function move(id: string, from: UserStatus, to: UserStatus): Promise<User | null> {

@@ -16,16 +16,29 @@ export interface UserStore {
    */
   lock(id: string): Promise<User | null>
   list(page: PageRequest): Promise<Slice<User>>
+  /**
+   * Locks what decides who administers until the transaction ends. Before the locks of addresses and accounts; held by
+   * everything that may take the role from an administrator.
+   */
+  lockAdministrators(): Promise<void>
+  /** Whether this is an active administrator and nobody else is one. Exact only under `lockAdministrators`. */
+  isOnlyAdministrator(id: string): Promise<boolean>
+  /** Whether anybody is an active administrator. */
+  hasAdministrator(): Promise<boolean>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
-export interface UserChanges {
+/** Administrative: only audited transactions have these. Recorded by endings/facts.ts too. */
+export interface AdministrativeUserChanges {
   /** Null if there is no such user, or a deleted one. */
   setRole(id: string, role: UserRole): Promise<User | null>
   /** Null, and nothing written, unless the user is active. */
   suspend(id: string, at: Instant): Promise<User | null>
   /** Null, and nothing written, unless the user is suspended. */
   activate(id: string, at: Instant): Promise<User | null>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface UserChanges {
   /** Sets the status to deleted and erases name and address. Null if that was done before. */
   erase(id: string, at: Instant): Promise<User | null>
 }

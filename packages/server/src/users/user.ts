@@ -2,9 +2,11 @@ import type { Instant } from '../clock.ts'
 import type { EmailAddress } from './email-address.ts'
 
 export type UserStatus = 'active' | 'suspended' | 'deleted'
-export type UserRole = 'user' | 'admin'
+/** `support` reads everything, `admin` also changes it. */
+export type UserRole = 'user' | 'support' | 'admin'
+export const USER_ROLES: readonly UserRole[] = ['user', 'support', 'admin']
 /** Orders roles by their rights. */
-export const ROLE_RANK: Record<UserRole, number> = { user: 0, admin: 1 }
+export const ROLE_RANK: Record<UserRole, number> = { user: 0, support: 1, admin: 2 }
 
 /** A person. Only a deleted one has no address. */
 export interface User {

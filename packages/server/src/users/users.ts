@@ -1,11 +1,14 @@
+import { type Audit, type By, type Performed, performed, unchanged } from '../audit/audit.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Secrets } from '../secrets.ts'
-import type { Storage, Transaction } from '../store.ts'
+import type { AuditedTransaction, Storage, Transaction } from '../store.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import { erasedAddressHash } from './erased-address.ts'
+import type { ListedAdministrators } from './listed-administrators.ts'
 import type { User, UserRole } from './user.ts'
+import { about, roleChange, statusChange } from './user-changes.ts'
 
 export interface Users {
   get(id: string): Promise<User | null>
@@ -13,24 +16,37 @@ export interface Users {
   find(who: string): Promise<User>
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
-  setRole(id: string, role: UserRole): Promise<User>
-  /** Ends sessions and links, makes keys answer `account_suspended`, closes connections. Idempotent. */
-  suspend(id: string): Promise<User>
-  /** Makes the keys usable again; sessions stay ended. */
-  activate(id: string): Promise<User>
-  /** Ends sessions and keys; erases name and address everywhere, mail included; keeps the ledger. Permanent. */
-  delete(id: string): Promise<User>
+  /** The same by an administrator. @throws KeywayError `not_found` */
+  renameBy(id: string, name: string | null, by: By): Promise<User>
+  /** @throws KeywayError `not_found`, `last_administrator` */
+  setRole(id: string, role: UserRole, by: By): Promise<User>
+  /**
+   * Ends sessions and links, makes keys answer `account_suspended`, closes connections. Idempotent.
+   *
+   * @throws KeywayError `not_found`, `last_administrator`
+   */
+  suspend(id: string, by: By): Promise<User>
+  /** Makes the keys usable again; sessions stay ended. @throws KeywayError `not_found` */
+  activate(id: string, by: By): Promise<User>
+  /**
+   * Ends sessions and keys; erases name and address everywhere, mail included; keeps the ledger. Permanent.
+   *
+   * @throws KeywayError `not_found`, `last_administrator`
+   */
+  delete(id: string, by: By): Promise<User>
 }
 
-export function createUsers({
-  storage,
-  clock,
-  secrets,
-}: {
+export interface UserDeps {
   storage: Storage
   clock: Clock
   secrets: Secrets
-}): Users {
+  audit: Audit
+  listed: Pick<ListedAdministrators, 'hashOf'>
+}
+
+type Outcome = { user: User | null } | { refused: 'last_administrator' }
+
+export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps): Users {
   const { store } = storage
 
   return {
@@ -49,67 +65,120 @@ export function createUsers({
       return required(await store.users.rename(id, name))
     },
 
-    async setRole(id, role) {
-      return required(await storage.transaction(tx => tx.users.setRole(id, role)))
+    async renameBy(id, name, by) {
+      const renamed = await audit.perform(by, async tx => {
+        const before = await tx.users.lock(id)
+        const user = await tx.users.rename(id, name)
+        if (!user || before?.name === user.name) return unchanged(user)
+        return performed(user, { ...about('user.updated', id), after: { name: 'changed' } })
+      })
+      return required(renamed)
     },
 
-    async suspend(id) {
-      const user = await storage.transaction(
+    async setRole(id, role, by) {
+      // Of a listed address this counts as its claim, so that the next sign-in does not undo it.
+      const email = (await store.users.find(id))?.email
+      const addressHash = email ? await listed.hashOf(email) : null
+      const outcome = await audit.perform<Outcome>(by, async tx => {
+        await tx.users.lockAdministrators()
+        const before = await tx.users.lock(id)
+        if (!before || before.status === 'deleted') return unchanged({ user: null })
+        if (addressHash) await tx.administrators.claim(addressHash, id, clock.now())
+        if (before.role === role) return unchanged({ user: before })
+        if (role !== 'admin' && (await tx.users.isOnlyAdministrator(id))) return LAST
+        const user = await tx.users.setRole(id, role)
+        return performed({ user }, roleChange(before, role))
+      })
+      return requireUndeleted(outcome)
+    },
+
+    async suspend(id, by) {
+      const outcome = await audit.perform<Outcome>(
+        by,
         async tx => {
-          const suspended = await suspendWithin(tx, id, clock.now())
-          return suspended ?? tx.users.find(id)
+          await tx.users.lockAdministrators()
+          if (await tx.users.isOnlyAdministrator(id)) return LAST
+          const user = await suspendWithin(tx, id, clock.now())
+          if (!user) return unchanged({ user: await tx.users.find(id) })
+          return performed({ user }, statusChange('user.suspended', id, 'active', 'suspended'))
         },
         whenItHasStatus('suspended', id),
       )
-      return requireUndeleted(user)
+      return requireUndeleted(outcome)
     },
 
-    async activate(id) {
-      const user = await storage.transaction(
-        async tx => (await tx.users.activate(id, clock.now())) ?? tx.users.find(id),
+    async activate(id, by) {
+      const outcome = await audit.perform<Outcome>(
+        by,
+        async tx => {
+          const user = await tx.users.activate(id, clock.now())
+          if (!user) return unchanged({ user: await tx.users.find(id) })
+          return performed({ user }, statusChange('user.activated', id, 'suspended', 'active'))
+        },
         whenItHasStatus('active', id),
       )
-      return requireUndeleted(user)
+      return requireUndeleted(outcome)
     },
 
-    async delete(id) {
-      const user = await storage.transaction(
+    async delete(id, by) {
+      const outcome = await audit.perform<Outcome>(
+        by,
         async tx => {
-          const now = clock.now()
-          // Lock order everywhere: address, then account.
-          const email = (await tx.users.find(id))?.email
-          if (email) await tx.magicLinks.lockAddress(email)
-          const user = await tx.users.lock(id)
-          if (!user || user.status === 'deleted') return user
-          await endSignIns(tx, user, 'deleted', now)
-          await tx.apiKeys.revokeAllOf(id, now)
-          if (user.email) await forgetAddress(tx, user.email)
-          return tx.users.erase(id, now)
+          await tx.users.lockAdministrators()
+          if (await tx.users.isOnlyAdministrator(id)) return LAST
+          const before = await tx.users.find(id)
+          const user = await deleteWithin(tx, id, clock.now(), secrets)
+          if (!before || !user || before.status === 'deleted') return unchanged({ user })
+          return performed({ user }, statusChange('user.deleted', id, before.status, 'deleted'))
         },
         whenItHasStatus('deleted', id),
       )
-      return required(user)
+      return required(userOf(outcome))
     },
-  }
-
-  /** Erases the address outside the account: in mail (queued or sent), links and send counters. */
-  async function forgetAddress(tx: Transaction, email: EmailAddress): Promise<void> {
-    await tx.magicLinks.forgetAddress(email, erasedAddressHash(secrets, email))
-    await tx.outbox.forgetRecipient(email)
-    await tx.inbox.forgetRecipient(email)
   }
 
   /** After a COMMIT of unknown outcome: these operations are idempotent, so the expected status means success. */
   function whenItHasStatus(status: User['status'], id: string) {
-    return async () => {
+    return async (): Promise<Outcome | undefined> => {
       const user = await store.users.find(id)
-      return user?.status === status ? user : undefined
+      return user?.status === status ? { user } : undefined
     }
   }
 }
 
+const LAST: Performed<Outcome> = unchanged({ refused: 'last_administrator' })
+
+/**
+ * Deletes within the caller's transaction: ends sessions and keys; erases name and address everywhere, mail included;
+ * keeps the ledger. Permanent and idempotent. Null for an unknown id.
+ */
+export async function deleteWithin(
+  tx: Transaction,
+  id: string,
+  now: Instant,
+  secrets: Secrets,
+): Promise<User | null> {
+  // Lock order everywhere: address, then account.
+  const email = (await tx.users.find(id))?.email
+  if (email) await tx.magicLinks.lockAddress(email)
+  const user = await tx.users.lock(id)
+  if (!user || user.status === 'deleted') return user
+  await endSignIns(tx, user, 'deleted', now)
+  await tx.apiKeys.revokeAllOf(id, now)
+  if (user.email) await forgetAddress(tx, user.email, secrets)
+  await tx.audit.eraseReasons(id)
+  return tx.users.erase(id, now)
+}
+
+/** Erases the address outside the account: in mail (queued or sent), links and send counters. */
+async function forgetAddress(tx: Transaction, email: EmailAddress, secrets: Secrets): Promise<void> {
+  await tx.magicLinks.forgetAddress(email, erasedAddressHash(secrets, email))
+  await tx.outbox.forgetRecipient(email)
+  await tx.inbox.forgetRecipient(email)
+}
+
 /** Suspends within the caller's transaction. Null, and nothing written, unless the account was active. */
-export async function suspendWithin(tx: Transaction, id: string, now: Instant): Promise<User | null> {
+export async function suspendWithin(tx: AuditedTransaction, id: string, now: Instant): Promise<User | null> {
   const suspended = await tx.users.suspend(id, now)
   if (suspended) await endSignIns(tx, suspended, 'suspended', now)
   return suspended
@@ -131,6 +200,16 @@ function required(user: User | null): User {
   return user
 }
 
-function requireUndeleted(user: User | null): User {
+/** @throws KeywayError `last_administrator` */
+function userOf(outcome: Outcome): User | null {
+  if ('user' in outcome) return outcome.user
+  throw new KeywayError(
+    outcome.refused,
+    'This is the last active administrator. Make somebody else an administrator first.',
+  )
+}
+
+function requireUndeleted(outcome: Outcome): User {
+  const user = userOf(outcome)
   return required(user?.status === 'deleted' ? null : user)
 }

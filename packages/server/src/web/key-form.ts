@@ -1,6 +1,6 @@
 import { MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { html, raw } from 'hono/html'
-import { MAX_ALLOWED_NETWORKS, type NewApiKey, toScopes } from '../api-keys/api-key.ts'
+import { isAdministrative, MAX_ALLOWED_NETWORKS, type NewApiKey, toScopes } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
@@ -10,17 +10,23 @@ import { texts } from './texts.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 
-/** Hidden fields of the form that creates a key. */
-export interface HiddenFields {
+/** What the form that creates a key needs besides what was typed. */
+export interface KeyFormFields {
   token: string
   /** Id of the key, so that a form that is sent twice creates one key. */
   once: string
+  /** Whether scopes of administrators are offered. */
+  isAdministrator: boolean
 }
 
 /** The form with all properties of a key; rare ones are collapsed. Refilled after a validation error. */
-export function createForm({ token, once }: HiddenFields, typed = new URLSearchParams()): Html {
+export function createForm(
+  { token, once, isAdministrator }: KeyFormFields,
+  typed = new URLSearchParams(),
+): Html {
   const { keys } = texts
   const scopes = typed.getAll('scope')
+  const offered = Object.entries(SCOPES).filter(([scope]) => isAdministrator || !isAdministrative(scope))
   const some = typed.get('access') === 'some'
   const rare = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
@@ -30,7 +36,7 @@ ${formToken(token)}
 <fieldset><legend>${keys.scopes}</legend>
 ${choice('access', 'all', keys.accessAll, keys.accessAllLead, !some)}
 ${choice('access', 'some', keys.accessSome, keys.accessSomeLead, some)}
-<div class="scopes" role="group" aria-label="${keys.scopeNames}">${Object.entries(SCOPES).map(([scope, meaning]) => scopeChoice(scope, meaning, scopes.includes(scope)))}</div>
+<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map(([scope, meaning]) => scopeChoice(scope, meaning, scopes.includes(scope)))}</div>
 </fieldset>
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
 ${expiryChoices(typed.get('expiry') ?? 'never')}

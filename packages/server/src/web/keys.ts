@@ -4,7 +4,7 @@ import type { ApiKey, ApiKeyStatus } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
-import { createForm, type HiddenFields, nameOf, readProperties } from './key-form.ts'
+import { createForm, type KeyFormFields, nameOf, readProperties } from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
 import { overlapOf, renderCreated, renderKey, renderRevoke } from './key-page.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
@@ -118,9 +118,9 @@ function readOnce(kit: PageKit, userId: string, once: string): string | undefine
   return kit.secrets.verifyMac('new-key-id', `${userId} ${id}`, mac) ? id : undefined
 }
 
-function hiddenFieldsOf(kit: PageKit, c: PageContext): HiddenFields {
+function hiddenFieldsOf(kit: PageKit, c: PageContext): KeyFormFields {
   const { user } = kit.requireSession(c)
-  return { token: kit.forms.token(c), once: newOnce(kit, user.id) }
+  return { token: kit.forms.token(c), once: newOnce(kit, user.id), isAdministrator: user.role === 'admin' }
 }
 
 function renderNew(
@@ -149,7 +149,7 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 /** The empty list: an introduction and the form. */
-function firstKey(hidden: HiddenFields): Html {
+function firstKey(hidden: KeyFormFields): Html {
   const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
 <div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(hidden)}</section>

@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -165,10 +166,11 @@ forEachEngine(engine => {
       const leaked = await registerShop(node)
       const ann = await signIn(node.origin, links, 'ann@example.com')
       const { apps, users } = node.services
-      await users.setRole(ann.user.id, 'admin')
+      const eve = await signIn(node.origin, links, 'eve@example.com')
+      for (const { user } of [ann, eve]) await users.setRole(user.id, 'admin', BY_COMMAND_LINE)
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
       await done(keyway(settings, 'backup', file))
-      await users.setRole(ann.user.id, 'user')
+      await users.setRole(ann.user.id, 'user', BY_COMMAND_LINE)
       const secrets = [await apps.newSecret('shop'), await apps.newSecret('shop')]
       await node.close()
 

@@ -56,6 +56,7 @@ export async function replayHere(services: Services, journal: string, dryRun = f
     config: () => services.config,
     settings: () => services.config,
     services: async () => services,
+    printLines() {},
     print(data, text) {
       Object.assign(answer, { data, text })
     },

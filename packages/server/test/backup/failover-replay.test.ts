@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import type { JournalEntry } from '../../src/backup/journal-entry.ts'
 import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
 import { REPLAY_KINDS } from '../../src/operations/failover-replay.ts'
@@ -115,8 +116,8 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
       // Further changes go to a new journal, which is not replayed.
       const settings = { ...lost.settings, KEYWAY_JOURNAL_DIR: join(journal, '..', 'newer') }
       const { origin, services } = await startNode(t, settings)
-      await services.users.suspend(bob.user.id)
-      await services.users.activate(bob.user.id)
+      await services.users.suspend(bob.user.id, BY_COMMAND_LINE)
+      await services.users.activate(bob.user.id, BY_COMMAND_LINE)
       const authorization = '/v1/me/charge-authorizations/console'
       await call(origin, 'DELETE', authorization, { token })
       await call(origin, 'PUT', authorization, { token })

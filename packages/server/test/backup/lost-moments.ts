@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { loadConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { createStorage } from '../../src/storage/database.ts'
@@ -52,7 +53,9 @@ async function openAccounts({ origin, services }: TestNode, links: PrintedLinks)
   const ann = await person('ann')
   const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
   const token = ann.access_token
-  await services.users.setRole(dan.user.id, 'admin')
+  // Not the only administrator, who could not lose the role.
+  for (const { user } of [dan, await person('eve')])
+    await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const keys = {
     revoked: ann.key,
     rotated: await keyOf(token),
@@ -81,9 +84,9 @@ async function endEverything(
   const networks = { allowed_networks: ['192.0.2.0/24'] }
   await call(origin, 'PATCH', `/v1/api-keys/${keys.elsewhere.id}`, { token, body: networks })
   assert.equal((await exchange(origin, keys.elsewhere.key)).body.code, 'network_not_allowed')
-  await users.suspend(bob.user.id)
-  await users.delete(cat.user.id)
-  await users.setRole(dan.user.id, 'user')
+  await users.suspend(bob.user.id, BY_COMMAND_LINE)
+  await users.delete(cat.user.id, BY_COMMAND_LINE)
+  await users.setRole(dan.user.id, 'user', BY_COMMAND_LINE)
   await apps.newSecret('press')
   await apps.newSecret('press')
   assert.equal((await verifyLink(origin, 'dan@example.com', unused)).status, 200)

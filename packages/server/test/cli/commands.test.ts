@@ -224,9 +224,61 @@ describe('the command line', () => {
 
   test('users set-role and users delete change the account', async () => {
     const { user } = await signIn('eve@example.com')
-    assert.equal((await json('users', 'set-role', user.id, 'admin')).role, 'admin')
+    assert.equal((await json('users', 'set-role', user.id, 'support')).role, 'support')
     assert.equal((await keyway('users', 'set-role', user.id, 'queen')).status, 1)
     assert.equal((await json('users', 'delete', user.id)).email, null)
+  })
+
+  test('users set-role lists the keys that gain by it, and the last administrator cannot be removed', async () => {
+    const { user, access_token: token } = await signIn('root@example.com')
+    const { id, key } = await journey.createKey(token, 'everything')
+    const { gaining_keys: gaining } = await json('users', 'set-role', user.id, 'admin', '--reason', 'founder')
+    assert.deepEqual(gaining, [{ id, key_prefix: key.slice(0, 12) }])
+    for (const words of [
+      ['set-role', user.id, 'user'],
+      ['suspend', user.id],
+      ['delete', user.id],
+    ]) {
+      const { status, err } = await keyway('users', ...words)
+      assert.equal(status, 1)
+      assert.match(err, /last active administrator/)
+    }
+  })
+
+  test('credit adds an amount once for each idempotency key', async () => {
+    const { user } = await signIn('rich@example.com')
+    const words = ['credit', user.email, '5.00', '--idempotency-key', 'order-1', '--description', 'Sorry']
+    const first = await json(...words)
+    assert.deepEqual([first.amount, first.balance_after, first.description], ['5.00', '7.00', 'Sorry'])
+    assert.deepEqual(await json(...words), first)
+    assert.equal((await keyway('credit', user.email, '6', '--idempotency-key', 'order-1')).status, 1)
+    assert.equal((await json('credit', user.email, '0.000001')).balance_after, '7.000001')
+    for (const amount of ['0', '-1', '1.0000001', 'much', '1000001'])
+      assert.equal((await keyway('credit', user.email, '--', amount)).status, 1, amount)
+  })
+
+  test('audit exports every act in order, as JSON lines and CSV without formulas', async () => {
+    const { user } = await signIn('audited@example.com')
+    await json('users', 'suspend', user.id, '--reason', '=HYPERLINK("https://evil.example")')
+    await json('users', 'activate', user.id, '--reason', 'a "quoted", one')
+    const lines = (await done(keyway('audit')))
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    const [suspended, activated] = lines.filter(({ subject }) => subject.id === user.id)
+    assert.deepEqual(
+      [suspended.type, suspended.actor.type, suspended.reason, activated.reason],
+      ['user.suspended', 'command', '=HYPERLINK("https://evil.example")', 'a "quoted", one'],
+    )
+    assert.deepEqual(
+      lines.map(({ sequence }) => sequence),
+      lines.map((_, index) => index + 1),
+    )
+    const csv = await done(keyway('audit', '--csv', '--from', suspended.at))
+    assert.ok(csv.includes(`,"'=HYPERLINK(""https://evil.example"")",`), csv)
+    assert.ok(csv.includes(',"a ""quoted"", one",'))
+    assert.ok(csv.startsWith('sequence,id,at,type,'))
+    assert.equal((await keyway('audit', '--from', 'yesterday')).status, 1)
   })
 
   test('users clear-limits lets an address request mail again', async () => {

@@ -9,7 +9,7 @@ import type { MagicLink } from '../../src/magic-links/magic-link.ts'
 import type { OutboxMessage } from '../../src/outbox/message.ts'
 import type { Session } from '../../src/sessions/session.ts'
 import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
-import type { Storage, Store, Transaction } from '../../src/store.ts'
+import type { AuditedTransaction, Storage, Store, Transaction } from '../../src/store.ts'
 import type { EmailAddress } from '../../src/users/email-address.ts'
 import type { User } from '../../src/users/user.ts'
 import type { TestStorage } from '../support/engines.ts'
@@ -20,6 +20,11 @@ export const BY_SERVICE = { at: NOW, caller: null }
 
 export function address(text: string): EmailAddress {
   return text as EmailAddress
+}
+
+/** What only administrators do, without its audit. */
+export function audited(tx: Transaction): AuditedTransaction {
+  return tx as AuditedTransaction
 }
 
 export function aUser(change: Partial<User> = {}): User {

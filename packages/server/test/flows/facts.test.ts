@@ -7,7 +7,17 @@ import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import type { Transaction } from '../../src/store.ts'
-import { aKey, aLink, anApp, anEntry, aSession, BY_SERVICE, insertUser, NOW } from '../contract/fixtures.ts'
+import {
+  aKey,
+  aLink,
+  anApp,
+  anEntry,
+  aSession,
+  audited,
+  BY_SERVICE,
+  insertUser,
+  NOW,
+} from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { address, caller } from '../support/services.ts'
 
@@ -90,6 +100,8 @@ function shown(fact: Fact): string {
     }
     case 'app_secrets':
       return `secrets: ${fact.id}`
+    case 'audit':
+      return `audit: ${fact.event.type} of ${fact.event.subject.id}`
   }
 }
 
@@ -100,16 +112,16 @@ forEachEngine(engine => {
     const nobody = newId(NOW)
     const changed = `changed: user ${id} of ${id}`
     const event = (type: string, at: number) => `event: ${type} of ${id} at ${at} by null null about null`
-    assert.deepEqual(await factsOf(tx => tx.users.setRole(id, 'admin')), [changed])
-    assert.deepEqual(await factsOf(tx => tx.users.setRole(nobody, 'admin')), [])
-    assert.deepEqual(await factsOf(tx => tx.users.activate(id, NOW + 1)), [])
-    assert.deepEqual(await factsOf(tx => tx.users.suspend(id, NOW + 2)), [
+    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(id, 'admin')), [changed])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(nobody, 'admin')), [])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 1)), [])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 2)), [
       `ending: user ${id} of ${id} at 2`,
       changed,
       event('account_suspended', 2),
     ])
-    assert.deepEqual(await factsOf(tx => tx.users.suspend(id, NOW + 3)), [])
-    assert.deepEqual(await factsOf(tx => tx.users.activate(id, NOW + 4)), [
+    assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 3)), [])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 4)), [
       changed,
       event('account_activated', 4),
     ])
@@ -361,9 +373,9 @@ forEachEngine(engine => {
     assert.equal(await until(async () => {}), 0)
     assert.equal(await until(tx => tx.apiKeys.revoke(key.id, NOW, BY_SERVICE)), 1)
     assert.equal(await until(tx => tx.sessions.end(session.id, 'logout', NOW, BY_SERVICE)), 1)
-    assert.equal(await until(tx => tx.users.suspend(user.id, NOW)), 1)
+    assert.equal(await until(tx => audited(tx).users.suspend(user.id, NOW)), 1)
     woken = 0
-    await storage.transaction(tx => tx.users.activate(user.id, NOW))
+    await storage.transaction(tx => audited(tx).users.activate(user.id, NOW))
     assert.equal(woken, 0, 'unsubscribed')
   })
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, createPublicKey } from 'node:crypto'
 import { test } from 'node:test'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import { BY_COMMAND_LINE, createAudit } from '../../src/audit/audit.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
 import { SIGNING_ALGS, type SigningAlg } from '../../src/signing-keys/signing-key.ts'
 import { createSigningKeys, PUBLISHED_BEFORE_USE } from '../../src/signing-keys/signing-keys.ts'
@@ -12,7 +13,12 @@ import { caller, openServices, PUBLIC_URL } from '../support/services.ts'
 const EXPECTED = { typ: 'at+jwt', audience: 'shop' } as const
 
 function nodeOn(opened: TestStorage, storage: Storage = opened.storage) {
-  const keys = createSigningKeys({ ...opened, storage, longestTokenSeconds: 900 })
+  const keys = createSigningKeys({
+    ...opened,
+    storage,
+    audit: createAudit({ ...opened, storage }),
+    longestTokenSeconds: 900,
+  })
   const jwt = createJwt({ signingKeys: keys, clock: opened.clock, issuer: PUBLIC_URL })
   const claims = () => {
     const iat = Math.floor(opened.clock.now() / 1000)
@@ -70,7 +76,7 @@ forEachEngine(engine => {
   test('the keys of all algorithms rotate together, and old tokens verify meanwhile', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     const before = await Promise.all(SIGNING_ALGS.map(one.issue))
-    const rotated = await one.keys.rotate()
+    const rotated = await one.keys.rotate(BY_COMMAND_LINE)
     assert.deepEqual(rotated.keys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA', 'RS256'])
     assert.equal(rotated.signsFrom, opened.clock.now() + PUBLISHED_BEFORE_USE)
     assert.equal(algsOf(one).length, 6)
@@ -92,7 +98,11 @@ forEachEngine(engine => {
   test('concurrent rotations leave one key of each algorithm that does not retire', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     await one.issue('ES256')
-    await Promise.all([one.keys.rotate(), two.keys.rotate(), one.keys.rotate()])
+    await Promise.all([
+      one.keys.rotate(BY_COMMAND_LINE),
+      two.keys.rotate(BY_COMMAND_LINE),
+      one.keys.rotate(BY_COMMAND_LINE),
+    ])
     const stored = await opened.storage.store.signingKeys.list(opened.clock.now())
     const lasting = stored.filter(({ retiresAt }) => retiresAt === null)
     assert.deepEqual(lasting.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA'])

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { BY_COMMAND_LINE, createAudit } from '../../src/audit/audit.ts'
 import { SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
@@ -24,7 +25,12 @@ const ISSUER = 'https://keyway.test'
 const EXPECTED = { typ: 'agent_ws', audience: 'hub' } as const
 
 function nodeOn(opened: TestStorage, storage: Storage = opened.storage) {
-  const keys = createSigningKeys({ ...opened, storage, longestTokenSeconds: LONGEST })
+  const keys = createSigningKeys({
+    ...opened,
+    storage,
+    audit: createAudit({ ...opened, storage }),
+    longestTokenSeconds: LONGEST,
+  })
   const jwt = createJwt({ signingKeys: keys, clock: opened.clock, issuer: ISSUER })
   const issue = () => {
     const iat = Math.floor(opened.clock.now() / 1000)
@@ -93,7 +99,7 @@ forEachEngine(engine => {
   test('JWT-10: a new key is published at once, signs a minute later, and all tokens verify meanwhile', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     const oldKid = one.current().kid
-    const { kid, signsFrom } = await one.rotate()
+    const { kid, signsFrom } = await one.rotate(BY_COMMAND_LINE)
     assert.equal(signsFrom, opened.clock.now() + PUBLISHED_BEFORE_USE)
     assert.deepEqual(kids(one), [oldKid, kid])
     await two.reload()
@@ -110,7 +116,7 @@ forEachEngine(engine => {
   test('an old key is published until all tokens that it signed have expired, and refused after that', async t => {
     const { opened, one } = await twoNodes(engine, t)
     const oldKid = one.current().kid
-    const { kid, signsFrom } = await one.rotate()
+    const { kid, signsFrom } = await one.rotate(BY_COMMAND_LINE)
     const retires = signsFrom + LONGEST * SECOND + RETIREMENT_LEEWAY
     opened.clock.set(retires - 1)
     assert.deepEqual(kids(one), [oldKid, kid])
@@ -122,7 +128,7 @@ forEachEngine(engine => {
 
   test('a node that missed the event of a new key loads it when it receives a token signed with it', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
-    const { kid, signsFrom } = await one.rotate()
+    const { kid, signsFrom } = await one.rotate(BY_COMMAND_LINE)
     opened.clock.set(signsFrom)
     const token = one.issue()
     assert.ok(!kids(two).includes(kid))
@@ -132,7 +138,7 @@ forEachEngine(engine => {
   test('unknown key ids cause at most one read a second', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     assert.equal(await two.find('made-up'), null)
-    const { kid } = await one.rotate()
+    const { kid } = await one.rotate(BY_COMMAND_LINE)
     opened.clock.advance(SECOND - 1)
     assert.equal(await two.find(kid), null)
     opened.clock.advance(1)
@@ -143,10 +149,10 @@ forEachEngine(engine => {
     const { opened, one, two } = await twoNodes(engine, t)
     one.start()
     t.after(one.stop)
-    const { kid } = await two.rotate()
+    const { kid } = await two.rotate(BY_COMMAND_LINE)
     await until(() => kids(one).includes(kid))
     one.stop()
-    const next = await two.rotate()
+    const next = await two.rotate(BY_COMMAND_LINE)
     await opened.storage.events.publish({ type: 'signing_keys.changed' })
     await opened.storage.store.signingKeys.list(opened.clock.now())
     assert.ok(!kids(one).includes(next.kid), 'stopped')
@@ -156,6 +162,7 @@ forEachEngine(engine => {
     const opened = await openTestStorage(engine, t)
     const one = createSigningKeys({
       ...opened,
+      audit: createAudit(opened),
       longestTokenSeconds: LONGEST,
       reloadInterval: 1,
     })
@@ -185,7 +192,13 @@ forEachEngine(engine => {
     }
     const store = { ...opened.storage.store, signingKeys: { ...signingKeys, list } }
     const storage = { ...opened.storage, store }
-    const one = createSigningKeys({ ...opened, storage, log: logger, longestTokenSeconds: LONGEST })
+    const one = createSigningKeys({
+      ...opened,
+      storage,
+      audit: createAudit(opened),
+      log: logger,
+      longestTokenSeconds: LONGEST,
+    })
     await one.load()
     one.start()
     t.after(one.stop)
@@ -209,7 +222,7 @@ forEachEngine(engine => {
 
   test('requests that meet an unknown key at once wait for one read, and all find it', async t => {
     const { one, two } = await twoNodes(engine, t)
-    const { kid } = await one.rotate()
+    const { kid } = await one.rotate(BY_COMMAND_LINE)
     const found = await Promise.all([two.find(kid), two.find(kid), two.find(kid)])
     assert.deepEqual(
       found.map(key => key?.kid),

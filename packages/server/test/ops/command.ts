@@ -23,6 +23,9 @@ export async function runCommand(
     config: () => services.config,
     settings: () => services.config,
     services: async () => services,
+    printLines(text) {
+      answer.text += text
+    },
     print(data, text) {
       Object.assign(answer, { data: JSON.parse(JSON.stringify(data)), text })
     },

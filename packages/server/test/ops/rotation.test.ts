@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, createPrintedLinks, freshPostgres, startNode } from '../support/nodes.ts'
 import { runCommand } from './command.ts'
@@ -27,7 +28,7 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
 
   await pair.restartOneByOne(`${OLD},${NEW}`)
   await pair.restartOneByOne(`${NEW},${OLD}`)
-  const { kid } = await services().signingKeys.rotate()
+  const { kid } = await services().signingKeys.rotate(BY_COMMAND_LINE)
   const newer = await services().apps.newSecret('shop')
   await traffic.answered(SOME_CALLS)
   traffic.appSecret.current = newer

@@ -5,6 +5,7 @@ import { watch } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { WebSocket } from 'ws'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createLog } from '../../src/log.ts'
 import { keywayProcess, keyway as runHere } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -340,7 +341,7 @@ test('LOG-03: security events are logged after their commit, at debug, and reuse
     })
   await refresh()
   assert.equal((await refresh()).status, 401)
-  await services.users.suspend(user.id)
+  await services.users.suspend(user.id, BY_COMMAND_LINE)
   const told = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'security event')
   const types = told.map(({ type }) => type)
   for (const type of [

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { relative } from 'node:path'
 import { test } from 'node:test'
+import { type Audit, type By, unchanged } from '../../src/audit/audit.ts'
 import type { SubjectStates } from '../../src/backup/journal-writer.ts'
 import { FACTS, type FactTable } from '../../src/endings/facts.ts'
 import type { Storage, Transaction } from '../../src/store.ts'
+import { sourceFiles, src } from './source.ts'
 
 // Checked by the compiler: `npm run check` fails if a line below one of the directives compiles.
 
@@ -24,6 +27,26 @@ test('an ending operation without facts, or outside a transaction, does not comp
   }
   assert.equal(Object.keys(callers).length, 4)
   assert.equal(typeof end, 'function')
+})
+
+test('an administrative operation that is not audited, or reports no changes, does not compile', () => {
+  const callers = {
+    // @ts-expect-error: an administrative operation in a transaction that is not audited
+    unaudited: (tx: Transaction) => tx.users.suspend,
+    // @ts-expect-error: an operation that does not say what is to be recorded
+    silent: (audit: Audit, by: By) => audit.perform(by, async tx => tx.users.suspend('', 0)),
+    reporting: (audit: Audit, by: By) => audit.perform(by, async () => unchanged(null)),
+  }
+  assert.equal(Object.keys(callers).length, 3)
+})
+
+test('only audit.ts turns a transaction into an audited one', async () => {
+  const files = await sourceFiles()
+  const casting = files.filter(({ text }) => /as AuditedTransaction|\.audit\.append\(/.test(text))
+  assert.deepEqual(
+    casting.map(({ path }) => relative(src, path)),
+    ['audit/audit.ts'],
+  )
 })
 
 test('a kind of ending without a journal entry does not compile', () => {

@@ -26,7 +26,7 @@ const KERNEL = [
   'store',
   'version',
 ].map(f => `${f}.ts`)
-const SMALL_NOUNS = ['security-events', 'endings', 'apps']
+const SMALL_NOUNS = ['security-events', 'endings', 'apps', 'audit']
 const NOUNS = [
   ...SMALL_NOUNS,
   ...[
@@ -51,9 +51,10 @@ const NOUNS = [
 /** Folder or top-level file → the folders and files that it may import besides itself and the kernel. */
 const MAY_IMPORT: Record<string, string[]> = {
   'security-events': [],
-  endings: ['security-events'],
+  audit: ['security-events'],
+  endings: ['audit', 'security-events'],
   apps: ['signing-keys/signing-key.ts'],
-  outbox: ['users/user.ts', 'users/email-address.ts'],
+  outbox: ['audit', 'users/user.ts', 'users/email-address.ts'],
   billing: ['usage/usage.ts', 'users/user.ts', 'api-keys/api-key.ts', 'limits/limit.ts', ...SMALL_NOUNS],
   users: ['billing', 'outbox', ...SMALL_NOUNS],
   'signing-keys': SMALL_NOUNS,
@@ -68,7 +69,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'users',
   ],
   limits: ['billing/money.ts'],
-  'api-keys': ['limits', 'billing/spend.ts', 'users', 'outbox', ...SMALL_NOUNS],
+  'api-keys': ['limits', 'billing/spend.ts', 'billing/money.ts', 'users', 'outbox', ...SMALL_NOUNS],
   'agent-tokens': ['api-keys', 'limits', 'users', 'signing-keys', ...SMALL_NOUNS],
   introspection: [
     'billing',
@@ -88,7 +89,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   http: [...NOUNS, 'config.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
-  config: ['magic-links/send-limits.ts', 'limits/limit.ts'],
+  config: ['magic-links/send-limits.ts', 'limits/limit.ts', 'users/email-address.ts'],
   'config.ts': ['config'],
   operations: [
     ...NOUNS,
@@ -117,6 +118,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'operations',
     'mail',
     'storage',
+    'http/audit-object.ts',
     'http/user-object.ts',
     'http/usage-object.ts',
     'http/limits-object.ts',

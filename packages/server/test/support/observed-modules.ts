@@ -47,8 +47,8 @@ const SCRAPE_PATIENCE_MS = 500
  * Purposes whose sealed content is a secret itself; other sealed content (mails) contains secrets recorded elsewhere.
  */
 const SEALED_SECRETS: readonly Purpose[] = ['signing-key', 'session-secret', 'address-pepper']
-/** Purposes of MACs that are shown, in place of erased addresses. */
-const PUBLIC_MACS: readonly Purpose[] = ['erased-address']
+/** Purposes of MACs that are shown: in place of erased addresses, and with the head of the audit in the log. */
+const PUBLIC_MACS: readonly Purpose[] = ['erased-address', 'audit']
 const later = setTimeout
 
 export function observeModules(journal: Journal): void {

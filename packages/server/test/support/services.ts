@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { openJournal } from '../../src/backup/journal.ts'
 import { instanceOf } from '../../src/backup/journal-entry.ts'
 import { type Config, loadConfig } from '../../src/config.ts'
-import type { RequestLimit } from '../../src/limits/limit.ts'
+import type { RequestLimit, WantedLimits } from '../../src/limits/limit.ts'
 import type { Log } from '../../src/log.ts'
 import type { SendWindow } from '../../src/magic-links/send-limits.ts'
 import { type Caller, networkOf } from '../../src/network.ts'
@@ -17,11 +18,14 @@ import type { SessionTokens } from '../../src/sessions/sessions.ts'
 import type { DatabaseStorage } from '../../src/storage/database.ts'
 import { type EmailAddress, parseEmailAddress } from '../../src/users/email-address.ts'
 import { openPepper } from '../../src/users/trial-credit.ts'
-import type { User } from '../../src/users/user.ts'
+import type { User, UserRole } from '../../src/users/user.ts'
 import { type EngineName, openTestStorage, type TestStorage } from './engines.ts'
 import { quickFolder } from './quick-folder.ts'
 
 export const PUBLIC_URL = 'https://keyway.test'
+/** Acts of tests that do not check who acts. */
+const BY_TEST = BY_COMMAND_LINE
+
 export const LIFETIMES: SessionLifetimes = {
   accessTokenSeconds: 900,
   refreshIdleSeconds: 2_592_000,
@@ -42,6 +46,7 @@ export interface ServiceOverrides {
   personLimits?: RequestLimit[]
   log?: Log
   mailHookSecret?: string
+  adminEmails?: string[]
   /** Maximum number of connections to PostgreSQL. */
   poolSize?: number
   /** Opens another node on the same database: its storage, and the test storage that it came from. */
@@ -75,7 +80,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   })
   const nouns = compose(config, log, { storage: plain, clock, secrets, instance, journal })
   await nouns.signingKeys.load()
-  const { storage, magicLinks } = nouns
+  const { storage, magicLinks, users, apiKeys, signingKeys } = nouns
 
   /** The contents of all mails of one kind to one address, newest first. */
   async function mailsTo<Kind extends MessageContent['kind']>(email: string, kind: Kind) {
@@ -96,6 +101,20 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
 
   return {
     ...nouns,
+    users: {
+      ...users,
+      suspend: (id: string, by = BY_TEST) => users.suspend(id, by),
+      activate: (id: string, by = BY_TEST) => users.activate(id, by),
+      delete: (id: string, by = BY_TEST) => users.delete(id, by),
+      setRole: (id: string, role: UserRole, by = BY_TEST) => users.setRole(id, role, by),
+    },
+    apiKeys: {
+      ...apiKeys,
+      revokeById: (id: string, by = BY_TEST) => apiKeys.revokeById(id, by),
+      setOperatorLimits: (id: string, limits: WantedLimits, by = BY_TEST) =>
+        apiKeys.setOperatorLimits(id, limits, by),
+    },
+    signingKeys: { ...signingKeys, rotate: (by = BY_TEST) => signingKeys.rotate(by) },
     opened,
     store: storage.store,
     publicUrl: config.publicUrl,
@@ -140,6 +159,7 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     personLimits: overrides.personLimits ?? [],
     verifyUrl: overrides.verifyUrl ?? settings.verifyUrl,
     mailHookSecret: overrides.mailHookSecret ?? null,
+    adminEmails: (overrides.adminEmails ?? []).map(address),
   }
 }
 

@@ -17,6 +17,7 @@ import { keyAlerts } from './0016-key-alerts.ts'
 import { oauthClients } from './0017-oauth-clients.ts'
 import { signInForApps } from './0018-sign-in-for-apps.ts'
 import { deviceAuthorizations } from './0019-device-authorizations.ts'
+import { administration } from './0020-administration.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -40,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
   oauthClients,
   signInForApps,
   deviceAuthorizations,
+  administration,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

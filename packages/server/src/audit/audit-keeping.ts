@@ -1,0 +1,56 @@
+import { type Clock, DAY } from '../clock.ts'
+import type { Log } from '../log.ts'
+import type { Secrets } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import { isGenuine, sealPlace } from './audit-seal.ts'
+
+/** Retention unless the operator sets another. */
+export const DEFAULT_AUDIT_DAYS = 400
+
+export interface AuditKeeping {
+  /**
+   * Authenticates the head of the chain under `KEYWAY_SECRET` and logs it, so that the log shows what the rows were. Nothing
+   * if that was done since the last row.
+   */
+  seal(): Promise<void>
+  /** Removes at most `batch` rows that are older than the retention; before, the last of them is sealed. Returns how many. */
+  prune(batch: number): Promise<number>
+}
+
+export function createAuditKeeping({
+  storage,
+  clock,
+  secrets,
+  log,
+  auditDays,
+}: {
+  storage: Pick<Storage, 'store'>
+  clock: Clock
+  secrets: Secrets
+  log: Log
+  auditDays: number
+}): AuditKeeping {
+  const { audit } = storage.store
+
+  return {
+    async seal() {
+      const { sequence, hash, sealed } = await audit.chain()
+      if (sequence === 0) return
+      const isSealed = sealed?.sequence === sequence && isGenuine(secrets, 'head', sealed)
+      if (isSealed && secrets.isCurrent(sealed.mac)) return
+      const place = sealPlace(secrets, 'head', { sequence, hash })
+      await audit.seal(place)
+      log.info({ ...place }, 'audit head')
+    },
+
+    async prune(batch) {
+      const last = await audit.lastBefore(clock.now() - auditDays * DAY)
+      if (last) {
+        const place = sealPlace(secrets, 'pruned', last)
+        await audit.markPruned(place)
+        log.info({ ...place }, 'audit rows removed')
+      }
+      return audit.prune(batch)
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import type { Secrets } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import { type AuditEvent, FIRST_HASH, hashOf, reasonHash } from './audit-event.ts'
+import { isGenuine } from './audit-seal.ts'
+import type { AuditChain } from './audit-store.ts'
+
+/** Rows per statement. */
+const BATCH = 500
+/** Retention may remove the first rows during the verification. */
+const ATTEMPTS = 3
+
+/** The chain of audit rows, or what is wrong with it. */
+export type Verdict = { rows: number; isSealed: boolean } | { mistake: string }
+
+/**
+ * Reads all rows and computes their hashes again: finds a changed, missing, added or moved row, and seals that were not
+ * made with `KEYWAY_SECRET`. Rows that were appended since the last seal and replaced as a whole are not found.
+ */
+export async function verifyAudit({
+  storage,
+  secrets,
+}: {
+  storage: Pick<Storage, 'store'>
+  secrets: Secrets
+}): Promise<Verdict> {
+  const { audit } = storage.store
+  for (let attempt = 1; ; attempt++) {
+    const chain = await audit.chain()
+    const verdict = sealMistake(chain) ?? (await verifyRows(chain))
+    const isChanging = (await audit.chain()).pruned?.sequence !== chain.pruned?.sequence
+    if (!('mistake' in verdict) || !isChanging || attempt === ATTEMPTS) return verdict
+  }
+
+  function sealMistake({ sequence, sealed, pruned }: AuditChain): Verdict | null {
+    if (sealed && !isGenuine(secrets, 'head', sealed))
+      return { mistake: `the seal of row ${sealed.sequence} was not made with KEYWAY_SECRET` }
+    if (pruned && !isGenuine(secrets, 'pruned', pruned))
+      return {
+        mistake: `the mark that rows up to ${pruned.sequence} were removed was not made with KEYWAY_SECRET`,
+      }
+    if (sealed && sealed.sequence > sequence)
+      return { mistake: `rows after ${sequence} are missing: row ${sealed.sequence} was sealed` }
+    return null
+  }
+
+  async function verifyRows(chain: AuditChain): Promise<Verdict> {
+    const { pruned, sealed } = chain
+    let last = { sequence: pruned?.sequence ?? 0, hash: pruned?.hash ?? FIRST_HASH }
+    let rows = 0
+    while (last.sequence < chain.sequence) {
+      const batch = await audit.after(last.sequence, {}, BATCH)
+      if (batch.length === 0) break
+      for (const row of batch) {
+        if (row.sequence > chain.sequence) break
+        const mistake = rowMistake(row, last)
+        if (mistake) return { mistake }
+        if (sealed?.sequence === row.sequence && sealed.hash !== row.hash)
+          return { mistake: `row ${row.sequence} is not the one that was sealed` }
+        last = row
+        rows++
+      }
+      if (batch.at(-1)!.sequence >= chain.sequence) break
+    }
+    if (last.sequence !== chain.sequence)
+      return { mistake: `rows after ${last.sequence} are missing: there were ${chain.sequence}` }
+    if (last.hash !== chain.hash) return { mistake: `row ${last.sequence} is not the last that was appended` }
+    return { rows, isSealed: sealed?.sequence === chain.sequence }
+  }
+}
+
+function rowMistake(row: AuditEvent, last: { sequence: number; hash: string }): string | null {
+  if (row.sequence !== last.sequence + 1) return `row ${last.sequence + 1} is missing`
+  if (row.previousHash !== last.hash) return `row ${row.sequence} does not follow row ${last.sequence}`
+  if (hashOf(row.previousHash, row) !== row.hash) return `row ${row.sequence} was changed`
+  const { reason } = row
+  if (reason?.text != null && reason.salt !== null && reasonHash(reason.salt, reason.text) !== reason.hash)
+    return `the reason of row ${row.sequence} was changed`
+  return null
+}

@@ -1,0 +1,115 @@
+import type { Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Caller } from '../network.ts'
+import { randomToken } from '../secrets.ts'
+import type { AuditedTransaction, Storage, Store, Transaction } from '../store.ts'
+import {
+  type Actor,
+  type AuditChange,
+  BY_COMMAND,
+  MAX_REASON_LENGTH,
+  MAX_STATE_LENGTH,
+  type NewAuditEvent,
+  reasonHash,
+  type SaltedReason,
+} from './audit-event.ts'
+
+/** Who acts, from where, and why. */
+export interface By {
+  actor: Actor
+  /** Null for commands and settings. */
+  caller: Caller | null
+  requestId: string | null
+  reason: string | null
+}
+
+/** The result of an administrative operation: its outcome, and what must be recorded. */
+export interface Performed<Outcome> {
+  outcome: Outcome
+  /** Empty if nothing was changed. */
+  changes: readonly AuditChange[]
+}
+
+export interface Audit {
+  /**
+   * Runs an administrative operation as one transaction and records what it reports in the same transaction. Only here
+   * do transactions have the operations of `AdministrativeChanges`, so that none of them goes unrecorded. As
+   * `Storage.transaction` otherwise.
+   */
+  perform<Outcome>(
+    by: By,
+    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+    readBack?: (store: Store) => Promise<Outcome | undefined>,
+  ): Promise<Outcome>
+  /** The same within a transaction of the caller, who does nothing after it. */
+  performWithin<Outcome>(
+    tx: Transaction,
+    by: By,
+    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+  ): Promise<Outcome>
+}
+
+/** For the `keyway` command. */
+export const BY_COMMAND_LINE: By = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
+
+const SALT_BYTES = 16
+/** All rows wait for the head of one chain. */
+const CHAIN = 'audit-chain'
+
+export function createAudit({ storage, clock }: { storage: Storage; clock: Clock }): Audit {
+  return { perform, performWithin }
+
+  function perform<Outcome>(
+    by: By,
+    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+    readBack?: (store: Store) => Promise<Outcome | undefined>,
+  ): Promise<Outcome> {
+    return storage.runExclusive([CHAIN], () =>
+      storage.transaction(tx => performWithin(tx, by, work), readBack),
+    )
+  }
+
+  async function performWithin<Outcome>(
+    tx: Transaction,
+    by: By,
+    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+  ): Promise<Outcome> {
+    const { outcome, changes } = await work(tx as AuditedTransaction)
+    if (changes.length > 0) await tx.audit.append(changes.map(change => toEvent(change, by)))
+    return outcome
+  }
+
+  function toEvent(change: AuditChange, by: By): NewAuditEvent {
+    const now = clock.now()
+    return {
+      ...bounded(change),
+      id: newId(now),
+      at: now,
+      actor: by.actor,
+      reason: by.reason === null ? null : salted(by.reason),
+      network: by.caller?.network ?? null,
+      requestId: by.requestId,
+    }
+  }
+}
+
+/** The operation changed nothing. */
+export function unchanged<Outcome>(outcome: Outcome): Performed<Outcome> {
+  return { outcome, changes: [] }
+}
+
+export function performed<Outcome>(outcome: Outcome, ...changes: AuditChange[]): Performed<Outcome> {
+  return { outcome, changes }
+}
+
+function salted(reason: string): SaltedReason {
+  const text = [...reason].slice(0, MAX_REASON_LENGTH).join('')
+  const salt = randomToken(SALT_BYTES)
+  return { text, salt, hash: reasonHash(salt, text) }
+}
+
+/** A last resort against rows of any size: what reports more is shortened to a note. */
+function bounded(change: AuditChange): AuditChange {
+  const size = JSON.stringify([change.before, change.after]).length
+  return size <= MAX_STATE_LENGTH ? change : { ...change, before: null, after: { omitted_characters: size } }
+}

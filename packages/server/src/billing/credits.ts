@@ -1,0 +1,89 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { sha256 } from '../secrets.ts'
+import type { LedgerEntry } from './ledger.ts'
+import { formatMoney, type MicroDollars } from './money.ts'
+
+export interface WantedCredit {
+  userId: string
+  /** Positive. */
+  amount: MicroDollars
+  description: string
+}
+
+export interface Credits {
+  /**
+   * Adds an amount to a person's balance, once for each Idempotency-Key, for good: the same key with the same arguments
+   * returns the same entry.
+   *
+   * @throws KeywayError `not_found` (unknown or deleted), `idempotency_conflict`
+   */
+  grant(wanted: WantedCredit, idempotencyKey: string, by: By): Promise<LedgerEntry>
+}
+
+type Outcome = { entry: LedgerEntry } | { refused: 'not_found' | 'idempotency_conflict' }
+
+export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }): Credits {
+  return {
+    async grant(wanted, idempotencyKey, by) {
+      const id = newId(clock.now())
+      const cause = `credit:${sha256(idempotencyKey)}`
+      const outcome = await audit.perform<Outcome>(
+        by,
+        async tx => {
+          const earlier = await tx.billing.findByCause(cause)
+          if (earlier) return unchanged(replay(earlier, wanted))
+          const user = await tx.users.lock(wanted.userId)
+          if (!user || user.status === 'deleted') return unchanged({ refused: 'not_found' })
+          const { userId, amount, description } = wanted
+          const entry = await tx.billing.post({
+            id,
+            userId,
+            kind: 'credit',
+            amount,
+            appId: null,
+            description,
+            cause,
+            createdAt: clock.now(),
+            keyId: null,
+            lineageId: null,
+          })
+          if (!entry) return unchanged(await raced(tx.billing.findByCause(cause), wanted))
+          return performed<Outcome>(
+            { entry },
+            {
+              type: 'user.credit_granted',
+              subject: { type: 'user', id: userId, user_id: userId },
+              before: { balance: formatMoney(entry.balanceAfter - amount) },
+              after: { balance: formatMoney(entry.balanceAfter), ledger_entry_id: id },
+            },
+          )
+        },
+        async store => {
+          const entry = await store.billing.findEntry(id)
+          return entry ? { entry } : undefined
+        },
+      )
+      if ('entry' in outcome) return outcome.entry
+      throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
+    },
+  }
+}
+
+const DETAILS = {
+  not_found: 'There is no such account.',
+  idempotency_conflict: 'This Idempotency-Key was used for another credit. Use a new one for each credit.',
+} as const
+
+/** Another call with this key was faster. */
+async function raced(found: Promise<LedgerEntry | null>, wanted: WantedCredit): Promise<Outcome> {
+  const entry = await found
+  return entry ? replay(entry, wanted) : { refused: 'idempotency_conflict' }
+}
+
+function replay(entry: LedgerEntry, { userId, amount, description }: WantedCredit): Outcome {
+  const isSame = entry.userId === userId && entry.amount === amount && entry.description === description
+  return isSame ? { entry } : { refused: 'idempotency_conflict' }
+}

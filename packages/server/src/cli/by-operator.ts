@@ -1,0 +1,14 @@
+import { BY_COMMAND_LINE, type By } from '../audit/audit.ts'
+import { MAX_REASON_LENGTH } from '../audit/audit-event.ts'
+import { OperatorError } from '../operator-error.ts'
+
+/** The option of commands whose acts are audited. */
+export const REASON = { value: 'TEXT', meaning: 'why, for the audit' }
+
+/** @throws OperatorError */
+export function byOperator(reason: string | boolean | undefined): By {
+  if (typeof reason !== 'string' || reason.trim() === '') return BY_COMMAND_LINE
+  if ([...reason].length > MAX_REASON_LENGTH)
+    throw new OperatorError(`--reason must have at most ${MAX_REASON_LENGTH} characters.`)
+  return { ...BY_COMMAND_LINE, reason }
+}

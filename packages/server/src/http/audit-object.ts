@@ -1,0 +1,78 @@
+import type { AuditEventObject } from '@keyway/sdk/protocol'
+import type { AuditEvent } from '../audit/audit-event.ts'
+import { toRfc3339 } from '../clock.ts'
+
+/** The JSON form of an audit row. With `reason_hash` for `reason` its fields up to `request_id` give its hash. */
+export function auditEventObject(event: AuditEvent): AuditEventObject {
+  const { actor, subject, reason } = event
+  return {
+    id: event.id,
+    at: toRfc3339(event.at),
+    actor: { ...actor },
+    subject: { ...subject },
+    type: event.type,
+    before: event.before as AuditEventObject['before'],
+    after: event.after as AuditEventObject['after'],
+    reason: reason?.text ?? null,
+    network: event.network,
+    request_id: event.requestId,
+    reason_hash: reason?.hash ?? null,
+    reason_salt: reason?.salt ?? null,
+    sequence: event.sequence,
+    previous_hash: event.previousHash,
+    hash: event.hash,
+  }
+}
+
+const COLUMNS = [
+  'sequence',
+  'id',
+  'at',
+  'type',
+  'actor_type',
+  'actor_id',
+  'actor_key_id',
+  'actor_session_id',
+  'subject_type',
+  'subject_id',
+  'subject_user_id',
+  'before',
+  'after',
+  'reason',
+  'reason_hash',
+  'reason_salt',
+  'network',
+  'request_id',
+  'previous_hash',
+  'hash',
+] as const
+
+export const AUDIT_CSV_HEADER = `${COLUMNS.join(',')}\r\n`
+
+/** One record of RFC 4180. No cell is a formula for the programs that open it. */
+export function auditCsvLine(event: AuditEvent): string {
+  const { actor, subject, before, after, ...object } = auditEventObject(event)
+  const record: Record<(typeof COLUMNS)[number], unknown> = {
+    ...object,
+    actor_type: actor.type,
+    actor_id: actor.id,
+    actor_key_id: actor.key_id,
+    actor_session_id: actor.session_id,
+    subject_type: subject.type,
+    subject_id: subject.id,
+    subject_user_id: subject.user_id,
+    before: before && JSON.stringify(before),
+    after: after && JSON.stringify(after),
+  }
+  return `${COLUMNS.map(name => csvCell(record[name])).join(',')}\r\n`
+}
+
+/** Characters at the start of a cell that make spreadsheets evaluate it (OWASP, CSV injection). */
+const FORMULA_START = /^[=+\-@\t\r]/
+
+export function csvCell(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  const text = String(value)
+  const harmless = FORMULA_START.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(harmless) || harmless !== text ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}

@@ -1,0 +1,236 @@
+import { type SqlBool, sql } from 'kysely'
+import { type AuditEvent, FIRST_HASH, hashOf, type NewAuditEvent } from '../audit/audit-event.ts'
+import type { AuditChain, AuditChanges, AuditFilter, AuditStore, SealedPlace } from '../audit/audit-store.ts'
+import { canonicalJson, type PlainJson } from '../audit/canonical-json.ts'
+import { toSlice } from '../paging.ts'
+import type { Db } from './engine.ts'
+import type { AuditChainRow, AuditEventRow } from './schema.ts'
+import { inChunks, type Statements } from './statements.ts'
+
+/** The only row of the table. */
+const CHAIN_ID = 'chain'
+
+export function createAuditStore({ db, atomically }: Statements): AuditStore & AuditChanges {
+  return {
+    append: events => atomically(tx => append(tx, events)),
+    async chain() {
+      const row = await db.selectFrom('audit_chain').selectAll().where('id', '=', CHAIN_ID).executeTakeFirst()
+      return toChain(row)
+    },
+    async list(filter, { limit, after }) {
+      const rows = await matching(db, filter, { limit: limit + 1, before: after?.at ?? null })
+      return toSlice(await withReasons(db, rows), limit, ({ sequence, id }) => ({ at: sequence, id }))
+    },
+    async after(sequence, filter, limit) {
+      return withReasons(db, await matching(db, filter, { limit, after: sequence }))
+    },
+    async lastBefore(at) {
+      const row = await db
+        .selectFrom('audit_events')
+        .selectAll()
+        .where('at', '<', at)
+        .orderBy('at', 'desc')
+        .orderBy('sequence', 'desc')
+        .limit(1)
+        .executeTakeFirst()
+      return row ? toEvent(row, undefined) : null
+    },
+    async seal({ sequence, hash, mac }) {
+      await db
+        .updateTable('audit_chain')
+        .set({ sealed_sequence: sequence, sealed_hash: hash, sealed_mac: mac })
+        .where('id', '=', CHAIN_ID)
+        .where(sql<SqlBool>`coalesce(sealed_sequence, 0) <= ${sequence}`)
+        .execute()
+    },
+    async eraseReasons(userId) {
+      await db.deleteFrom('audit_reasons').where('user_id', '=', userId).execute()
+    },
+    async markPruned({ sequence, hash, mac }) {
+      await db
+        .updateTable('audit_chain')
+        .set({ pruned_sequence: sequence, pruned_hash: hash, pruned_mac: mac })
+        .where('id', '=', CHAIN_ID)
+        .where(sql<SqlBool>`coalesce(pruned_sequence, 0) <= ${sequence}`)
+        .execute()
+    },
+    prune: batch =>
+      atomically(async tx => {
+        const old = await tx
+          .selectFrom('audit_events')
+          .select('sequence')
+          .where('sequence', '<=', tx.selectFrom('audit_chain').select('pruned_sequence'))
+          .orderBy('sequence')
+          .limit(batch)
+          .execute()
+        const sequences = old.map(({ sequence }) => sequence)
+        for (const some of inChunks(sequences)) {
+          await tx.deleteFrom('audit_reasons').where('sequence', 'in', some).execute()
+          await tx.deleteFrom('audit_events').where('sequence', 'in', some).execute()
+        }
+        return sequences.length
+      }),
+  }
+}
+
+/** The head is locked by the first statement until the transaction ends; nothing is awaited but the store. */
+async function append(tx: Db, events: readonly NewAuditEvent[]): Promise<AuditEvent[]> {
+  const head = await lockHead(tx)
+  const appended: AuditEvent[] = []
+  let { sequence, hash: previousHash, at } = head
+  for (const event of events) {
+    at = Math.max(at, event.at)
+    const placed = { ...event, at }
+    const hash = hashOf(previousHash, placed)
+    sequence++
+    appended.push({ ...placed, sequence, previousHash, hash })
+    previousHash = hash
+  }
+  for (const some of inChunks(appended)) {
+    await tx.insertInto('audit_events').values(some.map(toRow)).execute()
+    const reasons = some.flatMap(toReasonRow)
+    if (reasons.length > 0) await tx.insertInto('audit_reasons').values(reasons).execute()
+  }
+  await tx
+    .updateTable('audit_chain')
+    .set({ sequence, at, hash: previousHash })
+    .where('id', '=', CHAIN_ID)
+    .execute()
+  return appended
+}
+
+/** An upsert, since a backup of an older version has no head. */
+async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' | 'hash'>> {
+  return tx
+    .insertInto('audit_chain')
+    .values({ id: CHAIN_ID, sequence: 0, at: 0, hash: FIRST_HASH })
+    .onConflict(conflict => conflict.column('id').doUpdateSet(eb => ({ id: eb.ref('excluded.id') })))
+    .returning(['sequence', 'at', 'hash'])
+    .executeTakeFirstOrThrow()
+}
+
+type Range = { limit: number; before?: number | null; after?: number }
+
+/** Each condition has an index with the sequence; of a subject the two kinds of match are read separately. */
+async function matching(db: Db, filter: AuditFilter, range: Range): Promise<AuditEventRow[]> {
+  const { subject } = filter
+  if (subject === undefined) return rowsWhere(db, filter, range)
+  const found = await Promise.all(
+    (['subject_id', 'user_id'] as const).map(column => rowsWhere(db, filter, range, [column, subject])),
+  )
+  const bySequence = new Map(found.flat().map(row => [row.sequence, row]))
+  const isForward = range.after !== undefined
+  const rows = [...bySequence.values()].sort((a, b) =>
+    isForward ? a.sequence - b.sequence : b.sequence - a.sequence,
+  )
+  return rows.slice(0, range.limit)
+}
+
+function rowsWhere(
+  db: Db,
+  { actor, type, from, to }: AuditFilter,
+  { limit, before = null, after }: Range,
+  match?: ['subject_id' | 'user_id', string],
+): Promise<AuditEventRow[]> {
+  let query = db.selectFrom('audit_events').selectAll()
+  if (match) query = query.where(match[0], '=', match[1])
+  if (actor !== undefined) query = query.where('actor_id', '=', actor)
+  if (type !== undefined) query = query.where('type', '=', type)
+  // As sequences, in which the index of each condition continues.
+  if (from !== undefined) query = query.where('sequence', '>=', firstSince(db, from))
+  if (to !== undefined) query = query.where('sequence', '<', firstSince(db, to))
+  if (before !== null) query = query.where('sequence', '<', before)
+  if (after !== undefined) query = query.where('sequence', '>', after)
+  return query
+    .orderBy('sequence', after === undefined ? 'desc' : 'asc')
+    .limit(limit)
+    .execute()
+}
+
+/** The sequence of the first row at or after the instant; of none, one that no row has. */
+function firstSince(db: Db, at: number) {
+  const first = db
+    .selectFrom('audit_events')
+    .select('sequence')
+    .where('at', '>=', at)
+    .orderBy('at')
+    .orderBy('sequence')
+    .limit(1)
+  return sql<number>`coalesce((${first}), ${Number.MAX_SAFE_INTEGER})`
+}
+
+async function withReasons(db: Db, rows: readonly AuditEventRow[]): Promise<AuditEvent[]> {
+  const explained = rows.filter(row => row.reason_hash !== null).map(({ sequence }) => sequence)
+  const reasons = new Map<number, { salt: string; reason: string }>()
+  for (const some of inChunks(explained)) {
+    const found = await db.selectFrom('audit_reasons').selectAll().where('sequence', 'in', some).execute()
+    for (const row of found) reasons.set(row.sequence, row)
+  }
+  return rows.map(row => toEvent(row, reasons.get(row.sequence)))
+}
+
+function toRow(event: AuditEvent): AuditEventRow {
+  const { actor, subject, before, after } = event
+  return {
+    sequence: event.sequence,
+    id: event.id,
+    at: event.at,
+    type: event.type,
+    actor_id: actor.id,
+    actor: canonicalJson({ ...actor }),
+    subject_id: subject.id,
+    user_id: subject.user_id,
+    subject: canonicalJson({ ...subject }),
+    before_state: before && canonicalJson(before),
+    after_state: after && canonicalJson(after),
+    reason_hash: event.reason?.hash ?? null,
+    network: event.network,
+    request_id: event.requestId,
+    previous_hash: event.previousHash,
+    hash: event.hash,
+  }
+}
+
+function toReasonRow({ sequence, subject, reason }: AuditEvent) {
+  if (reason?.text == null || reason.salt === null) return []
+  return [{ sequence, user_id: subject.user_id, salt: reason.salt, reason: reason.text }]
+}
+
+function toEvent(row: AuditEventRow, reason: { salt: string; reason: string } | undefined): AuditEvent {
+  return {
+    sequence: row.sequence,
+    id: row.id,
+    at: row.at,
+    type: row.type,
+    actor: parsed(row.actor),
+    subject: parsed(row.subject),
+    before: row.before_state === null ? null : parsed(row.before_state),
+    after: row.after_state === null ? null : parsed(row.after_state),
+    reason:
+      row.reason_hash === null
+        ? null
+        : { text: reason?.reason ?? null, salt: reason?.salt ?? null, hash: row.reason_hash },
+    network: row.network,
+    requestId: row.request_id,
+    previousHash: row.previous_hash,
+    hash: row.hash,
+  }
+}
+
+function parsed<Value>(text: string): Value {
+  return JSON.parse(text) as Value & PlainJson
+}
+
+function toChain(row: AuditChainRow | undefined): AuditChain {
+  if (!row) return { sequence: 0, hash: FIRST_HASH, sealed: null, pruned: null }
+  return {
+    sequence: row.sequence,
+    hash: row.hash,
+    sealed: toPlace(row.sealed_sequence, row.sealed_hash, row.sealed_mac),
+    pruned: toPlace(row.pruned_sequence, row.pruned_hash, row.pruned_mac),
+  }
+}
+
+function toPlace(sequence: number | null, hash: string | null, mac: string | null): SealedPlace | null {
+  return sequence === null || hash === null || mac === null ? null : { sequence, hash, mac }
+}

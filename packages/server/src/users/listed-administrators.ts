@@ -1,0 +1,93 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { BY_SETTING } from '../audit/audit-event.ts'
+import type { Clock, Instant } from '../clock.ts'
+import type { Log } from '../log.ts'
+import { hmac, type Secrets } from '../secrets.ts'
+import type { Storage, Transaction } from '../store.ts'
+import type { EmailAddress } from './email-address.ts'
+import { openPepper } from './trial-credit.ts'
+import type { User } from './user.ts'
+import { roleChange } from './user-changes.ts'
+
+/** The administrators that `KEYWAY_ADMIN_EMAILS` lists. */
+export interface ListedAdministrators {
+  /**
+   * Compares the setting with what was stored at the last start: new addresses may claim the role, and who has it by an
+   * address that is no longer listed loses it, unless nobody else administers.
+   */
+  apply(): Promise<void>
+  /** The keyed hash of a listed address that signs in; null for all others. Call it before the transaction. */
+  prepare(email: EmailAddress): Promise<string | null>
+  /** Makes the user an administrator, the first time since the address was listed. Last in a transaction. */
+  claim(tx: Transaction, addressHash: string, user: User, now: Instant): Promise<User>
+  /** The keyed hash of any address, of which a role set otherwise counts as the claim. */
+  hashOf(email: EmailAddress): Promise<string>
+}
+
+const BY_LIST: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+
+export function createListedAdministrators({
+  storage,
+  clock,
+  secrets,
+  audit,
+  log,
+  adminEmails,
+}: {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  audit: Audit
+  log: Log
+  adminEmails: readonly EmailAddress[]
+}): ListedAdministrators {
+  const { administrators } = storage.store
+  const listed = new Set(adminEmails)
+
+  return {
+    hashOf,
+
+    async apply() {
+      const wanted = new Set(await Promise.all([...listed].map(hashOf)))
+      const known = await administrators.list()
+      for (const hash of wanted)
+        if (!known.some(({ addressHash }) => addressHash === hash))
+          await administrators.add(hash, clock.now())
+      for (const { addressHash, userId } of known)
+        if (!wanted.has(addressHash)) await unlist(addressHash, userId)
+    },
+
+    async prepare(email) {
+      return listed.has(email) ? await hashOf(email) : null
+    },
+
+    async claim(tx, addressHash, user, now) {
+      if (!(await tx.administrators.claim(addressHash, user.id, now)) || user.role === 'admin') return user
+      return audit.performWithin(tx, BY_LIST, async audited => {
+        const admin = await audited.users.setRole(user.id, 'admin')
+        return performed(admin ?? user, roleChange(user, 'admin'))
+      })
+    },
+  }
+
+  async function hashOf(email: EmailAddress): Promise<string> {
+    return hmac(await openPepper(storage, secrets), `administrator\0${email}`).toString('base64url')
+  }
+
+  async function unlist(addressHash: string, userId: string | null): Promise<void> {
+    const isKept = await audit.perform(BY_LIST, async tx => {
+      await tx.users.lockAdministrators()
+      const user = userId === null ? null : await tx.users.lock(userId)
+      if (user?.role === 'admin' && (await tx.users.isOnlyAdministrator(user.id))) return unchanged(true)
+      await tx.administrators.remove(addressHash)
+      if (user?.role !== 'admin') return unchanged(false)
+      await tx.users.setRole(user.id, 'user')
+      return performed(false, roleChange(user, 'user'))
+    })
+    if (isKept)
+      log.warn(
+        { user_id: userId },
+        'KEYWAY_ADMIN_EMAILS no longer lists the last administrator, who stays one',
+      )
+  }
+}
