@@ -24,6 +24,8 @@ export interface ErrorExtras {
   scope?: string
   /** The methods that the path of `method_not_allowed` answers, as in `Allow`. */
   allow?: string
+  /** Whether it may be a failed guess of a credential, where the code does not decide that. */
+  isGuess?: boolean
   cause?: unknown
 }
 

@@ -18,6 +18,7 @@ import { createMailHooks } from './mail/hooks/mail-hooks.ts'
 import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
+import { createOAuth } from './oauth/oauth.ts'
 import { checkHealth } from './operations/health.ts'
 import { createTimers } from './operations/timers.ts'
 import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
@@ -161,11 +162,13 @@ export function composeHub(services: Services, nodeId: string, times?: HubTimes)
 /** The ports of the HTTP layer. */
 export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub) {
   const { config, storage } = services
+  const introspection = createIntrospection({ ...services, publicUrl: config.publicUrl })
   return {
     ...services,
     charges: createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend }),
     hub,
-    introspection: createIntrospection({ ...services, publicUrl: config.publicUrl }),
+    introspection,
+    oauth: createOAuth({ ...services, introspection, publicUrl: config.publicUrl }),
     readiness: { checks: () => checkHealth(services, hub) },
     revocations: createRevocations(services),
     mailHooks: config.mailHookSecret

@@ -1,7 +1,7 @@
-import { type Scopes, toScopes } from '../api-keys/api-key.ts'
+import { allows, type Scopes, toScopes } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
-import { invalidRequest, type KeywayError, type RateLimitState } from '../errors.ts'
+import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { KeyLimiter } from '../limits/limits.ts'
 import type { Caller } from '../network.ts'
@@ -15,6 +15,7 @@ import { createExchangeLimits } from './exchange-limits.ts'
 /** Value of the `typ` header and the `type` claim, so that no other kind of token is accepted as an agent token. */
 const TYP = 'agent_ws'
 const DEFAULT_ALG: SigningAlg = 'EdDSA'
+const CONNECT = 'agent:connect'
 /** Seconds. Short, to limit the damage of a leaked token; a live connection renews in place. */
 export const AGENT_TOKEN_SECONDS = 900
 
@@ -29,6 +30,23 @@ export interface AgentTokenClaims {
   expiresAt: Instant
 }
 
+/** What an OAuth client may ask for besides an audience. */
+export interface ExchangeBounds {
+  /** The id that the key must have; another is as unknown. */
+  keyId?: string
+  /** Scopes of the token, all of which the key must have; those of the key by default. */
+  scopes?: readonly string[]
+}
+
+export interface IssuedAgentToken {
+  token: string
+  agentId: string
+  /** Seconds. */
+  expiresIn: number
+  scopes: Scopes
+  limits: RateLimitState[] | null
+}
+
 export interface AgentTokens {
   /**
    * Exchanges a key for an agent token. One read, no write.
@@ -40,7 +58,8 @@ export interface AgentTokens {
     key: string,
     audience: string | undefined,
     caller: Caller,
-  ): Promise<{ token: string; agentId: string; expiresIn: number; limits: RateLimitState[] | null }>
+    bounds?: ExchangeBounds,
+  ): Promise<IssuedAgentToken>
   /**
    * Verifies signature, type, issuer, audience and times; null when any is wrong. Does not check whether the key is
    * still active; see `ApiKeys.findMany`.
@@ -66,19 +85,22 @@ export function createAgentTokens(deps: {
   const hub = hubAudience(publicUrl)
 
   return {
-    async exchange(key, audience, caller) {
+    async exchange(key, audience, caller, { keyId, scopes: wanted } = {}) {
       const alg = await algOf(audience)
       let left: ReturnType<KeyLimiter['take']> = null
       const apiKey = await apiKeys.authenticate(key, caller, {
-        scope: 'agent:connect',
+        id: keyId,
+        scope: CONNECT,
         accept(presented) {
           if (!alg) throw unknownAudience()
+          if (wanted) assertWithin(wanted, presented.scopes, isHub(audience))
           limits.take(presented.id)
           left = limiter.take(presented)
           return left instanceof Promise ? left.then(() => {}) : undefined
         },
       })
       const now = clock.now()
+      const scopes = wanted ? toScopes(wanted) : apiKey.scopes
       const { issuedAt, expiresAt, expiresIn } = agentTokenTimes(apiKey.expiresAt, now)
       const claims = {
         type: TYP,
@@ -88,7 +110,7 @@ export function createAgentTokens(deps: {
         agent_id: apiKey.userId,
         app_id: apiKey.appId,
         key_id: apiKey.id,
-        ...(apiKey.scopes && { scope: apiKey.scopes.join(' ') }),
+        ...(scopes && { scope: scopes.join(' ') }),
         iat: issuedAt,
         nbf: issuedAt,
         exp: expiresAt,
@@ -97,7 +119,7 @@ export function createAgentTokens(deps: {
       const isDefault = alg === DEFAULT_ALG
       const token = isDefault ? jwt.sign(TYP, claims) : await jwt.signAs(alg!, TYP, claims)
       meter.count(apiKey.userId, apiKey.id, 'exchanges', 1, now)
-      return { token, agentId: apiKey.userId, expiresIn, limits: left && (await left) }
+      return { token, agentId: apiKey.userId, expiresIn, scopes, limits: left && (await left) }
     },
 
     async verify(token, audience = hub) {
@@ -108,8 +130,12 @@ export function createAgentTokens(deps: {
 
   /** What tokens for this audience are signed with; null for an unknown one. The hub's own is known without a read. */
   async function algOf(audience: string | undefined): Promise<SigningAlg | null> {
-    if (audience === undefined || audience === hub) return DEFAULT_ALG
+    if (audience === undefined || isHub(audience)) return DEFAULT_ALG
     return (await storage.store.apps.findByAudience(audience))?.tokenAlg ?? null
+  }
+
+  function isHub(audience: string | undefined): boolean {
+    return audience === undefined || audience === hub
   }
 }
 
@@ -138,6 +164,19 @@ function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentToken
   if (keyEnd >= whole) return { issuedAt, expiresAt: whole, expiresIn: AGENT_TOKEN_SECONDS }
   const left = Math.floor((keyExpiresAt! - now) / SECOND)
   return { issuedAt, expiresAt: keyEnd, expiresIn: Math.max(1, left) }
+}
+
+/** @throws KeywayError `insufficient_scope` */
+function assertWithin(wanted: readonly string[], has: Scopes, forHub: boolean): void {
+  const missing = wanted.find(scope => !allows(has, scope))
+  if (missing !== undefined) {
+    const detail = `This API key lacks the scope ${missing}. Ask for scopes that it has.`
+    throw new KeywayError('insufficient_scope', detail, { scope: missing })
+  }
+  if (forHub && !wanted.includes(CONNECT)) {
+    const detail = `A token for the hub needs the scope ${CONNECT}. Ask for it too, or name another audience.`
+    throw new KeywayError('insufficient_scope', detail, { scope: CONNECT })
+  }
 }
 
 function unknownAudience(): KeywayError {

@@ -80,6 +80,7 @@ export interface ApiKeys {
    * The presented key, if it may be used now from this address with the required scope. Records its use; where a
    * genuine key is refused, counts that.
    *
+   * @param wanted.id the id that the key must have; another is as unknown
    * @param wanted.scope the required scope
    * @param wanted.accept a further check by the caller; what it throws is the refusal, and no use is recorded
    * @throws KeywayError `invalid_api_key` (malformed and unknown alike), `api_key_revoked`, `api_key_expired`,
@@ -88,7 +89,7 @@ export interface ApiKeys {
   authenticate(
     key: string,
     caller: Caller,
-    wanted?: { scope?: string; accept?: (key: OwnedApiKey) => void | Promise<void> },
+    wanted?: { id?: string; scope?: string; accept?: (key: OwnedApiKey) => void | Promise<void> },
   ): Promise<OwnedApiKey>
   /** Finds keys by id, with their owners' status, including revoked and expired ones. Unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
@@ -198,8 +199,8 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     revokeByPossession,
 
-    async authenticate(key, caller, { scope, accept } = {}) {
-      const apiKey = await findPresented(store, key)
+    async authenticate(key, caller, { id, scope, accept } = {}) {
+      const apiKey = await findPresented(store, key, id)
       try {
         assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
         const accepted = accept?.(apiKey)

@@ -8,11 +8,12 @@ import { KEY_REFUSALS, type KeyUse, type OwnedApiKey, refusalOf } from './api-ke
  * The stored key for a presented text, also if revoked or expired. Looked up by the hash of the whole text, so that
  * timing does not reveal a partially correct guess.
  *
- * @throws KeywayError `invalid_api_key`, the same for malformed and unknown keys
+ * @param id which the key must have, if any
+ * @throws KeywayError `invalid_api_key`, the same for malformed and unknown keys, and those with another id
  */
-export async function findPresented(store: Store, key: string): Promise<OwnedApiKey> {
+export async function findPresented(store: Store, key: string, id?: string): Promise<OwnedApiKey> {
   const apiKey = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
-  if (apiKey) return apiKey
+  if (apiKey && (id === undefined || apiKey.id === id)) return apiKey
   throw new KeywayError(
     'invalid_api_key',
     'This is no API key of this service. A key is svc_ and 32 letters or digits.',

@@ -8,7 +8,7 @@ const MAX_URL_LENGTH = 2048
 /** Of each list of URIs. */
 export const MAX_APP_URIS = 32
 /** Reserved scopes that people may grant to apps to which the operator gave them. */
-const GIVEN_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
+export const GIVEN_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
 
 type Described = Omit<App, 'createdAt' | 'coversFrom'>
 

@@ -20,7 +20,7 @@ import { createCallHandler, isProbe } from './call-handler.ts'
 import type { Callers } from './caller.ts'
 import { createCors } from './cors.ts'
 import { docsPage } from './docs-page.ts'
-import { toKeywayError, toProblem } from './errors.ts'
+import { toKeywayError, toOAuthAnswer, toProblem } from './errors.ts'
 import { createFailureLimits, type FailureLimits } from './failure-limits.ts'
 import { createFairQueue, type Flow } from './fair-queue.ts'
 import type { HttpPorts, MetricsSource, ObservedAnswer, PageBindings, PagesApp } from './http-ports.ts'
@@ -105,7 +105,7 @@ export function createApp(options: AppOptions): HttpApp {
   const workLimit = createWorkLimit(options.maxConcurrentCalls)
   const intake = createBodyIntake(options.intake)
   const fairQueue = createFairQueue()
-  const cors = createCors(options.corsOrigins)
+  const cors = createCors(options.corsOrigins, options.services.oauth.clientOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const handle = createCallHandler({
     authenticate: createAuthenticate(options.services),
@@ -191,7 +191,9 @@ export function createApp(options: AppOptions): HttpApp {
         ? servePage(context, caller, requestId)
         : handle(declared, { incoming, caller, requestId }, params),
     )
-    return answered instanceof Response ? answered : toResponse(answered, requestId, cors.headers(incoming))
+    if (answered instanceof Response) return answered
+    await cors.prepare(incoming, declared.cors)
+    return toResponse(answered, requestId, cors.headers(incoming, declared.cors))
   }
 
   function serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
@@ -201,7 +203,11 @@ export function createApp(options: AppOptions): HttpApp {
     observed(declared, incoming, requestId, caller =>
       handle(declared, { incoming, caller, requestId }, noParams),
     )
-      .then(answer => writeAnswer(outgoing, answer, requestId, cors.headers(incoming)))
+      .then(async answer => {
+        const reading = cors.prepare(incoming, declared.cors)
+        if (reading) await reading
+        writeAnswer(outgoing, answer, requestId, cors.headers(incoming, declared.cors))
+      })
       .catch(error => {
         log.error({ request_id: requestId, err: error }, 'a response could not be written')
         outgoing.destroy()
@@ -228,7 +234,10 @@ export function createApp(options: AppOptions): HttpApp {
       code = refusal.code
       fairQueue.refused(caller.network)
       requestLog.refused({ code, route: declared.operation, network: caller.network, request_id: requestId })
-      answered = problemOf(refusal, requestId, challengeOf(declared))
+      answered =
+        declared.errorFormat === 'oauth'
+          ? toOAuthAnswer(refusal)
+          : problemOf(refusal, requestId, challengeOf(declared))
     }
     const milliseconds = performance.now() - startedAt
     const { status } = answered
@@ -276,7 +285,7 @@ export function createApp(options: AppOptions): HttpApp {
     const requestId = newRequestId(clock.now())
     const methods = allowedMethods(context.req.path)
     try {
-      if (methods && context.req.method === 'OPTIONS') return preflight(methods, requestId, context)
+      if (methods && context.req.method === 'OPTIONS') return await preflight(methods, requestId, context)
       if (methods) return refuse(methodNotAllowed(methods), requestId, 'none', context)
       if (pages && !isApiPath(context.req.path))
         return await servePage(context, callers.of(context.env.incoming), requestId)
@@ -286,8 +295,11 @@ export function createApp(options: AppOptions): HttpApp {
     }
   }
 
-  function preflight(methods: string, requestId: string, context: HttpContext): Response {
-    const headers = { Allow: methods, ...cors.preflight(context.env.incoming, methods) }
+  async function preflight(methods: string, requestId: string, context: HttpContext): Promise<Response> {
+    const { incoming } = context.env
+    const policy = routes.find(({ path }) => path === context.req.path)?.cors
+    await cors.prepare(incoming, policy)
+    const headers = { Allow: methods, ...cors.preflight(incoming, methods, policy) }
     const empty: Answer = { status: 204, headers }
     return toResponse(empty, requestId, null)
   }

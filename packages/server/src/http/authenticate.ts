@@ -4,6 +4,7 @@ import { API_KEY_PREFIX, type OwnedApiKey } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
 import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
+import type { HeaderCredentials } from '../oauth/client-authentication.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Authenticated } from '../sessions/sessions.ts'
 import type { HttpPorts } from './http-ports.ts'
@@ -157,6 +158,29 @@ function parseAuthorization(incoming: IncomingMessage): Credential | null {
   }
   const [scheme = '', value = ''] = splitOnce(authorization, ' ')
   return { scheme: scheme.toLowerCase(), value: value.replace(/^ +/, '') }
+}
+
+/**
+ * The id and secret of an OAuth client, each form-encoded (RFC 6749 section 2.3.1); null where the header is absent,
+ * `unusable` if it is anything else.
+ *
+ * @throws KeywayError `invalid_request` if there are two
+ */
+export function clientCredentials(incoming: IncomingMessage): HeaderCredentials | null {
+  const credential = parseAuthorization(incoming)
+  if (credential === null) return null
+  const named = credential.scheme === 'basic' ? parseBasic(credential.value) : null
+  const id = named && formDecoded(named.id)
+  const secret = named && formDecoded(named.secret)
+  return id && secret ? { id, secret } : 'unusable'
+}
+
+function formDecoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return null
+  }
 }
 
 /** RFC 7617: base64 of `id:secret` in UTF-8. */

@@ -1,8 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import type { Caller } from '../network.ts'
+import { parseForm } from '../oauth/form.ts'
 import type { Meter } from '../usage/meter.ts'
 import type { Answer } from './answer.ts'
 import type { Authenticate } from './authenticate.ts'
-import { JSON_BODY, parseJson } from './body.ts'
+import { type BodyFormat, FORM_BODY, JSON_BODY, parseJson } from './body.ts'
 import type { BodyIntake } from './body-intake.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { readQuery } from './query.ts'
@@ -42,9 +44,13 @@ export function createCallHandler({
     const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
     const query = declared.query && validate(declared.query, rawQuery)
     const { maxBodyBytes = JSON_BODY.maxBytes, maxJsonValues } = declared
-    const format = { ...JSON_BODY, maxBytes: maxBodyBytes }
-    const readJson = async () => parseJson(await intake.read(incoming, caller.network, format), maxJsonValues)
-    const body = declared.body && validate(declared.body, (await readJson()) ?? {})
+    const read = (format: BodyFormat) =>
+      intake.read(incoming, caller.network, { ...format, maxBytes: maxBodyBytes })
+    const readBody = async () =>
+      sendsForm(declared, incoming)
+        ? fieldsOf(await read(FORM_BODY), declared.form!)
+        : parseJson(await read(JSON_BODY), maxJsonValues)
+    const body = declared.body && validate(declared.body, (await readBody()) ?? {})
     declared.raw?.admit({ params, incoming })
     const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
     const input = {
@@ -71,6 +77,21 @@ export function createCallHandler({
   ): Outcome | Promise<Outcome> {
     return isProbe(path) ? work() : workLimit.during(network, work)
   }
+}
+
+function sendsForm({ form }: Route, incoming: IncomingMessage): boolean {
+  if (!form) return false
+  return form.only ?? FORM_BODY.mediaType.test(incoming.headers['content-type'] ?? '')
+}
+
+/** The fields of a form as those of a JSON body. */
+function fieldsOf(body: Buffer, { numbers = [] }: NonNullable<Route['form']>): Record<string, unknown> {
+  const form: Record<string, unknown> = { ...parseForm(body) }
+  for (const name of numbers) {
+    const text = form[name]
+    if (typeof text === 'string' && /^-?\d{1,15}$/.test(text)) form[name] = Number(text)
+  }
+  return form
 }
 
 /** The paths that load balancers and orchestrators poll. */

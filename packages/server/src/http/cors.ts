@@ -6,25 +6,53 @@ const EXPOSED_HEADERS = `${REQUEST_ID_HEADER.toLowerCase()}, retry-after, rateli
 /** How long a browser may cache a preflight, in seconds. */
 const MAX_AGE = '600'
 
+/** Which origins may call a route besides the configured ones. */
+export type CorsPolicy = 'any' | 'clients'
+
 export interface Cors {
-  /** The CORS headers of a response to this request; null if no origin is configured. */
-  headers(incoming: IncomingMessage): Record<string, string> | null
+  /** The CORS headers of a response to this request; null if its path has none. */
+  headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null
   /** The headers of a preflight response. They list what is allowed, whatever was requested. */
-  preflight(incoming: IncomingMessage, methods: string): Record<string, string>
+  preflight(incoming: IncomingMessage, methods: string, policy?: CorsPolicy): Record<string, string>
+  /** To be awaited before the headers of a route for clients: reads their origins, at most once a second. */
+  prepare(incoming: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined
 }
+
+/** How long origins of clients are not read again, in milliseconds; a change is in force after it. */
+const CLIENT_ORIGINS_MS = 1000
 
 /**
  * Lets pages of other origins call the API (Fetch standard, "CORS protocol"). Credentials mode is never allowed: the
  * API uses none of the credentials that a browser adds by itself.
  */
-export function createCors(origins: readonly string[]): Cors {
+export function createCors(
+  origins: readonly string[],
+  readClientOrigins: () => Promise<readonly string[]> = async () => [],
+): Cors {
   const allowed = new Set(origins)
-  return { headers, preflight }
+  let ofClients = new Set<string>()
+  let readAt = Number.NEGATIVE_INFINITY
+  return { headers, preflight, prepare }
 
-  function headers(incoming: IncomingMessage): Record<string, string> | null {
-    if (allowed.size === 0) return null
+  function prepare({ headers: { origin } }: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined {
+    const now = performance.now()
+    if (policy !== 'clients' || origin === undefined || now < readAt + CLIENT_ORIGINS_MS) return undefined
+    readAt = now
+    // Without the database, the origins of before are served: their requests are refused with a reason that they may read.
+    return readClientOrigins().then(
+      read => {
+        ofClients = new Set(read)
+      },
+      () => {},
+    )
+  }
+
+  function headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null {
+    if (policy === 'any') return { 'Access-Control-Allow-Origin': '*' }
+    if (allowed.size === 0 && policy === undefined) return null
     const { origin } = incoming.headers
-    if (origin === undefined || !allowed.has(origin)) return { Vary: 'Origin' }
+    const isAllowed = origin !== undefined && (allowed.has(origin) || (policy && ofClients.has(origin)))
+    if (!isAllowed) return { Vary: 'Origin' }
     return {
       Vary: 'Origin',
       'Access-Control-Allow-Origin': origin,
@@ -32,8 +60,12 @@ export function createCors(origins: readonly string[]): Cors {
     }
   }
 
-  function preflight(incoming: IncomingMessage, methods: string): Record<string, string> {
-    const answer = headers(incoming)
+  function preflight(
+    incoming: IncomingMessage,
+    methods: string,
+    policy?: CorsPolicy,
+  ): Record<string, string> {
+    const answer = headers(incoming, policy)
     if (!answer?.['Access-Control-Allow-Origin']) return answer ?? {}
     return {
       ...answer,

@@ -1,10 +1,11 @@
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { toOAuthRefusal } from '../oauth/oauth-error.ts'
 import { type ProblemContext, problemOf } from '../problems.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
 import { rateLimitFields } from './rate-limit-fields.ts'
-import { type Challenge, challengeFor } from './www-authenticate.ts'
+import { type Challenge, CLIENT_CHALLENGE, challengeFor } from './www-authenticate.ts'
 
 export interface ErrorContext extends ProblemContext {
   /** The kind of credential that the route accepts. */
@@ -24,6 +25,17 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   if (status === 413) headers.Connection = 'close'
   if (status === 426) Object.assign(headers, { Upgrade: 'websocket', Connection: 'Upgrade' })
   return { status, type: 'application/problem+json', body, headers }
+}
+
+/** The same for clients of OAuth, which read `error` and `error_description` (RFC 6749 section 5.2). */
+export function toOAuthAnswer(error: KeywayError): Answer {
+  const { status, body } = toOAuthRefusal(error)
+  const headers: Record<string, string> = {}
+  if (error.extras.retryAfter !== undefined) headers['Retry-After'] = String(error.extras.retryAfter)
+  if (error.extras.limits?.length) Object.assign(headers, rateLimitFields(error.extras.limits))
+  if (status === 401) headers['WWW-Authenticate'] = CLIENT_CHALLENGE
+  if (status === 413) headers.Connection = 'close'
+  return { status, body, headers }
 }
 
 /** Converts anything thrown to a KeywayError. Unexpected errors are logged in full and not shown to clients. */

@@ -41,7 +41,7 @@ export function createFailureLimits({
 
   return {
     refusal(caller, error) {
-      if (!PROBLEMS[error.code].isGuess) return error
+      if (!(error.extras.isGuess ?? PROBLEMS[error.code].isGuess)) return error
       const full = waitOf(caller)
       // Limited failures are not counted, so that retrying does not prolong the wait.
       if (full) return rateLimited(full)

@@ -12,6 +12,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { Introspection } from '../introspection/introspection.ts'
 import type { KeyLimiter } from '../limits/limits.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
+import type { OAuth } from '../oauth/oauth.ts'
 import type { MailHooks } from '../outbox/mail-hook.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { Sessions } from '../sessions/sessions.ts'
@@ -39,6 +40,7 @@ export interface HttpPorts {
   securityEvents: Pick<SecurityEventStore, 'list'>
   signingKeys: Pick<SigningKeys, 'jwks'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
+  oauth: OAuth
   readiness: Readiness
   /** Absent if KEYWAY_MAIL_HOOK_SECRET is not set. */
   mailHooks?: MailHooks

@@ -18,7 +18,7 @@ export const OTHER_ID = '019aa2c4-7a10-7b3e-8c11-5f6e7d8c9b0a'
 const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
 const LATER = '2026-12-20T19:22:00.000Z'
 export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
-const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
+export const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
 
 /** An empty object where there are none. */
 export const limits = z

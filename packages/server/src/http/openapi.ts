@@ -58,12 +58,18 @@ function operationOf(route: Route, schemas: Json): Json {
     ...(route.body && {
       requestBody: {
         required: !route.body.safeParse({}).success,
-        content: {
-          'application/json': { schema: toSchema(route.body, 'input', schemas), example: route.example },
-        },
+        content: bodyContent(route, toSchema(route.body, 'input', schemas)),
       },
     }),
     responses: { ...answersOf(route, schemas), ...errorsOf(route) },
+  }
+}
+
+/** A body as JSON, as a form, or as either. */
+function bodyContent({ form, example }: Route, schema: Json): Json {
+  return {
+    ...(!form?.only && { 'application/json': { schema, example } }),
+    ...(form && { 'application/x-www-form-urlencoded': { schema, example } }),
   }
 }
 
@@ -138,6 +144,7 @@ function answersOf(route: Route, schemas: Json): Json {
 
 /** All error codes of a route: its own, and those of its access, body, query and parameters. */
 export function errorCodesOf(route: Route): ErrorCode[] {
+  if (route.errorFormat === 'oauth') return []
   const isUser = route.access !== 'public' && route.access !== 'app'
   const codes: ErrorCode[] = [
     ...route.errors,
@@ -161,7 +168,30 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   return [...new Set(codes)]
 }
 
+/** Refusals of the endpoints for OAuth clients. */
+const OAUTH_ERRORS = {
+  400: 'The request, the grant, the scope or the target is refused.',
+  401: '`invalid_client`: the client did not authenticate.',
+  413: 'The body is too large.',
+  415: 'The body is of another type.',
+  429: 'Too many requests. Wait as long as `Retry-After` says.',
+  503: 'The service cannot reach its database right now.',
+}
+const OAUTH_ERROR = {
+  type: 'object',
+  properties: { error: { type: 'string' }, error_description: { type: 'string' } },
+  required: ['error', 'error_description'],
+  additionalProperties: false,
+}
+
 function errorsOf(route: Route): Json {
+  if (route.errorFormat === 'oauth')
+    return Object.fromEntries(
+      Object.entries(OAUTH_ERRORS).map(([status, description]) => [
+        status,
+        { description, content: { 'application/json': { schema: OAUTH_ERROR } } },
+      ]),
+    )
   const byStatus = Map.groupBy(errorCodesOf(route), code => PROBLEMS[code].status)
   return Object.fromEntries(
     [...byStatus]

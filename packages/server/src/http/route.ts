@@ -6,6 +6,7 @@ import type { Caller } from '../network.ts'
 import type { Answer } from './answer.ts'
 import type { Access, Principal, PrincipalOf } from './authenticate.ts'
 import type { BodyFormat } from './body.ts'
+import type { CorsPolicy } from './cors.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -77,6 +78,12 @@ interface Declaration<
   /** The raw body, for routes that verify a signature over it. */
   raw?: RawBody<Path>
   query?: Query
+  /** Whether the body may, or must, be a form, of which each field comes once; `numbers` are read as such. */
+  form?: { only?: true; numbers?: readonly string[] }
+  /** The format of refusals; problem documents by default. */
+  errorFormat?: 'oauth'
+  /** Which other origins may call it, besides those of KEYWAY_CORS_ORIGINS: any, or those of public clients. */
+  cors?: CorsPolicy
   /** A valid example body. */
   example?: unknown
   idempotencyKey?: 'optional' | 'required'

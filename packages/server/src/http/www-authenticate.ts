@@ -4,6 +4,9 @@ import type { Route } from './route.ts'
 /** The kind of credential that a route accepts. */
 export type Challenge = 'bearer' | 'basic' | 'none'
 
+/** Of the OAuth endpoints that clients call. */
+export const CLIENT_CHALLENGE = 'Basic realm="Keyway clients", charset="UTF-8"'
+
 export function challengeOf({ access }: Route): Challenge {
   return access === 'app' ? 'basic' : 'bearer'
 }

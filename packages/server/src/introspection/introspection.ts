@@ -34,6 +34,14 @@ export interface Introspection {
 
 export type RequestingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
 
+interface AppTokenClaims {
+  sub: string
+  scope: string
+  jti: string
+  iat: number
+  exp: number
+}
+
 const INACTIVE: IntrospectionAnswer = { active: false }
 
 export function createIntrospection(deps: {
@@ -52,7 +60,14 @@ export function createIntrospection(deps: {
   return {
     async introspect(token, app, consume = 0) {
       if (isWellFormed(token)) return (await ofKey(token, app, consume)) ?? INACTIVE
-      return (await ofAgentToken(token, app, consume)) ?? (await ofAccessToken(token, consume)) ?? INACTIVE
+      const audience = await audienceOf(token)
+      if (audience === null) return INACTIVE
+      return (
+        (await ofAgentToken(token, audience, app, consume)) ??
+        (await ofAccessToken(token, audience, consume)) ??
+        (await ofAppToken(token, audience, consume)) ??
+        INACTIVE
+      )
     },
   }
 
@@ -81,11 +96,11 @@ export function createIntrospection(deps: {
 
   async function ofAgentToken(
     token: string,
+    audience: string,
     app: RequestingApp | undefined,
     consume: number,
   ): Promise<IntrospectionAnswer | null> {
-    const audience = await audienceOf(token)
-    const claims = audience === null ? null : await agentTokens.verify(token, audience)
+    const claims = await agentTokens.verify(token, audience)
     const apiKey = claims && (await usableKeyOf(claims))
     if (!apiKey) return null
     return {
@@ -105,10 +120,14 @@ export function createIntrospection(deps: {
     }
   }
 
-  async function ofAccessToken(token: string, consume: number): Promise<IntrospectionAnswer | null> {
-    const audience = await audienceOf(token)
-    const claims = audience === null ? null : await jwt.verify(token, { typ: 'at+jwt', audience })
-    const authenticated = claims && (await unlessRefused(sessions.authenticate(token, audience!)))
+  async function ofAccessToken(
+    token: string,
+    audience: string,
+    consume: number,
+  ): Promise<IntrospectionAnswer | null> {
+    const claims = await jwt.verify(token, { typ: 'at+jwt', audience })
+    if (claims?.type !== 'access') return null
+    const authenticated = await unlessRefused(sessions.authenticate(token, audience))
     if (!authenticated) return null
     if (consume > 0) throw mayNotConsume()
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
@@ -124,6 +143,33 @@ export function createIntrospection(deps: {
       client_id: session.appId,
       ...(scopes && { scope: scopes.join(' ') }),
       sid: session.id,
+      iat,
+      exp,
+      jti,
+    }
+  }
+
+  /** A token of an app itself, which is registered still and was when it was issued. */
+  async function ofAppToken(
+    token: string,
+    audience: string,
+    consume: number,
+  ): Promise<IntrospectionAnswer | null> {
+    const claims = await jwt.verify(token, { typ: 'at+jwt', audience })
+    if (claims?.type !== 'app') return null
+    const { sub, scope, iat, exp, jti } = claims as unknown as AppTokenClaims
+    const client = await store.apps.find(sub)
+    if (!client || seconds(client.createdAt) > iat) return null
+    if (consume > 0) throw mayNotConsume()
+    return {
+      active: true,
+      type: 'app',
+      token_type: 'Bearer',
+      iss: publicUrl,
+      aud: audience,
+      sub,
+      client_id: sub,
+      scope,
       iat,
       exp,
       jti,

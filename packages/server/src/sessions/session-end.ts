@@ -20,14 +20,15 @@ export function createSessionEnd({
   audit,
   clock,
   secretOf,
-}: SessionEndDeps): Pick<Sessions, 'endByToken' | 'end' | 'endOthers' | 'endAll'> {
+}: SessionEndDeps): Pick<Sessions, 'ofRefreshToken' | 'endByToken' | 'end' | 'endOthers' | 'endAll'> {
   const { store } = storage
 
   return {
+    ofRefreshToken,
+
     async endByToken(token, by, caller) {
-      const claimed = parseRefreshToken(token)
-      const session = claimed && (await store.sessions.find(claimed.sessionId))
-      if (!session || session.kind === 'page' || !claimed!.provenBy(secretOf(session))) return false
+      const session = await ofRefreshToken(token)
+      if (!session) return false
       await end(session, by, caller)
       return true
     },
@@ -56,6 +57,13 @@ export function createSessionEnd({
         })
       })
     },
+  }
+
+  async function ofRefreshToken(token: string): Promise<Session | null> {
+    const claimed = parseRefreshToken(token)
+    const session = claimed && (await store.sessions.find(claimed.sessionId))
+    if (!session || session.kind === 'page') return null
+    return claimed!.provenBy(secretOf(session)) ? session : null
   }
 
   /** Ends one session. Idempotent: the first end is kept. */

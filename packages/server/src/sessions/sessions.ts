@@ -83,6 +83,8 @@ export interface Sessions {
   authenticate(accessToken: string, audience?: string): Promise<Authenticated>
   /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
   authenticateCookie(cookie: string): Promise<SignedIn | null>
+  /** The session of a genuine refresh token, rotated or not, ended or not. */
+  ofRefreshToken(refreshToken: string): Promise<Session | null>
   /** Ends the session of this refresh token, rotated or not. False when there is none. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
   list(userId: string, page: PageRequest): Promise<Slice<Session>>

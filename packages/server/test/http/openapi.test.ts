@@ -11,8 +11,10 @@ import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/ht
 import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
 
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+
 interface Body {
-  content: { 'application/json': { schema: { additionalProperties?: boolean } } }
+  content: { 'application/json'?: { schema: { additionalProperties?: boolean } } }
 }
 
 describe('the API document', () => {
@@ -26,8 +28,9 @@ describe('the API document', () => {
       assert.ok(operation.summary && operation.description && Array.isArray(operation.security), route.path)
       assert.ok(!operations.has(operation.operationId))
       operations.add(operation.operationId)
-      if (route.body)
-        assert.ok(operation.requestBody.content['application/json'].example, `${route.operation} example`)
+      const types = [route.form && FORM_TYPE, !route.form?.only && 'application/json'].filter(Boolean)
+      for (const type of route.body ? types : [])
+        assert.ok(operation.requestBody.content[String(type)].example, `${route.operation} example`)
       for (const code of errorCodesOf(route)) {
         const { status } = PROBLEMS[code]
         if (!route.answers.some(answer => answer.status === status)) {
@@ -54,7 +57,7 @@ describe('the API document', () => {
     const document = createOpenApi(app.routes, { publicUrl: 'https://keyway.test', version: '0.0.0' })
     const strict = app.routes.filter(({ path, method }) => {
       const body = (document.paths[path]![method.toLowerCase()] as { requestBody?: Body }).requestBody
-      return body?.content['application/json'].schema.additionalProperties === false
+      return body?.content['application/json']?.schema.additionalProperties === false
     })
     assert.deepEqual(
       strict.map(({ operation }) => operation),
@@ -132,11 +135,14 @@ test('every refusal is a problem document without internal details', async t => 
   const refused = refusals.filter(({ status }) => status >= 400)
   assert.ok(refused.length > 50)
   for (const { status, headers, body, text } of refused) {
-    problem.parse(body)
-    assert.equal(body.status, status)
+    assertRefusal(body, status)
     assert.ok(status < 500, text)
-    assert.equal(headers.get('content-type'), 'application/problem+json')
-    assert.equal(headers.get('x-request-id'), body.request_id)
+    assert.match(headers.get('x-request-id')!, /^[0-9a-f-]{36}$/)
+    assert.match(
+      headers.get('content-type')!,
+      body.error ? /^application\/json/ : /^application\/problem\+json$/,
+    )
+    assert.equal(body.request_id ?? headers.get('x-request-id'), headers.get('x-request-id'))
     assert.equal(headers.get('cache-control'), 'no-store')
     assert.equal(headers.get('x-content-type-options'), 'nosniff')
     assert.equal(headers.get('x-powered-by') ?? headers.get('server'), null)
@@ -144,6 +150,18 @@ test('every refusal is a problem document without internal details', async t => 
     assert.doesNotMatch(text, /node_modules|\.ts:|at \w+ \(|select |insert /i)
   }
 })
+
+/** A problem document, or for OAuth clients an error of RFC 6749. */
+function assertRefusal(body: CallAnswer['body'], status: number): void {
+  if (body.error === undefined) {
+    problem.parse(body)
+    assert.equal(body.status, status)
+  } else {
+    assert.deepEqual(Object.keys(body), ['error', 'error_description'])
+    assert.match(body.error, /^[a-z_]+$/)
+    assert.match(body.error_description, /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
+  }
+}
 
 /** A user, a key, an app and a link, as in the examples. */
 async function openWorld(t: TestContext) {
@@ -165,6 +183,8 @@ async function openWorld(t: TestContext) {
       refresh_token: other.tokens.refreshToken,
       user_id: user.id,
       token: route.operation === 'verifyMagicLink' ? link.token : key.key,
+      client_id: key.id,
+      client_secret: key.key,
     }
     const example = route.example as Record<string, unknown> | undefined
     const body =
@@ -191,6 +211,9 @@ async function openWorld(t: TestContext) {
         headers: basic('keyway', MAIL_HOOK_SECRET),
       })
     }
+    if (route.operation === 'introspectOAuthToken')
+      return await server.form(path, { token: key.key }, basic('reports', secret))
+    if (route.errorFormat === 'oauth') return await server.form(path, body as Record<string, string>)
     return await server.call(route.method, path, { body, headers })
   }
   return { server, callExample }

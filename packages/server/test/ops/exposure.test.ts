@@ -28,7 +28,6 @@ const CURIOUS = [
   '/admin',
   '/server-status',
   '/actuator/env',
-  '/.well-known/openid-configuration',
   '/..%2f..%2fetc%2fpasswd',
   '/%2e%2e/%2e%2e/etc/passwd',
   '//etc/passwd',

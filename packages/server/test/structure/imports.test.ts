@@ -86,7 +86,9 @@ const MAY_IMPORT: Record<string, string[]> = {
   hub: ['usage/usage.ts', 'api-keys/api-key.ts'],
   storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
-  http: [...NOUNS, 'config.ts'],
+  // The endpoints for OAuth clients: grants over the nouns, without HTTP.
+  oauth: NOUNS,
+  http: [...NOUNS, 'oauth', 'config.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
   config: ['magic-links/send-limits.ts', 'limits/limit.ts', 'users/email-address.ts'],
@@ -107,6 +109,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'operations',
     'mail',
     'http',
+    'oauth',
     'web',
     'metrics',
     'storage',

@@ -18,8 +18,7 @@ export async function openHttpPorts(engine: EngineName, t: TestContext, override
 
   /** Registers an app and returns its secret. */
   async function registerApp(id: string): Promise<string> {
-    await apps.register({ id, name: id, audience: null, verifyUrl: null })
-    return await apps.newSecret(id)
+    return (await apps.register({ id, name: id })).secret!
   }
 
   return { ...edge, registerApp }

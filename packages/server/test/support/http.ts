@@ -115,6 +115,12 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     port,
     call,
     get: (path: string, options?: CallOptions) => call('GET', path, options),
+    /** Sends a form, as OAuth clients do. */
+    form: (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+      call('POST', path, {
+        body: new URLSearchParams(fields).toString(),
+        headers: { 'Content-Type': 'application/x-www-form-urlencoded', ...headers },
+      }),
     post: (path: string, body?: unknown, options?: CallOptions) => call('POST', path, { ...options, body }),
     /** Signs in and makes a key, over HTTP. */
     async createKey(token: string, body: object = {}): Promise<{ id: string; key: string }> {

@@ -12,7 +12,7 @@ const consume = wholeNumber(`a whole number from 0 to ${MAX_CONSUMED}`, 1, 0, MA
   description: 'Calls to count against the rates and the quota of the key; 0, the default, counts nothing.',
 })
 
-const introspectionBody = z.object({
+export const introspectionBody = z.object({
   token: text('a token or API key', answers.EXAMPLE_KEY),
   consume: optional(consume),
 })
@@ -28,6 +28,7 @@ export function introspectRoute({ introspection }: Pick<HttpPorts, 'introspectio
       'For registered apps. A credential is not active if it is unknown or expired, or if its key, session or owner has ended. The app that a key’s `app_id` names and first-party apps also read its `external_id`, `metadata` and what its `limits` leave, and may `consume` calls of it: all of them or, over a limit, none.',
     access: 'app',
     body: introspectionBody,
+    form: { numbers: ['consume'] },
     example: { token: answers.EXAMPLE_KEY },
     answers: [
       answers.okAnswer(

@@ -36,6 +36,7 @@ export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Rou
       description:
         'A key is published at least a minute before its first use, and until all tokens that it signed have expired.',
       access: 'public',
+      cors: 'any',
       answers: [
         {
           status: 200,

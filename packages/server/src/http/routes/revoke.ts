@@ -6,6 +6,8 @@ import type { HttpPorts } from '../http-ports.ts'
 import { EXAMPLE_KEY } from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 
+export const revocationBody = z.object({ token: text('an API key or a refresh token', EXAMPLE_KEY) })
+
 export function revokeRoute({ apiKeys, sessions }: Pick<HttpPorts, 'apiKeys' | 'sessions'>): Route {
   return route({
     method: 'POST',
@@ -16,7 +18,8 @@ export function revokeRoute({ apiKeys, sessions }: Pick<HttpPorts, 'apiKeys' | '
     description:
       'Anyone who has an API key or a refresh token can revoke it; the owner of a key is notified by mail. Unknown credentials get the same response.',
     access: 'public',
-    body: z.object({ token: text('an API key or a refresh token', EXAMPLE_KEY) }),
+    body: revocationBody,
+    form: {},
     example: { token: EXAMPLE_KEY },
     answers: [{ status: 204, description: 'It is revoked, or was unknown.' }],
     errors: [],

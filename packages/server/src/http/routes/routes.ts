@@ -18,6 +18,7 @@ import { introspectRoute } from './introspect.ts'
 import { jwksRoutes } from './jwks.ts'
 import { magicLinkRoutes } from './magic-links.ts'
 import { type MetricsOptions, metricsRoutes } from './metrics.ts'
+import { oauthRoutes } from './oauth.ts'
 import { revocationRoutes } from './revocations.ts'
 import { revokeRoute } from './revoke.ts'
 import { type RootOptions, rootRoutes } from './root.ts'
@@ -30,6 +31,7 @@ import { usageRoutes } from './usage.ts'
 const API_SEGMENTS = new Set([
   'v1',
   'auth',
+  'oauth',
   '.well-known',
   'errors',
   'hub',
@@ -73,6 +75,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     agentTokenRoute(services),
     revokeRoute(services),
     introspectRoute(services),
+    ...oauthRoutes(services, options.publicUrl),
     ...apiKeyRoutes(services, clock),
     ...usageRoutes(services),
     ...accountRoutes(services),

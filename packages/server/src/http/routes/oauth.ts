@@ -1,0 +1,168 @@
+import { z } from 'zod'
+import { publicFor } from '../../cache-control.ts'
+import type { Form } from '../../oauth/form.ts'
+import { metadataOf } from '../../oauth/metadata.ts'
+import { ok } from '../answer.ts'
+import { clientCredentials } from '../authenticate.ts'
+import type { HttpPorts } from '../http-ports.ts'
+import * as answers from '../openapi-schemas.ts'
+import { withRateLimits } from '../rate-limit-fields.ts'
+import { type Route, type RouteInput, route } from '../route.ts'
+import { introspectionBody } from './introspect.ts'
+import { revocationBody } from './revoke.ts'
+
+const TAG = 'OAuth'
+/** Of discovery documents, in seconds. */
+const METADATA_MAX_AGE_SECONDS = 300
+const DISCOVERY_PATHS = {
+  getOpenIdConfiguration: '/.well-known/openid-configuration',
+  getAuthorizationServerMetadata: '/.well-known/oauth-authorization-server',
+} as const
+
+const clientFields = {
+  client_id: z.string().optional(),
+  client_secret: z.string().optional(),
+}
+const tokenForm = z
+  .object({
+    grant_type: z.string().optional(),
+    ...clientFields,
+    scope: z.string().optional(),
+    resource: z.string().optional(),
+    audience: z.string().optional(),
+  })
+  .catchall(z.string())
+
+const tokenAnswer = z
+  .strictObject({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().min(0),
+    scope: z.string().optional(),
+    refresh_token: z.string().optional(),
+    id_token: z.string().optional(),
+    issued_token_type: z.string().optional(),
+  })
+  .meta({ id: 'OAuthToken' })
+
+const tokenExample = {
+  access_token: answers.JWT_EXAMPLE,
+  token_type: 'Bearer',
+  expires_in: 900,
+  scope: 'agent:connect',
+}
+
+/** What all endpoints that clients call have in common. */
+const forClients = {
+  method: 'POST',
+  tag: TAG,
+  access: 'public',
+  errorFormat: 'oauth',
+  countsFailures: true,
+} as const
+
+export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: string): Route[] {
+  const discovery = JSON.stringify(metadataOf(publicUrl))
+
+  return [
+    ...Object.entries(DISCOVERY_PATHS).map(([operation, path]) =>
+      route({
+        method: 'GET',
+        path,
+        operation,
+        tag: TAG,
+        summary: 'Discover the endpoints (RFC 8414, OpenID Connect Discovery)',
+        description: 'What is supported, and where. Both documents are the same.',
+        access: 'public',
+        cors: 'any',
+        answers: [
+          {
+            status: 200,
+            description: 'The metadata.',
+            schema: z.looseObject({ issuer: z.string(), token_endpoint: z.string() }),
+            example: { issuer: publicUrl, token_endpoint: `${publicUrl}/oauth/token` },
+          },
+        ],
+        errors: [],
+        handle: () => ({
+          status: 200,
+          body: discovery,
+          headers: { 'Cache-Control': publicFor(METADATA_MAX_AGE_SECONDS) },
+        }),
+      }),
+    ),
+    route({
+      ...forClients,
+      path: '/oauth/token',
+      operation: 'requestToken',
+      summary: 'Request a token (RFC 6749)',
+      description:
+        'With `client_credentials` a key is exchanged for an agent token: `client_id` is its id and `client_secret` the key. Refusals are those of RFC 6749: `error` and `error_description`.',
+      cors: 'clients',
+      body: tokenForm,
+      form: { only: true },
+      example: {
+        grant_type: 'client_credentials',
+        client_id: answers.EXAMPLE_ID,
+        client_secret: answers.EXAMPLE_KEY,
+      },
+      idempotencyKey: 'optional',
+      answers: [answers.okAnswer('The token.', tokenAnswer, tokenExample)],
+      errors: [],
+      async handle({ body, idempotencyKey, ...input }) {
+        const { answer, limits } = await oauth.token({
+          ...clientOf(input, body),
+          caller: input.caller,
+          retryKey: idempotencyKey,
+        })
+        return withRateLimits(ok(answer), limits)
+      },
+    }),
+    route({
+      ...forClients,
+      path: '/oauth/introspect',
+      operation: 'introspectOAuthToken',
+      summary: 'Introspect a credential, with a form (RFC 7662)',
+      description: 'The same as `/auth/introspect`, for an app that authenticates with Basic or in the form.',
+      body: introspectionBody.extend(clientFields),
+      form: { numbers: ['consume'] },
+      example: { token: answers.EXAMPLE_KEY },
+      answers: [
+        answers.okAnswer(
+          'Whether it is active, and its claims.',
+          answers.introspection,
+          answers.introspectionExample,
+        ),
+      ],
+      errors: [],
+      async handle({ body: { token, consume, ...form }, ...input }) {
+        return ok(await oauth.introspect(clientOf(input, form), token, consume))
+      },
+    }),
+    route({
+      ...forClients,
+      path: '/oauth/revoke',
+      operation: 'revokeOAuthToken',
+      summary: 'Revoke a credential, with a form (RFC 7009)',
+      description:
+        'Ends an API key, or the session of a refresh token or of an app’s access token. Unknown credentials get the same response.',
+      cors: 'clients',
+      body: revocationBody.extend(clientFields),
+      form: {},
+      example: { token: answers.EXAMPLE_KEY },
+      answers: [{ status: 200, description: 'It is revoked, or was unknown.' }],
+      errors: [],
+      async handle({ body: { token, ...form }, ...input }) {
+        await oauth.revoke(clientOf(input, form), token, input.caller)
+        return { status: 200 }
+      },
+    }),
+  ]
+}
+
+function clientOf(
+  { incoming }: Pick<RouteInput<'public', unknown, unknown>, 'incoming'>,
+  fields: Record<string, string | undefined>,
+) {
+  return { form: fields as Form, header: clientCredentials(incoming) }
+}

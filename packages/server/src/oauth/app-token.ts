@@ -1,0 +1,32 @@
+import type { App } from '../apps/app.ts'
+import { type Clock, SECOND } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { TokenAnswer } from './grant.ts'
+
+/** Seconds. As short as agent tokens, since such a token cannot be revoked. */
+export const APP_TOKEN_SECONDS = 900
+
+/** A JWT for the app itself (RFC 9068), of the type `app`: for the audience of `target`, and for none of this service. */
+export async function signAppToken(
+  { jwt, clock, publicUrl }: { jwt: Jwt; clock: Clock; publicUrl: string },
+  client: Pick<App, 'id'>,
+  target: Pick<App, 'audience' | 'tokenAlg'>,
+  scopes: readonly string[],
+): Promise<TokenAnswer> {
+  const now = clock.now()
+  const issuedAt = Math.floor(now / SECOND)
+  const scope = scopes.join(' ')
+  const token = await jwt.signAs(target.tokenAlg, 'at+jwt', {
+    type: 'app',
+    iss: publicUrl,
+    aud: target.audience,
+    sub: client.id,
+    client_id: client.id,
+    scope,
+    iat: issuedAt,
+    exp: issuedAt + APP_TOKEN_SECONDS,
+    jti: newId(now),
+  })
+  return { access_token: token, token_type: 'Bearer', expires_in: APP_TOKEN_SECONDS, scope }
+}

@@ -1,0 +1,90 @@
+import type { App } from '../apps/app.ts'
+import type { Apps } from '../apps/apps.ts'
+import { KeywayError } from '../errors.ts'
+import type { Form } from './form.ts'
+import { invalidClient, OAuthError } from './oauth-error.ts'
+
+/** Credentials in the Authorization header: of the scheme Basic, decoded (RFC 6749 section 2.3.1), or anything else. */
+export type HeaderCredentials = { id: string; secret: string } | 'unusable'
+
+/** How a request names its client, not verified yet. */
+export interface ClientRequest {
+  form: Form
+  header: HeaderCredentials | null
+}
+
+/** A client as it was named. */
+export interface NamedClient {
+  id: string
+  /** Null: it only names itself, as public clients do. */
+  secret: string | null
+}
+
+export interface ClientAuthentication {
+  /**
+   * The app that makes this request: a confidential one by its secret, a public one by its id alone.
+   *
+   * @throws OAuthError `invalid_client`
+   */
+  app(request: ClientRequest): Promise<App>
+  /** The app, if the request names one. @throws OAuthError `invalid_client` */
+  appIfNamed(request: ClientRequest): Promise<App | null>
+}
+
+/** Ways in which clients authenticate at the token endpoint (RFC 8414 section 2). */
+export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'none']
+
+export function createClientAuthentication({
+  apps,
+}: {
+  apps: Pick<Apps, 'authenticate' | 'find'>
+}): ClientAuthentication {
+  return { app, appIfNamed }
+
+  async function app(request: ClientRequest): Promise<App> {
+    const found = await appIfNamed(request)
+    if (!found) throw invalidClient('Name the client: client_id, with client_secret where it has one.')
+    return found
+  }
+
+  async function appIfNamed(request: ClientRequest): Promise<App | null> {
+    const named = namedClient(request)
+    if (!named) return null
+    const found =
+      named.secret === null ? await publicApp(named.id) : await apps.authenticate(named.id, named.secret)
+    if (!found || found.isPublic !== (named.secret === null))
+      throw invalidClient('No client has this id and secret.')
+    return found
+  }
+
+  /** An app that needs no secret. */
+  async function publicApp(id: string): Promise<App | null> {
+    const found = await unlessUnknown(apps.find(id))
+    return found?.isPublic ? found : null
+  }
+}
+
+/**
+ * The client that a request names; null where it names none. It uses one way (RFC 6749 section 2.3).
+ *
+ * @throws OAuthError `invalid_request`, `invalid_client`
+ */
+export function namedClient({ form, header }: ClientRequest): NamedClient | null {
+  const { client_id: id, client_secret: secret = null } = form
+  if (header === null) return id === undefined ? null : { id, secret }
+  if (header === 'unusable') throw invalidClient('Authenticate with the scheme Basic.')
+  if (secret !== null)
+    throw new OAuthError('invalid_request', 'Send the client secret once: in the header or in the form.')
+  if (id !== undefined && id !== header.id)
+    throw new OAuthError('invalid_request', 'client_id is not the client in the Authorization header.')
+  return header
+}
+
+async function unlessUnknown<Value>(call: Promise<Value>): Promise<Value | null> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof KeywayError && error.code === 'not_found') return null
+    throw error
+  }
+}

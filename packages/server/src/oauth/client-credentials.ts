@@ -1,0 +1,38 @@
+import type { App } from '../apps/app.ts'
+import { parseId } from '../ids.ts'
+import { signAppToken } from './app-token.ts'
+import { namedClient } from './client-authentication.ts'
+import { audienceOf, scopesOf } from './form.ts'
+import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
+import { exchangeKey } from './key-exchange.ts'
+import { invalidClient, OAuthError } from './oauth-error.ts'
+
+/**
+ * The grant `client_credentials` (RFC 6749 section 4.4). Of an API key as client: the agent token that its exchange gives.
+ * Of an app: a token for the app itself.
+ */
+export function createClientCredentials(deps: GrantDeps): Grant {
+  return async request => {
+    const named = namedClient(request)
+    if (!named?.secret)
+      throw invalidClient('Send client_id and client_secret: of an API key its id and the key.')
+    // The ids of keys are UUIDs, which no app has.
+    const keyId = parseId(named.id)
+    return keyId
+      ? exchangeKey(deps, request, { key: named.secret, keyId, refusal: 'invalid_client' })
+      : ofApp(request, await deps.clients.app(request))
+  }
+
+  /** A token for an app names a registered audience, and grants nothing on this service. */
+  async function ofApp({ form }: TokenRequest, client: App): Promise<Granted> {
+    const audience = audienceOf(form)
+    const target = audience === undefined ? null : await deps.storage.store.apps.findByAudience(audience)
+    if (!target)
+      throw new OAuthError('invalid_target', 'Name the audience of a registered app as resource or audience.')
+    const scopes = scopesOf(form) ?? []
+    const excess = scopes.find(scope => !client.scopes.includes(scope))
+    if (excess !== undefined)
+      throw new OAuthError('invalid_scope', `The operator did not give this app the scope ${excess}.`)
+    return { answer: await signAppToken(deps, client, target, scopes) }
+  }
+}

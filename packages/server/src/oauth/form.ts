@@ -1,0 +1,63 @@
+import { invalidRequest } from '../errors.ts'
+import { OAuthError } from './oauth-error.ts'
+
+/** More than any request needs. */
+const MAX_PARAMETERS = 64
+const MAX_SHOWN_NAME = 64
+
+/** The parameters of a form, each once; those without a value are absent. */
+export type Form = Readonly<Record<string, string>>
+
+/**
+ * Parses a form-encoded body (RFC 6749 appendix B, section 3.1).
+ *
+ * @throws KeywayError `invalid_request` for a parameter that is repeated, and for text that is no UTF-8
+ */
+export function parseForm(body: Buffer): Form {
+  const form: Record<string, string> = Object.create(null)
+  const names = new Set<string>()
+  for (const [name, value] of new URLSearchParams(decoded(body))) {
+    if (names.has(name)) throw repeated(name)
+    names.add(name)
+    if (names.size > MAX_PARAMETERS) throw refused('body', `must have at most ${MAX_PARAMETERS} parameters`)
+    if (!value.isWellFormed() || /[\0\ufffd]/.test(value)) throw refused(name, 'must be UTF-8 without NUL')
+    if (value !== '') form[name] = value
+  }
+  return form
+}
+
+/** One scope and another, separated by single spaces (RFC 6749 section 3.3); undefined where none is named. */
+export function scopesOf({ scope }: Form): string[] | undefined {
+  if (scope === undefined) return undefined
+  if (!/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(scope))
+    throw new OAuthError('invalid_scope', 'scope must be names separated by single spaces.')
+  return [...new Set(scope.split(' '))]
+}
+
+/** The asked audience: `resource` (RFC 8707) or `audience` (RFC 8693), which mean the same here. */
+export function audienceOf({ resource, audience = resource }: Form): string | undefined {
+  if (resource !== undefined && resource !== audience)
+    throw new OAuthError('invalid_target', 'resource and audience must name the same audience.')
+  return audience
+}
+
+function decoded(body: Buffer): string {
+  try {
+    return utf8.decode(body)
+  } catch {
+    throw refused('body', 'must be a form in UTF-8')
+  }
+}
+
+/** Percent-encoded bytes that are no UTF-8 become U+FFFD, which no parameter needs. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function repeated(name: string) {
+  if (name === 'resource' || name === 'audience')
+    return new OAuthError('invalid_target', 'Ask for one audience at a time.')
+  return refused(name, 'must be sent once')
+}
+
+function refused(name: string, message: string) {
+  return invalidRequest([{ field: name.slice(0, MAX_SHOWN_NAME), message }])
+}

@@ -1,0 +1,53 @@
+import type { AgentTokens } from '../agent-tokens/agent-tokens.ts'
+import type { Apps } from '../apps/apps.ts'
+import type { Clock } from '../clock.ts'
+import type { RateLimitState } from '../errors.ts'
+import type { Caller } from '../network.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { Storage } from '../store.ts'
+import type { ClientAuthentication, ClientRequest } from './client-authentication.ts'
+
+/** Members of a discovery document (RFC 8414 section 2, OpenID Connect Discovery 1.0 section 3). */
+export type Metadata = Readonly<Record<string, string | boolean | readonly string[]>>
+
+/** What the grants are composed from. */
+export interface GrantDeps {
+  storage: Storage
+  clock: Clock
+  jwt: Jwt
+  publicUrl: string
+  agentTokens: Pick<AgentTokens, 'exchange'>
+  apps: Pick<Apps, 'authenticate' | 'find'>
+  sessions: Sessions
+  clients: ClientAuthentication
+}
+
+/** A request to the token endpoint. */
+export interface TokenRequest extends ClientRequest {
+  caller: Caller
+  /** The request's Idempotency-Key, with which a refresh may be repeated; null without. */
+  retryKey: string | null
+}
+
+/** A successful answer (RFC 6749 section 5.1), as it is sent. */
+export interface TokenAnswer {
+  access_token: string
+  token_type: 'Bearer'
+  /** Seconds. */
+  expires_in: number
+  /** Absent for a token that may do everything that its key may. */
+  scope?: string
+  refresh_token?: string
+  id_token?: string
+  issued_token_type?: string
+}
+
+export interface Granted {
+  answer: TokenAnswer
+  /** State of the limits of the key that was used, for the RateLimit fields. */
+  limits?: readonly RateLimitState[] | null
+}
+
+/** Answers the requests of one grant type. @throws OAuthError, KeywayError */
+export type Grant = (request: TokenRequest) => Promise<Granted>

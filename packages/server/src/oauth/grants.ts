@@ -1,0 +1,20 @@
+import type { Grant, GrantDeps, Metadata } from './grant.ts'
+
+interface GrantType {
+  /** What discovery says because this grant exists. */
+  metadata?: (issuer: string) => Metadata
+  /** Its code, loaded on its first use. */
+  load(): Promise<(deps: GrantDeps) => Grant>
+}
+
+export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+
+/** Every grant type of the token endpoint. Discovery is made from this table. */
+export const GRANT_TYPES: Record<string, GrantType> = {
+  client_credentials: {
+    load: async () => (await import('./client-credentials.ts')).createClientCredentials,
+  },
+  [TOKEN_EXCHANGE]: {
+    load: async () => (await import('./token-exchange.ts')).createTokenExchange,
+  },
+}

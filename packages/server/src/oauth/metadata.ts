@@ -1,0 +1,38 @@
+import { PERSONAL_SCOPES } from '../apps/app.ts'
+import { GIVEN_SCOPES } from '../apps/app-settings.ts'
+import { CLIENT_AUTH_METHODS } from './client-authentication.ts'
+import type { Metadata } from './grant.ts'
+import { GRANT_TYPES } from './grants.ts'
+
+/** The discovery document: what the endpoints and the table of grants support, and nothing else. */
+export function metadataOf(issuer: string): Metadata {
+  const ofGrants = Object.values(GRANT_TYPES).map(({ metadata }) => metadata?.(issuer) ?? {})
+  return [ofService(issuer), ...ofGrants].reduce(merged)
+}
+
+function ofService(issuer: string): Metadata {
+  return {
+    issuer,
+    token_endpoint: `${issuer}/oauth/token`,
+    introspection_endpoint: `${issuer}/oauth/introspect`,
+    revocation_endpoint: `${issuer}/oauth/revoke`,
+    jwks_uri: `${issuer}/.well-known/jwks.json`,
+    service_documentation: `${issuer}/docs`,
+    scopes_supported: [...PERSONAL_SCOPES, ...GIVEN_SCOPES],
+    response_types_supported: [],
+    grant_types_supported: Object.keys(GRANT_TYPES),
+    token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+    revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+  }
+}
+
+/** Lists are joined. */
+function merged(all: Metadata, more: Metadata): Metadata {
+  const joined = Object.entries(more).map(([name, value]) => {
+    const known = all[name]
+    const isList = Array.isArray(known) && Array.isArray(value)
+    return [name, isList ? [...new Set([...known, ...value])] : value]
+  })
+  return { ...all, ...Object.fromEntries(joined) }
+}

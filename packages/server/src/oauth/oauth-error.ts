@@ -1,0 +1,75 @@
+import type { ErrorCode } from '@keyway/sdk/protocol'
+import { type ErrorExtras, KeywayError } from '../errors.ts'
+import { PROBLEMS } from '../problems.ts'
+
+/** Error codes of RFC 6749 sections 4.1.2.1 and 5.2, RFC 8628 section 3.5, RFC 8707 section 2 and RFC 7009 section 2.2.1. */
+export type OAuthErrorCode =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'invalid_scope'
+  | 'invalid_target'
+  | 'unauthorized_client'
+  | 'unsupported_grant_type'
+  | 'unsupported_token_type'
+  | 'access_denied'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'expired_token'
+  | 'server_error'
+  | 'temporarily_unavailable'
+
+/** A refusal in the words of OAuth. Its `code` is for logs, metrics and the limits of failures. */
+export class OAuthError extends KeywayError {
+  readonly error: OAuthErrorCode
+
+  constructor(
+    error: OAuthErrorCode,
+    description: string,
+    code: ErrorCode = 'invalid_request',
+    extras?: ErrorExtras,
+  ) {
+    super(code, description, extras)
+    this.error = error
+  }
+
+  /** The same refusal under an OAuth code. */
+  static of(error: OAuthErrorCode, refusal: KeywayError): OAuthError {
+    return new OAuthError(error, refusal.message, refusal.code, refusal.extras)
+  }
+}
+
+/** A client that did not authenticate: unknown, of another secret, and dead alike. It may have been a guess. */
+export function invalidClient(description: string): OAuthError {
+  return new OAuthError('invalid_client', description, 'authentication_required', { isGuess: true })
+}
+
+export interface OAuthRefusal {
+  status: number
+  body: { error: OAuthErrorCode; error_description: string }
+}
+
+/** The answer to a refusal (RFC 6749 section 5.2), also to one that has no OAuth code of its own. */
+export function toOAuthRefusal(error: KeywayError): OAuthRefusal {
+  const description = printable(error.message)
+  if (error instanceof OAuthError) {
+    const status = error.error === 'invalid_client' ? 401 : 400
+    return { status, body: { error: error.error, error_description: description } }
+  }
+  const { status } = PROBLEMS[error.code]
+  return { status, body: { error: codeOf(status), error_description: description } }
+}
+
+function codeOf(status: number): OAuthErrorCode {
+  if (status === 500) return 'server_error'
+  return status === 429 || status === 503 ? 'temporarily_unavailable' : 'invalid_request'
+}
+
+/** RFC 6749 section 5.2 allows printable ASCII without quotation mark and backslash. */
+function printable(text: string): string {
+  return text
+    .replaceAll(/["“”]/g, "'")
+    .replaceAll('’', "'")
+    .replaceAll('…', '...')
+    .replaceAll(/[^\x20-\x7e]|\\/g, '?')
+}

@@ -1,0 +1,106 @@
+import { API_KEY_PREFIX } from '../api-keys/api-key.ts'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
+import type { App } from '../apps/app.ts'
+import { webOriginOf } from '../apps/redirect-uri.ts'
+import { parseId } from '../ids.ts'
+import type { Introspection, IntrospectionAnswer } from '../introspection/introspection.ts'
+import type { Caller } from '../network.ts'
+import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
+import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
+import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
+import { GRANT_TYPES } from './grants.ts'
+import { invalidClient, OAuthError } from './oauth-error.ts'
+
+/** The OAuth 2.0 endpoints that clients call directly. */
+export interface OAuth {
+  /** The token endpoint (RFC 6749 section 3.2). @throws OAuthError, KeywayError `rate_limited`, `unavailable` */
+  token(request: TokenRequest): Promise<Granted>
+  /** RFC 7662, for apps that authenticate. @throws OAuthError, and KeywayError as `Introspection.introspect` */
+  introspect(request: ClientRequest, token: string, consume?: number): Promise<IntrospectionAnswer>
+  /**
+   * RFC 7009: ends a key, or the session of a refresh token or of an app's access token. Whoever has it may end it; a
+   * client that names itself, only what was issued to it. An unknown token is no error.
+   *
+   * @throws OAuthError `invalid_client`, `invalid_grant` (issued to another client), `unsupported_token_type` (a
+   *   token that only expires)
+   */
+  revoke(request: ClientRequest, token: string, caller: Caller): Promise<void>
+  /** Origins of the web pages to which public clients return, from which they call the endpoints. */
+  clientOrigins(): Promise<readonly string[]>
+}
+
+export function createOAuth(
+  deps: Omit<GrantDeps, 'clients'> & {
+    introspection: Introspection
+    apiKeys: Pick<ApiKeys, 'revokeByPossession'>
+  },
+): OAuth {
+  const { storage, introspection, apiKeys, sessions } = deps
+  const clients = createClientAuthentication(deps)
+  const loaded = new Map<string, Grant>()
+
+  return {
+    async token(request) {
+      const { grant_type: type } = request.form
+      if (type === undefined) throw new OAuthError('invalid_request', 'grant_type is required.')
+      return (loaded.get(type) ?? (await load(type)))(request)
+    },
+
+    async introspect(request, token, consume) {
+      const app = await clients.app(request)
+      if (app.isPublic) throw invalidClient('Only a client with a secret may introspect tokens.')
+      return introspection.introspect(token, app, consume)
+    },
+
+    async revoke(request, token, caller) {
+      const named = namedClient(request)
+      // A key needs no authentication beside itself.
+      const client = named && !parseId(named.id) ? await clients.app(request) : null
+      if (token.startsWith(API_KEY_PREFIX)) await apiKeys.revokeByPossession(token, caller)
+      else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
+      else await revokeAccessToken(token, client, caller)
+    },
+
+    async clientOrigins() {
+      const uris = await storage.store.apps.publicRedirectUris()
+      return uris.flatMap(uri => webOriginOf(uri) ?? [])
+    },
+  }
+
+  async function revokeRefreshToken(token: string, client: App | null, caller: Caller): Promise<void> {
+    const session = await sessions.ofRefreshToken(token)
+    if (!session) return
+    assertIssuedTo(client, session.appId)
+    await sessions.endByToken(token, 'revoked', caller)
+  }
+
+  async function revokeAccessToken(token: string, client: App | null, caller: Caller): Promise<void> {
+    const found = await introspection.introspect(token)
+    if (!found.active) return
+    // Of a sign-in there is no scope: its access tokens end with their refresh token.
+    if (found.type !== 'access' || found.scope === undefined)
+      throw new OAuthError(
+        'unsupported_token_type',
+        'Such a token expires within minutes and cannot be revoked.',
+      )
+    assertIssuedTo(client, String(found.client_id))
+    await sessions.end(String(found.sub), String(found.sid), caller)
+  }
+
+  async function load(type: string): Promise<Grant> {
+    const known = Object.hasOwn(GRANT_TYPES, type) ? GRANT_TYPES[type] : undefined
+    if (!known)
+      throw new OAuthError(
+        'unsupported_grant_type',
+        `grant_type must be one of ${Object.keys(GRANT_TYPES).join(', ')}.`,
+      )
+    const grant = (await known.load())({ ...deps, clients })
+    loaded.set(type, grant)
+    return grant
+  }
+}
+
+function assertIssuedTo(client: App | null, appId: string): void {
+  if (client !== null && client.id !== appId)
+    throw new OAuthError('invalid_grant', 'The token was issued to another client.')
+}

@@ -1,0 +1,31 @@
+import type { Grant, GrantDeps } from './grant.ts'
+import { exchangeKey } from './key-exchange.ts'
+import { OAuthError } from './oauth-error.ts'
+
+/** The `subject_token_type` of an API key. */
+export const API_KEY_TOKEN_TYPE = 'urn:keyway:token-type:api-key'
+const JWT_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:jwt'
+const ISSUED_TYPES = [JWT_TOKEN_TYPE, 'urn:ietf:params:oauth:token-type:access_token']
+
+/** Token exchange (RFC 8693) of an API key for an agent token. The key itself is the authentication. */
+export function createTokenExchange(deps: GrantDeps): Grant {
+  return async request => {
+    const { form } = request
+    const {
+      subject_token: key,
+      subject_token_type: type,
+      requested_token_type: wanted = JWT_TOKEN_TYPE,
+    } = form
+    if (key === undefined) throw refused('subject_token is required: an API key.')
+    if (type !== API_KEY_TOKEN_TYPE) throw refused(`subject_token_type must be ${API_KEY_TOKEN_TYPE}.`)
+    if (!ISSUED_TYPES.includes(wanted)) throw refused(`requested_token_type must be ${JWT_TOKEN_TYPE}.`)
+    if (form.actor_token !== undefined || form.actor_token_type !== undefined)
+      throw refused('Delegation with actor_token is not supported.')
+    const granted = await exchangeKey(deps, request, { key, refusal: 'invalid_grant' })
+    return { ...granted, answer: { ...granted.answer, issued_token_type: JWT_TOKEN_TYPE } }
+  }
+}
+
+function refused(description: string): OAuthError {
+  return new OAuthError('invalid_request', description)
+}

@@ -1,0 +1,403 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { API_KEY_TOKEN_TYPE } from '../../src/oauth/token-exchange.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { basic, type CallAnswer, openServer, type ServerOverrides } from '../support/http.ts'
+import { caller, PUBLIC_URL } from '../support/services.ts'
+
+const HUB = `${PUBLIC_URL}/hub`
+const AUDIENCE = 'https://files.example.com'
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
+const UNKNOWN_KEY = `svc_${'0'.repeat(32)}`
+
+/** A key, an app with a secret, a public app, and an app whose audience may be asked for. */
+async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
+  const server = await openServer(engine, t, overrides)
+  const { tokens, user } = await server.signIn('ada@example.com')
+  const makeKey = (body: object = {}) => server.createKey(tokens.accessToken, body)
+  const secret = (await server.apps.register({ id: 'shop', name: 'Shop', scopes: ['orders:read'] })).secret!
+  await server.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE, tokenAlg: 'ES256' })
+  const redirectUris = ['https://spa.example.com/callback', 'com.example.spa:/callback']
+  await server.apps.register({ id: 'spa', name: 'Page', isPublic: true, redirectUris })
+  const token = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    server.form('/oauth/token', fields, headers)
+  const ofKey = ({ id, key }: { id: string; key: string }, more: Record<string, string> = {}) =>
+    token({ grant_type: 'client_credentials', client_id: id, client_secret: key, ...more })
+  const exchanged = (key: string, more: Record<string, string> = {}) =>
+    token({ grant_type: EXCHANGE, subject_token: key, subject_token_type: API_KEY_TOKEN_TYPE, ...more })
+  const claimsOf = async (jwt: string) => {
+    const options = { currentDate: new Date(server.clock.now()) }
+    return (await jwtVerify(jwt, createLocalJWKSet(server.signingKeys.jwks()), options)).payload
+  }
+  /** A session of an app, as a person's grant opens it. */
+  const openSession = async (appId: string, audience: string | null = null) => {
+    const grant = { scopes: ['account:read'], audience }
+    const prepared = server.sessions.prepareForApp(appId, grant, server.clock.now(), caller())
+    const session = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
+    return { session, tokens: await server.sessions.appTokens(user, session) }
+  }
+  return { server, user, tokens, makeKey, secret, token, ofKey, exchanged, claimsOf, openSession }
+}
+
+const errorOf = ({ status, body }: CallAnswer) => [status, body.error]
+
+forEachEngine(engine => {
+  test('a key gets the agent token of its exchange as an OAuth client, by Basic and by form', async t => {
+    const { server, user, makeKey, token, ofKey, claimsOf } = await openWorld(engine, t)
+    const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
+    const byBasic = await token({ grant_type: 'client_credentials' }, basic(key.id, key.key))
+    for (const answer of [byBasic, await ofKey(key), await ofKey(key, { client_id: key.id.toUpperCase() })]) {
+      assert.equal(answer.status, 200)
+      const { access_token, ...rest } = answer.body
+      assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 900, scope: 'agent:connect orders:read' })
+      const claims = await claimsOf(access_token)
+      assert.deepEqual(
+        [claims.type, claims.aud, claims.sub, claims.key_id],
+        ['agent_ws', HUB, user.id, key.id],
+      )
+      assert.equal(answer.headers.get('cache-control'), 'no-store')
+    }
+    const whole = await ofKey(await makeKey())
+    assert.equal(whole.body.scope, undefined)
+    assert.ok(await server.agentTokens.verify(whole.body.access_token))
+  })
+
+  test('scope narrows a token of a key, and resource names the audience of an app', async t => {
+    const { makeKey, ofKey, exchanged, claimsOf } = await openWorld(engine, t)
+    const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
+    const whole = await makeKey()
+    const narrow = await ofKey(key, { scope: 'orders:read', resource: AUDIENCE })
+    const claims = await claimsOf(narrow.body.access_token)
+    assert.deepEqual([claims.aud, claims.scope, narrow.body.scope], [AUDIENCE, 'orders:read', 'orders:read'])
+    assert.equal((await ofKey(whole, { scope: 'agent:connect' })).body.scope, 'agent:connect')
+    assert.equal((await exchanged(whole.key, { audience: AUDIENCE, resource: AUDIENCE })).status, 200)
+    for (const [fields, error] of [
+      [{ scope: 'agent:connect agents:send' }, 'invalid_scope'],
+      [{ scope: 'orders:read' }, 'invalid_scope'],
+      [{ scope: 'agent:connect  orders:read' }, 'invalid_scope'],
+      [{ scope: 'a"b' }, 'invalid_scope'],
+      [{ resource: 'https://unknown.example.com' }, 'invalid_target'],
+      [{ resource: PUBLIC_URL }, 'invalid_target'],
+      [{ resource: AUDIENCE, audience: HUB }, 'invalid_target'],
+    ] as [Record<string, string>, string][]) {
+      assert.deepEqual(errorOf(await ofKey(key, fields)), [400, error], JSON.stringify(fields))
+      assert.deepEqual(errorOf(await exchanged(key.key, fields)), [400, error], JSON.stringify(fields))
+    }
+    const weak = await makeKey({ scopes: ['agents:read'] })
+    assert.deepEqual(errorOf(await ofKey(weak)), [400, 'invalid_scope'])
+  })
+
+  test('RFC 8693: a key is exchanged without client authentication', async t => {
+    const { makeKey, exchanged, token, claimsOf } = await openWorld(engine, t)
+    const { id, key } = await makeKey()
+    const { body } = await exchanged(key)
+    const { access_token, ...rest } = body
+    const type = 'urn:ietf:params:oauth:token-type:jwt'
+    assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 900, issued_token_type: type })
+    assert.equal((await claimsOf(access_token)).key_id, id)
+    for (const [fields, error] of [
+      [{ subject_token: UNKNOWN_KEY }, 'invalid_grant'],
+      [{ subject_token: access_token }, 'invalid_grant'],
+      [{ subject_token: '' }, 'invalid_request'],
+      [{ subject_token_type: type }, 'invalid_request'],
+      [{ requested_token_type: 'urn:ietf:params:oauth:token-type:refresh_token' }, 'invalid_request'],
+      [{ actor_token: key }, 'invalid_request'],
+    ] as [Record<string, string>, string][])
+      assert.deepEqual(errorOf(await exchanged(key, fields)), [400, error], JSON.stringify(fields))
+    assert.deepEqual(errorOf(await token({ grant_type: EXCHANGE })), [400, 'invalid_request'])
+  })
+
+  test('an unknown key, a wrong one, and one with the id of another are refused alike', async t => {
+    const { server, makeKey, ofKey } = await openWorld(engine, t)
+    const [one, two] = [await makeKey(), await makeKey()]
+    const bob = await server.createKey((await server.signIn('bob@example.com')).tokens.accessToken)
+    const refusals = [
+      { id: UNKNOWN_ID, key: UNKNOWN_KEY },
+      { id: one.id, key: UNKNOWN_KEY },
+      { id: one.id, key: two.key },
+      { id: one.id, key: bob.key },
+      { id: UNKNOWN_ID, key: one.key },
+      { id: one.id, key: 'not a key' },
+      { id: one.id, key: one.key.slice(0, 12) },
+    ]
+    const answers = await Promise.all(refusals.map(pair => ofKey(pair)))
+    for (const answer of answers) {
+      assert.deepEqual(errorOf(answer), [401, 'invalid_client'])
+      assert.equal(answer.text, answers[0]!.text)
+      assert.match(answer.headers.get('www-authenticate')!, /^Basic /)
+    }
+  })
+
+  test('a dead key is invalid_client as a client, and invalid_grant as a token', async t => {
+    const { server, tokens, makeKey, ofKey, exchanged, user } = await openWorld(engine, t)
+    const revoked = await makeKey()
+    const expired = await makeKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
+    const elsewhere = await makeKey({ allowed_networks: ['203.0.113.0/24'] })
+    const alive = await makeKey()
+    await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: tokens.accessToken })
+    server.clock.advance(1000)
+    const refusedBoth = async (key: { id: string; key: string }) => {
+      assert.deepEqual(errorOf(await ofKey(key)), [401, 'invalid_client'])
+      assert.deepEqual(errorOf(await exchanged(key.key)), [400, 'invalid_grant'])
+    }
+    for (const key of [revoked, expired, elsewhere]) await refusedBoth(key)
+    await server.users.suspend(user.id)
+    await refusedBoth(alive)
+    // With a wrong id a dead key is as unknown.
+    const unknown = await ofKey({ id: UNKNOWN_ID, key: UNKNOWN_KEY })
+    assert.equal((await ofKey({ id: UNKNOWN_ID, key: revoked.key })).text, unknown.text)
+  })
+
+  test('an app gets a token of its own for a registered audience, which grants nothing here', async t => {
+    const { server, secret, token, claimsOf } = await openWorld(engine, t)
+    const grant = { grant_type: 'client_credentials' }
+    const header = basic('shop', secret)
+    const { status, body } = await token({ ...grant, resource: AUDIENCE, scope: 'orders:read' }, header)
+    assert.equal(status, 200)
+    const { iat, exp, jti, ...claims } = await claimsOf(body.access_token)
+    assert.deepEqual(claims, {
+      type: 'app',
+      iss: PUBLIC_URL,
+      aud: AUDIENCE,
+      sub: 'shop',
+      client_id: 'shop',
+      scope: 'orders:read',
+    })
+    assert.deepEqual([exp! - iat!, typeof jti], [900, 'string'])
+    const plain = await token({ ...grant, client_id: 'shop', client_secret: secret, audience: AUDIENCE })
+    assert.equal(plain.body.scope, '')
+    assert.equal((await server.get('/v1/me', { token: body.access_token })).status, 401)
+    for (const [fields, error] of [
+      [{}, 'invalid_target'],
+      [{ resource: HUB }, 'invalid_target'],
+      [{ resource: PUBLIC_URL }, 'invalid_target'],
+      [{ resource: 'https://unknown.example.com' }, 'invalid_target'],
+      [{ resource: AUDIENCE, scope: 'account:read' }, 'invalid_scope'],
+      [{ resource: AUDIENCE, scope: 'orders:write' }, 'invalid_scope'],
+    ] as [Record<string, string>, string][])
+      assert.deepEqual(errorOf(await token({ ...grant, ...fields }, header)), [400, error])
+
+    const introspected = async () =>
+      (await server.form('/oauth/introspect', { token: body.access_token }, header)).body
+    const { active, type, sub, aud, scope } = await introspected()
+    assert.deepEqual([active, type, sub, aud, scope], [true, 'app', 'shop', AUDIENCE, 'orders:read'])
+  })
+
+  test('RFC 6749: what is not a token request is refused with its error', async t => {
+    const { server, secret, token } = await openWorld(engine, t)
+    const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
+    const wrongSecret = await token(grant, basic('shop', 'wrong'))
+    for (const answer of [
+      await token(grant, basic('nobody', 'wrong')),
+      await token({ ...grant, client_id: 'shop', client_secret: 'wrong' }),
+    ])
+      assert.equal(answer.text, wrongSecret.text)
+    for (const [answer, status, error] of [
+      [wrongSecret, 401, 'invalid_client'],
+      [await token({}), 400, 'invalid_request'],
+      [await token({ grant_type: 'password' }), 400, 'unsupported_grant_type'],
+      [await token({ grant_type: '__proto__' }), 400, 'unsupported_grant_type'],
+      [await token(grant), 401, 'invalid_client'],
+      [await token({ ...grant, client_id: 'shop' }), 401, 'invalid_client'],
+      [await token({ ...grant, client_id: 'spa' }), 401, 'invalid_client'],
+      [await token({ ...grant, client_id: 'spa', client_secret: 'x' }), 401, 'invalid_client'],
+      [await token(grant, { Authorization: `Bearer ${secret}` }), 401, 'invalid_client'],
+      [await token(grant, { Authorization: 'Basic %%%' }), 401, 'invalid_client'],
+      [await token({ ...grant, client_secret: secret }, basic('shop', secret)), 400, 'invalid_request'],
+      [await token({ ...grant, client_id: 'files' }, basic('shop', secret)), 400, 'invalid_request'],
+      [await token({ ...grant, scope: '\ufffd' }, basic('shop', secret)), 400, 'invalid_request'],
+    ] as [CallAnswer, number, string][])
+      assert.deepEqual(errorOf(answer), [status, error], answer.text)
+    const raw = (body: string, type = 'application/x-www-form-urlencoded') =>
+      server.call('POST', '/oauth/token', { body, headers: { 'Content-Type': type } })
+    assert.deepEqual(errorOf(await raw('grant_type=a&grant_type=a')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await raw('grant_type=a&scope=&scope=')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await raw('resource=a&resource=b')), [400, 'invalid_target'])
+    assert.deepEqual(errorOf(await raw('grant_type=%ff')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await raw('grant_type=%00')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await raw(`${'a=b&c=d&'.repeat(40)}`)), [400, 'invalid_request'])
+    const many = Array.from({ length: 65 }, (_, at) => `p${at}=1`).join('&')
+    assert.deepEqual(errorOf(await raw(many)), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await raw('x'.repeat(17_000))), [413, 'invalid_request'])
+    assert.deepEqual(errorOf(await raw('{"grant_type":"x"}', 'application/json')), [415, 'invalid_request'])
+    assert.equal((await server.call('GET', '/oauth/token')).status, 405)
+    assert.equal((await server.form('/oauth/token?api_key=x', grant)).body.error, 'invalid_request')
+  })
+
+  test('section 2.3.1: id and secret in the header are form-encoded', async t => {
+    const { server, secret, token } = await openWorld(engine, t)
+    await server.apps.register({ id: 'a.b-c_d', name: 'Dots' })
+    const encoded = [...secret].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
+    const answer = await token(
+      { grant_type: 'client_credentials', resource: AUDIENCE },
+      basic('%73hop', encoded),
+    )
+    assert.equal(answer.status, 200, answer.text)
+    const broken = await token({ grant_type: 'client_credentials' }, basic('shop', '%zz'))
+    assert.deepEqual(errorOf(broken), [401, 'invalid_client'])
+  })
+
+  test('failures count in the limits of their network, and good clients are served beyond them', async t => {
+    const failureLimits = [{ window: 'minute', limit: 3 }] as const
+    const { makeKey, ofKey, exchanged, token, secret } = await openWorld(engine, t, { failureLimits })
+    const key = await makeKey()
+    assert.deepEqual(errorOf(await ofKey({ id: key.id, key: UNKNOWN_KEY })), [401, 'invalid_client'])
+    assert.deepEqual(errorOf(await exchanged(UNKNOWN_KEY)), [400, 'invalid_grant'])
+    const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
+    assert.deepEqual(errorOf(await token(grant, basic('shop', 'wrong'))), [401, 'invalid_client'])
+    for (const answer of [
+      await ofKey({ id: key.id, key: UNKNOWN_KEY }),
+      await exchanged(UNKNOWN_KEY),
+      await token(grant, basic('shop', 'wrong')),
+    ]) {
+      assert.deepEqual(errorOf(answer), [429, 'temporarily_unavailable'])
+      assert.ok(Number(answer.headers.get('retry-after')) > 0)
+    }
+    assert.equal((await ofKey(key)).status, 200)
+    assert.equal((await token(grant, basic('shop', secret))).status, 200)
+  })
+
+  test('exchanges of a key count towards its limits, however they are asked for', async t => {
+    const { server, makeKey, ofKey, exchanged } = await openWorld(engine, t)
+    const key = await makeKey({ limits: { requests: [{ limit: 3, per: 'minute' }] } })
+    assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).status, 200)
+    assert.match((await ofKey(key)).headers.get('ratelimit')!, /"minute";r=1;/)
+    assert.equal((await exchanged(key.key)).status, 200)
+    const refused = await ofKey(key)
+    assert.deepEqual(errorOf(refused), [429, 'temporarily_unavailable'])
+    assert.ok(refused.headers.get('retry-after') && refused.headers.get('ratelimit'))
+  })
+
+  test('RFC 7662: introspection takes forms and JSON, on both addresses', async t => {
+    const { server, secret, makeKey, user } = await openWorld(engine, t)
+    const key = await makeKey({ app_id: 'shop', limits: { requests: [{ limit: 9, per: 'minute' }] } })
+    const header = basic('shop', secret)
+    const asForm = await server.form('/auth/introspect', { token: key.key, token_type_hint: 'x' }, header)
+    assert.deepEqual([asForm.status, asForm.body.active, asForm.body.sub], [200, true, user.id])
+    const asJson = await server.post('/auth/introspect', { token: key.key }, { headers: header })
+    assert.deepEqual(asJson.body, asForm.body)
+    for (const answer of [
+      await server.form('/oauth/introspect', { token: key.key }, header),
+      await server.form('/oauth/introspect', { token: key.key, client_id: 'shop', client_secret: secret }),
+      await server.post('/oauth/introspect', { token: key.key }, { headers: header }),
+    ])
+      assert.deepEqual(answer.body, asForm.body)
+    const consumed = await server.form('/oauth/introspect', { token: key.key, consume: '2' }, header)
+    assert.equal(consumed.body.limits.requests[0].remaining, 7)
+    assert.deepEqual((await server.form('/oauth/introspect', { token: 'x' }, header)).body, { active: false })
+    const invalid = await server.form('/oauth/introspect', { token: key.key, consume: '1.5' }, header)
+    assert.deepEqual(errorOf(invalid), [400, 'invalid_request'])
+    for (const answer of [
+      await server.form('/oauth/introspect', { token: key.key }),
+      await server.form('/oauth/introspect', { token: key.key }, basic('shop', 'wrong')),
+      await server.form('/oauth/introspect', { token: key.key, client_id: 'spa' }),
+    ])
+      assert.deepEqual(errorOf(answer), [401, 'invalid_client'])
+    const problem = await server.form('/auth/introspect', { token: key.key })
+    assert.deepEqual([problem.status, problem.body.code], [401, 'authentication_required'])
+  })
+
+  test('RFC 7009: revocation ends keys and sessions of apps, and unknown tokens are no error', async t => {
+    const { server, secret, makeKey, openSession, tokens } = await openWorld(engine, t)
+    const revoke = (fields: Record<string, string>, headers = {}) =>
+      server.form('/oauth/revoke', fields, headers)
+    const works = async (token: string) => (await server.get('/v1/me', { token })).status === 200
+    for (const token of ['unknown', UNKNOWN_KEY, `svr_${'A'.repeat(72)}`]) {
+      const { status, text } = await revoke({ token })
+      assert.deepEqual([status, text], [200, ''])
+    }
+    const key = await makeKey()
+    assert.equal((await revoke({ token: key.key, token_type_hint: 'access_token' })).status, 200)
+    assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).body.code, 'api_key_revoked')
+    const own = await makeKey()
+    assert.equal((await revoke({ token: own.key }, basic(own.id, own.key))).status, 200)
+
+    const one = await openSession('shop')
+    const stranger = await revoke({ token: one.tokens.refreshToken, client_id: 'spa' })
+    assert.deepEqual(errorOf(stranger), [400, 'invalid_grant'])
+    assert.deepEqual(errorOf(await revoke({ token: one.tokens.accessToken, client_id: 'spa' })), [
+      400,
+      'invalid_grant',
+    ])
+    assert.ok(await works(one.tokens.accessToken))
+    assert.equal((await revoke({ token: one.tokens.refreshToken }, basic('shop', secret))).status, 200)
+    assert.ok(!(await works(one.tokens.accessToken)))
+    const two = await openSession('spa')
+    assert.equal((await revoke({ token: two.tokens.accessToken, client_id: 'spa' })).status, 200)
+    assert.ok(!(await works(two.tokens.accessToken)))
+    const wrong = await revoke({ token: 'unknown' }, basic('shop', 'wrong'))
+    assert.deepEqual(errorOf(wrong), [401, 'invalid_client'])
+
+    const person = await revoke({ token: tokens.accessToken })
+    assert.deepEqual(errorOf(person), [400, 'unsupported_token_type'])
+    assert.ok(await works(tokens.accessToken))
+    const three = await openSession('shop')
+    assert.equal((await server.form('/auth/revoke', { token: three.tokens.refreshToken })).status, 204)
+    assert.ok(!(await works(three.tokens.accessToken)))
+    assert.equal((await server.post('/oauth/revoke', { token: tokens.refreshToken })).status, 200)
+    assert.ok(!(await works(tokens.accessToken)))
+  })
+
+  test('an app that is removed gets no more tokens, on any node', async t => {
+    const { server, secret, token } = await openWorld(engine, t)
+    const fields = { grant_type: 'client_credentials', resource: AUDIENCE }
+    const { body } = await token(fields, basic('shop', secret))
+    const reader = basic('files', await server.apps.newSecret('files'))
+    const active = async () =>
+      (await server.form('/oauth/introspect', { token: body.access_token }, reader)).body.active
+    assert.equal(await active(), true)
+    const { createApps } = await import('../../src/apps/apps.ts')
+    const node = await server.opened.reopen()
+    await createApps({ storage: node, clock: server.clock }).remove('shop')
+    assert.equal(await active(), false)
+    assert.deepEqual(errorOf(await token(fields, basic('shop', secret))), [401, 'invalid_client'])
+    await createApps({ storage: node, clock: server.clock }).remove('files')
+    const unknown = await server.form('/oauth/introspect', { token: 'x' }, reader)
+    assert.deepEqual(errorOf(unknown), [401, 'invalid_client'])
+  })
+})
+
+test('discovery names what the token endpoint does, in both documents', async t => {
+  const { server, token } = await openWorld('sqlite', t)
+  const { body, headers } = await server.get('/.well-known/oauth-authorization-server')
+  assert.deepEqual((await server.get('/.well-known/openid-configuration')).body, body)
+  assert.equal(headers.get('cache-control'), 'public, max-age=300')
+  assert.equal(body.issuer, PUBLIC_URL)
+  for (const type of body.grant_types_supported)
+    assert.notEqual((await token({ grant_type: type })).body.error, 'unsupported_grant_type', type)
+  const paths = server.app.routes.map(({ path }) => PUBLIC_URL + path)
+  for (const [name, value] of Object.entries(body))
+    if (/_endpoint$|_uri$/.test(name)) assert.ok(paths.includes(String(value)), name)
+})
+
+test('pages of public clients call the endpoints for tokens, and any page reads discovery and keys', async t => {
+  const { server, token } = await openWorld('sqlite', t)
+  const allowed = async (method: string, path: string, Origin: string) => {
+    const answer = await server.call(method, path, { headers: { Origin } })
+    assert.equal(answer.headers.get('access-control-allow-credentials'), null)
+    return answer.headers.get('access-control-allow-origin')
+  }
+  const spa = 'https://spa.example.com'
+  for (const path of ['/oauth/token', '/oauth/revoke']) {
+    for (const method of ['POST', 'OPTIONS']) {
+      assert.equal(await allowed(method, path, spa), spa)
+      for (const other of ['https://evil.example', 'https://files.example.com', 'null'])
+        assert.equal(await allowed(method, path, other), null)
+    }
+  }
+  const preflight = await server.call('OPTIONS', '/oauth/token', { headers: { Origin: spa } })
+  assert.match(preflight.headers.get('access-control-allow-methods')!, /POST/)
+  assert.match(preflight.headers.get('vary')!, /Origin/)
+  for (const path of [
+    '/.well-known/openid-configuration',
+    '/.well-known/oauth-authorization-server',
+    '/.well-known/jwks.json',
+  ])
+    assert.equal(await allowed('GET', path, 'https://anyone.example'), '*')
+  for (const path of ['/oauth/introspect', '/auth/agent-token', '/v1/me'])
+    assert.equal(await allowed('POST', path, spa), null)
+  const refused = await token({ grant_type: 'x' }, { Origin: spa })
+  assert.equal(refused.headers.get('access-control-allow-origin'), spa, 'a page may read why it was refused')
+})
