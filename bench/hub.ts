@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { startAgents } from './support/agents.ts'
 import { benchKey, sqliteDatabase } from './support/databases.ts'
-import type { AgentsOrder, AgentsResult } from './support/hub-agents.ts'
-import { cpuSeconds, LOAD_CORE, pinBench, residentBytes, spawnPinned } from './support/machine.ts'
+import type { AgentsResult } from './support/hub-agents.ts'
+import { cpuSeconds, pinBench, residentBytes } from './support/machine.ts'
 import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
@@ -223,23 +222,4 @@ async function post({ port }: RunningProcess, path: string, body: unknown): Prom
   })
   if (!answer.ok) throw new Error(await answer.text())
   return answer
-}
-
-async function startAgents() {
-  const program = fileURLToPath(new URL('./support/hub-agents.ts', import.meta.url))
-  const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  await once(child, 'spawn')
-  return {
-    async run(order: AgentsOrder): Promise<AgentsResult> {
-      child.send(order)
-      const [result] = await once(child, 'message')
-      return result as AgentsResult
-    },
-    async request(order: AgentsOrder): Promise<void> {
-      child.send(order)
-    },
-    async [Symbol.asyncDispose]() {
-      child.kill()
-    },
-  }
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { KeywayError } from '../errors.ts'
 import { type BodyFormat, expectBody, tooLarge } from './body.ts'
+import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
 /** Limits of the bodies that are arriving at one time. The time limit of each body is `HTTP_TIMEOUTS.requestMs`. */
 export interface IntakeLimits {
@@ -40,12 +41,15 @@ interface Arrival {
   /** Size of its buffer, in bytes. */
   held: number
   incoming: IncomingMessage
+  /** Its places among all arriving bodies and among those of its network. */
+  amongAll: Entry<Arrival>
+  amongOwn: Entry<Arrival>
 }
 
 export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyIntake {
   /** In the order in which they began. */
-  const arrivals = new Set<Arrival>()
-  const byNetwork = new Map<string, Set<Arrival>>()
+  const arrivals = new LinkedList<Arrival>()
+  const byNetwork = new Map<string, LinkedList<Arrival>>()
   let held = 0
 
   return {
@@ -62,7 +66,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
 
   function receive(incoming: IncomingMessage, network: string, maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const arrival = begin({ network, held: 0, incoming })
+      const arrival = begin(network, incoming)
       // One growing buffer: a list of one-byte parts would take a hundred times their size.
       let body: Buffer = EMPTY
       let length = 0
@@ -98,46 +102,54 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     })
   }
 
-  function begin(arrival: Arrival): Arrival {
-    const own = byNetwork.get(arrival.network) ?? new Set()
-    byNetwork.set(arrival.network, own)
-    own.add(arrival)
-    arrivals.add(arrival)
+  function begin(network: string, incoming: IncomingMessage): Arrival {
+    const own = byNetwork.get(network) ?? new LinkedList()
+    byNetwork.set(network, own)
+    const arrival = createArrival(network, incoming)
+    own.append(arrival.amongOwn)
+    arrivals.append(arrival.amongAll)
     if (own.size > limits.bodiesPerNetwork) closeOldest(own)
     if (arrivals.size > limits.bodies) closeOldest(networkWithMost(bodies => bodies.size))
     return arrival
   }
 
   function hold(arrival: Arrival, bytes: number): void {
-    if (!arrivals.has(arrival)) return
+    if (!arrival.amongAll.isLinked) return
     held += bytes - arrival.held
     arrival.held = bytes
     while (held > limits.bytes) closeOldest(networkWithMost(bytesHeldBy))
   }
 
   /** The bodies of the network with the largest usage; of equal ones, of the one that began first. */
-  function networkWithMost(usage: (bodies: Set<Arrival>) => number): Set<Arrival> {
+  function networkWithMost(usage: (bodies: LinkedList<Arrival>) => number): LinkedList<Arrival> {
     let [most] = byNetwork.values()
     for (const bodies of byNetwork.values()) if (usage(bodies) > usage(most!)) most = bodies
     return most!
   }
 
-  function closeOldest(among: Set<Arrival>): void {
-    const [oldest] = among
-    finish(oldest!)
-    oldest!.incoming.destroy()
+  function closeOldest(among: LinkedList<Arrival>): void {
+    const oldest = among.first!.value
+    finish(oldest)
+    oldest.incoming.destroy()
   }
 
   function finish(arrival: Arrival): void {
-    if (!arrivals.delete(arrival)) return
+    if (!arrivals.remove(arrival.amongAll)) return
     held -= arrival.held
     const own = byNetwork.get(arrival.network)!
-    own.delete(arrival)
+    own.remove(arrival.amongOwn)
     if (own.size === 0) byNetwork.delete(arrival.network)
   }
 }
 
-function bytesHeldBy(bodies: Set<Arrival>): number {
+function createArrival(network: string, incoming: IncomingMessage): Arrival {
+  const arrival = { network, held: 0, incoming } as Arrival
+  arrival.amongAll = createEntry(arrival)
+  arrival.amongOwn = createEntry(arrival)
+  return arrival
+}
+
+function bytesHeldBy(bodies: LinkedList<Arrival>): number {
   let bytes = 0
   for (const { held } of bodies) bytes += held
   return bytes

@@ -1,3 +1,5 @@
+import { createEntry, type Entry, LinkedList } from './linked-list.ts'
+
 /** Requests that start on arrival in one turn of the event loop: about 50 µs each, so about 1 ms together. */
 const STARTED_ON_ARRIVAL = 16
 /**
@@ -117,14 +119,12 @@ export function createFairQueue(): FairQueue {
 
 /** The queued requests of one network. */
 interface Waiting {
-  /** In the order of their turns, the next one first. */
-  flows: Map<string, Set<() => void>>
+  flows: Turns<LinkedList<() => void>>
   count: number
 }
 
 function createRoundRobin() {
-  /** In the order of their turns, the next one first. */
-  const networks = new Map<string, Waiting>()
+  const networks = createTurns<Waiting>()
   let waiting = 0
   return {
     get waiting() {
@@ -139,45 +139,78 @@ function createRoundRobin() {
       work: () => void,
       isFull: boolean,
     ): (() => void) | null {
-      const own = networks.get(network) ?? { flows: new Map(), count: 0 }
-      const works = own.flows.get(id) ?? new Set()
+      const own = networks.get(network) ?? { flows: createTurns(), count: 0 }
+      const works = own.flows.get(id) ?? new LinkedList()
       if (works.size >= MAX_WAITING_OF_A_FLOW) return null
       if (isFull && own.count >= Math.max(1, MAX_WAITING / (networks.size + 1))) return null
-      own.flows.set(id, works.add(work))
-      networks.set(network, own)
+      const entry = createEntry(work)
+      works.append(entry)
+      own.flows.add(id, works)
+      networks.add(network, own)
       own.count++
       waiting++
       return () => {
-        if (!works.delete(work)) return
+        if (!works.remove(entry)) return
         own.count--
         waiting--
-        if (works.size === 0) own.flows.delete(id)
-        if (own.count === 0) networks.delete(network)
+        if (works.size === 0) own.flows.remove(id)
+        if (own.count === 0) networks.remove(network)
       }
     },
     take(): () => void {
-      const [network, own] = first(networks)
-      const [id, works] = first(own.flows)
-      const [work] = works
-      works.delete(work!)
+      const own = networks.first()
+      const works = own.flows.first()
+      const entry = works.first!
+      works.remove(entry)
       own.count--
       waiting--
-      moveToEnd(own.flows, id, works.size > 0)
-      moveToEnd(networks, network, own.count > 0)
-      return work!
+      own.flows.endTurn(works.size > 0)
+      networks.endTurn(own.count > 0)
+      return entry.value
     },
   }
 }
 
-function first<Value>(turns: Map<string, Value>): [string, Value] {
-  return turns.entries().next().value!
+/** Named queues in the order of their turns, the next one first. */
+interface Turns<Queue> {
+  readonly size: number
+  get(name: string): Queue | undefined
+  /** Appends a queue that is not there yet. */
+  add(name: string, queue: Queue): void
+  remove(name: string): void
+  first(): Queue
+  /** Moves the first one to the end, or removes it if nothing of it waits. */
+  endTurn(isWaiting: boolean): void
 }
 
-/** Moves an entry to the end after its turn, or removes it if nothing of it waits. */
-function moveToEnd<Value>(turns: Map<string, Value>, name: string, isWaiting: boolean): void {
-  const value = turns.get(name)!
-  turns.delete(name)
-  if (isWaiting) turns.set(name, value)
+function createTurns<Queue>(): Turns<Queue> {
+  const entries = new Map<string, Entry<{ name: string; queue: Queue }>>()
+  const order = new LinkedList<{ name: string; queue: Queue }>()
+  return {
+    get size() {
+      return entries.size
+    },
+    get: name => entries.get(name)?.value.queue,
+    add(name, queue) {
+      if (entries.has(name)) return
+      const entry = createEntry({ name, queue })
+      entries.set(name, entry)
+      order.append(entry)
+    },
+    remove,
+    first: () => order.first!.value.queue,
+    endTurn(isWaiting) {
+      const entry = order.first!
+      if (!isWaiting) return remove(entry.value.name)
+      order.remove(entry)
+      order.append(entry)
+    },
+  }
+
+  function remove(name: string): void {
+    order.remove(entries.get(name)!)
+    entries.delete(name)
+  }
 }
 
 /** Counts refusals per network in the current and the previous period, with bounded memory and without a timer. */

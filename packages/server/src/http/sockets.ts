@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CALM_IN_WINDOW } from './connection-guard.ts'
+import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
 /** Limits of all HTTP connections together. Connections of agents no longer count once their upgrade is handled. */
 export interface SocketLimits {
@@ -46,35 +47,37 @@ export function boundSockets(
   checkMs: number,
   onUnanswered: (socket: Socket) => void = () => {},
 ): SocketBound {
-  const open = new Set<Socket>()
+  /** With the entry of each connection in `idle`, which is linked while it has no request. */
+  const open = new Map<Socket, Entry<Socket>>()
   /** Connections without a response so far, with the one in progress, if any. */
   const unanswered = new Map<Socket, ServerResponse | null>()
   /** Connections without a request, the longest idle first. */
-  const idle = new Set<Socket>()
+  const idle = new LinkedList<Socket>()
   /** The time since which a connection has had unread bytes, by `performance.now()`. */
   let unreadSince = new Map<Socket, number>()
 
   server.on('connection', onConnection)
   server.on('request', onRequest)
   server.on('checkExpectation', onRequest)
-  server.on('upgrade', (_request, socket: Socket) => idle.delete(socket))
+  server.on('upgrade', (_request, socket: Socket) => resume(socket))
   const timer = setInterval(cutUnread, checkMs).unref()
   server.on('close', () => clearInterval(timer))
   return {
-    resume: socket => idle.delete(socket),
+    resume,
     release,
-    awaitsFirstRequest: () => idle.values().some(socket => socket.bytesRead === 0),
+    awaitsFirstRequest: () => [...idle].some(socket => socket.bytesRead === 0),
   }
 
   function onConnection(socket: Socket): void {
-    open.add(socket)
-    idle.add(socket)
+    const entry = createEntry(socket)
+    open.set(socket, entry)
+    idle.append(entry)
     unanswered.set(socket, null)
     socket.once('close', onClose)
     if (open.size <= limits.sockets) return
-    const [longest] = idle
-    longest!.destroy()
-    release(longest!)
+    const longest = idle.first!.value
+    longest.destroy()
+    release(longest)
   }
 
   function onClose(this: Socket): void {
@@ -85,13 +88,18 @@ export function boundSockets(
 
   function release(socket: Socket): void {
     socket.off('close', onClose)
+    resume(socket)
     open.delete(socket)
-    idle.delete(socket)
     unanswered.delete(socket)
   }
 
+  function resume(socket: Socket): void {
+    const entry = open.get(socket)
+    if (entry) idle.remove(entry)
+  }
+
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
-    idle.delete(socket)
+    resume(socket)
     if (unanswered.has(socket)) unanswered.set(socket, outgoing)
     // One shared function: a closure per request would add a tenth to the cost of a request.
     outgoing.on('close', onAnswered)
@@ -100,14 +108,15 @@ export function boundSockets(
   function onAnswered(this: ServerResponse): void {
     const { socket } = this.req
     if (this.writableFinished) unanswered.delete(socket)
-    if (open.has(socket)) idle.add(socket)
+    const entry = open.get(socket)
+    if (entry && !entry.isLinked) idle.append(entry)
   }
 
   function cutUnread(): void {
     const now = performance.now()
     const stillUnread = new Map<Socket, number>()
     let bytes = 0
-    for (const socket of open) {
+    for (const socket of open.keys()) {
       if (socket.writableLength === 0) continue
       const since = unreadSince.get(socket) ?? now
       if (now - since > limits.unreadMs) socket.destroy()

@@ -6,6 +6,9 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_CONCURRENT_CALLS = 1000
 
+/** Networks with and without calls whose entries are kept, at most. */
+const KEPT_NETWORKS = 1000
+
 export interface WorkLimit {
   /**
    * Runs `work` unless `max` calls are being handled. Beyond that, a network with less than an equal share may still
@@ -18,28 +21,41 @@ export interface WorkLimit {
 }
 
 export function createWorkLimit(max: number = MAX_CONCURRENT_CALLS): WorkLimit {
+  /**
+   * Networks without calls keep their entry for a while: a `Map` from which each request deletes would replace its table
+   * all the time (linked-list.ts).
+   */
   const byNetwork = new Map<string, number>()
   let running = 0
+  let networks = 0
+  let pruneAt = KEPT_NETWORKS
 
   return {
     async during(network, work) {
       const own = byNetwork.get(network) ?? 0
       if (running >= max && own >= share()) throw overloaded()
       running++
+      if (own === 0) networks++
       byNetwork.set(network, own + 1)
+      if (byNetwork.size > pruneAt) prune()
       try {
         return await work()
       } finally {
         running--
         const left = byNetwork.get(network)! - 1
-        if (left > 0) byNetwork.set(network, left)
-        else byNetwork.delete(network)
+        byNetwork.set(network, left)
+        if (left === 0) networks--
       }
     },
   }
 
+  function prune(): void {
+    for (const [network, calls] of byNetwork) if (calls === 0) byNetwork.delete(network)
+    pruneAt = Math.max(KEPT_NETWORKS, 2 * byNetwork.size)
+  }
+
   function share(): number {
-    return Math.max(1, Math.floor(max / byNetwork.size))
+    return Math.max(1, Math.floor(max / networks))
   }
 }
 

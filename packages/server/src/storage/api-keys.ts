@@ -21,15 +21,15 @@ type OwnedRow = UsableRow & { owner_status: UserStatus }
  * users would cost two more pages of a large file per look-up (decision 11). Every key has an owner, so no match
  * means active.
  */
-const select = (lookUpKey: string, { indexedBy }: Pick<Engine, 'indexedBy'>) =>
+const select = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
   `select k.id, k.user_id, k.app_id, k.key_hash, k.key_prefix, k.name, k.scopes, k.allowed_networks, k.created_at,
     k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.lineage_id, k.limits, k.operator_limits,
-    k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status, ${lookUpKey} as look_up_key
+    k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
 /** Hot path: part of every exchange. */
-const BY_HASH: LookUp = { select: engine => select('k.key_hash', engine), column: 'k.key_hash' }
+const BY_HASH: LookUp = { select, column: 'k.key_hash' }
 /** Part of every connect to the hub and every renewal. */
-const BY_ID: LookUp = { select: engine => select('k.id', engine), column: 'k.id' }
+const BY_ID: LookUp = { select, column: 'k.id' }
 
 export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyChanges {
   const { db, atomically, lookUp } = statements

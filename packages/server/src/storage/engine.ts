@@ -26,10 +26,11 @@ export interface Connection {
 /** A read of one row by a unique column on a hot path; engines may prepare and batch it. */
 export interface LookUp {
   /**
-   * The statement without `where`. It must return the column as `look_up_key`, and must not use `*`: it is prepared
+   * The statement without `where`. It must return the column by its own name, and must not use `*`: it is prepared
    * once, and the next version may add columns while this one runs.
    */
   select(engine: Pick<Engine, 'indexedBy'>): string
+  /** Qualified if the statement joins: `k.id`. */
   column: string
 }
 

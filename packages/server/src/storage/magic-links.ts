@@ -19,11 +19,11 @@ import { countOf, type Statements } from './statements.ts'
 
 const COLUMNS = 'id, token_hash, code_hash, email, app_id, created_at, expires_at, used_at, code_tries'
 const BY_ID: LookUp = {
-  select: () => `select ${COLUMNS}, id as look_up_key from magic_links`,
+  select: () => `select ${COLUMNS} from magic_links`,
   column: 'id',
 }
 const BY_TOKEN_HASH: LookUp = {
-  select: () => `select ${COLUMNS}, token_hash as look_up_key from magic_links`,
+  select: () => `select ${COLUMNS} from magic_links`,
   column: 'token_hash',
 }
 

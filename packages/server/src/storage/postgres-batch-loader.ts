@@ -22,13 +22,14 @@ export function createBatchLoader(
   query: (config: pg.QueryConfig) => Promise<unknown[]>,
 ): (key: string) => Promise<unknown> {
   const name = `look_up_${++names}`
+  const returned = column.slice(column.lastIndexOf('.') + 1)
   const text = `${select} where ${column} = any($1)`
   let waiting: Waiting[] = []
 
   async function load(asked: Waiting[]): Promise<void> {
     try {
       const rows = await query({ name, text, values: [[...new Set(asked.map(one => one.key))]] })
-      const found = new Map(rows.map(row => [(row as { look_up_key: string }).look_up_key, row]))
+      const found = new Map(rows.map(row => [(row as Record<string, string>)[returned], row]))
       for (const one of asked) one.resolve(found.get(one.key))
     } catch (error) {
       for (const one of asked) one.reject(toStorageError(error))

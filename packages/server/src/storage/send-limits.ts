@@ -29,7 +29,7 @@ function historyLookUp(limits: readonly number[]): LookUp {
       limit =>
         `(select s.sent_at from sends s where s.bucket = b.bucket and s.number = b.count - ${limit - 1}) as at_${limit}`,
     )
-    const text = `select ${times.join(', ')}, b.bucket as look_up_key from send_buckets b`
+    const text = `select ${times.join(', ')}, b.bucket from send_buckets b`
     lookUp = { select: () => text, column: 'b.bucket' }
     lookUps.set(list, lookUp)
   }

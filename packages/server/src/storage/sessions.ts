@@ -21,7 +21,7 @@ const WITH_USER: LookUp = {
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,
       s.retry_keys, s.ended_at, s.ended_by, s.network, s.client,
       s.scopes, s.audience, s.auth_time, s.sign_in_id, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
-      u.created_at as user_created_at, s.id as look_up_key
+      u.created_at as user_created_at
     from sessions s join users u on u.id = s.user_id`,
   column: 's.id',
 }

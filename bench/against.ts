@@ -1,0 +1,164 @@
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { clusterUrl } from '../packages/server/test/support/postgres.ts'
+import { startAgents } from './support/agents.ts'
+import { benchKey, exchangeBodies } from './support/databases.ts'
+import { type Load, startLoad } from './support/load.ts'
+import { cpuSeconds, pinBench, residentBytes } from './support/machine.ts'
+import type { RunningProcess } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/**
+ * This checkout beside an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): exchange, connects and
+ * memory, in alternating rounds, so that a machine that changes its speed affects both alike.
+ */
+
+const KEYS = 1000
+const ROUNDS = QUICK ? 5 : 41
+const RUN_MS = 700
+const CONNECTS_A_ROUND = QUICK ? 500 : 1000
+const IDLE = QUICK ? 2000 : 8000
+const SETTLE_MS = QUICK ? 4000 : 10_000
+
+const earlier = process.argv.slice(2).find(arg => !arg.startsWith('--'))
+if (!earlier) throw new Error('usage: node bench/against.ts FOLDER [--quick]')
+
+pinBench()
+process.env.KEYWAY_TEST_POSTGRES_URL = await clusterUrl()
+await using stack = new AsyncDisposableStack()
+const load = stack.use(await startLoad())
+const agents = stack.use(await startAgents())
+const versions = {
+  now: await start(join(import.meta.dirname, '..')),
+  before: await start(resolve(earlier)),
+}
+type Version = (typeof versions)['now']
+
+const bodies = exchangeBodies(KEYS)
+const rows: Row[] = []
+const targets: Target[] = []
+// First, before freed memory of earlier work could be reused.
+for (const version of Object.values(versions)) await connects(version, 300)
+const memory = { now: await idleKilobytes(versions.now), before: await idleKilobytes(versions.before) }
+compare('KB of an idle connection', [[memory.now, memory.before]], { most: 1.05 })
+for (const { sqlite, postgres } of Object.values(versions)) {
+  for (const server of [sqlite, postgres]) await exchange(load, server, QUICK ? 1500 : 4000)
+}
+for (const engine of ['sqlite', 'postgres'] as const) {
+  const rounds = await alternate(async version => {
+    const run = await exchange(load, version[engine], RUN_MS)
+    return { perSecond: run.perSecond, cpu: run.cpuMicroseconds }
+  })
+  compare(
+    `exchanges a second, ${engine}`,
+    rounds.map(r => [r.now.perSecond, r.before.perSecond]),
+    { least: 0.97 },
+  )
+  compare(
+    `CPU µs of an exchange, ${engine}`,
+    rounds.map(r => [r.now.cpu, r.before.cpu]),
+    { most: 1.03 },
+  )
+}
+const connected = await alternate(version => connects(version, CONNECTS_A_ROUND))
+compare(
+  'connects a second',
+  connected.map(r => [r.now.perSecond, r.before.perSecond]),
+  { least: 0.97 },
+)
+compare(
+  'CPU µs of a connect',
+  connected.map(r => [r.now.cpu, r.before.cpu]),
+  { most: 1.03 },
+)
+report('against', { 'This checkout and the earlier one': rows }, targets)
+
+/** Both engines of the checkout in a folder, by its own programs and on databases of its own schema. */
+async function start(folder: string) {
+  const support = join(folder, 'bench/support')
+  const databases: typeof import('./support/databases.ts') = await import(join(support, 'databases.ts'))
+  const processes: typeof import('./support/processes.ts') = await import(join(support, 'processes.ts'))
+  const onSqlite = stack.use(await databases.sqliteDatabase(KEYS))
+  const onPostgres = stack.use(await databases.postgresDatabase(KEYS))
+  const sqlite = stack.use(
+    await processes.startKeyway({ ...onSqlite.settings, KEYWAY_HUB_MAX_CONNECTIONS: '20000' }),
+  )
+  const postgres = stack.use(await processes.startKeyway(onPostgres.settings))
+  const tokens: string[] = []
+  for (let n = 0; n < KEYS; n++) tokens.push(await tokenOf(sqlite, benchKey(n)))
+  return { sqlite, postgres, tokens }
+}
+
+/** One round of each version at a time, the first of a round changing. */
+async function alternate<T>(
+  measure: (version: Version) => Promise<T>,
+): Promise<Record<'now' | 'before', T>[]> {
+  const rounds: Record<'now' | 'before', T>[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const names = round % 2 === 0 ? (['now', 'before'] as const) : (['before', 'now'] as const)
+    const measured = {} as Record<'now' | 'before', T>
+    for (const name of names) measured[name] = await measure(versions[name])
+    rounds.push(measured)
+  }
+  return rounds
+}
+
+function compare(
+  what: string,
+  pairs: [now: number, before: number][],
+  wanted: { least?: number; most?: number },
+): void {
+  const ratios = pairs.map(([now, before]) => now / before)
+  const ratio = median(ratios)
+  rows.push({
+    '': what,
+    now: median(pairs.map(([now]) => now)),
+    before: median(pairs.map(([, before]) => before)),
+    ratio: spread(ratios),
+  })
+  targets.push({
+    what,
+    wanted: wanted.least ? `≥ ${wanted.least} of before` : `≤ ${wanted.most} of before`,
+    measured: spread(ratios),
+    reached: ratio >= (wanted.least ?? 0) && ratio <= (wanted.most ?? Number.POSITIVE_INFINITY),
+  })
+}
+
+function exchange(load: Load, { port, pid }: RunningProcess, durationMs: number) {
+  const path = '/auth/agent-token'
+  return load.run(
+    { port, connections: 32, method: 'POST', path, bodies, warmUpMs: 300, durationMs, rate: null },
+    pid,
+  )
+}
+
+async function connects({ sqlite: { port, pid }, tokens }: Version, count: number) {
+  const before = cpuSeconds(pid)
+  const { seconds } = await agents.run({ do: 'connect', port, tokens, count, atOnce: 64 })
+  const cpu = ((cpuSeconds(pid) - before) * 1e6) / count
+  await agents.run({ do: 'disconnect' })
+  await wait(300)
+  return { perSecond: count / seconds, cpu }
+}
+
+async function idleKilobytes(version: Version): Promise<number> {
+  const { port, pid } = version.sqlite
+  await wait(SETTLE_MS)
+  const empty = residentBytes(pid)
+  await agents.run({ do: 'connect', port, tokens: version.tokens, count: IDLE, atOnce: 64 })
+  await wait(SETTLE_MS)
+  const kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE
+  await agents.run({ do: 'disconnect' })
+  return kilobytes
+}
+
+async function tokenOf({ port }: RunningProcess, key: string): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/auth/agent-token`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ api_key: key }),
+  })
+  if (!answer.ok) throw new Error(await answer.text())
+  return ((await answer.json()) as { token: string }).token
+}

@@ -1,0 +1,62 @@
+/**
+ * An entry of a `LinkedList`: linked while it is in one, and without references to others afterwards.
+ */
+export interface Entry<Value> {
+  readonly value: Value
+  isLinked: boolean
+  before: Entry<Value> | null
+  after: Entry<Value> | null
+}
+
+export function createEntry<Value>(value: Value): Entry<Value> {
+  return { value, isLinked: false, before: null, after: null }
+}
+
+/**
+ * A list for what comes and goes with every request, in order, with removal from any place.
+ *
+ * Not a `Map` or `Set`: these replace their table when enough entries have been deleted, and V8 links each replaced
+ * table to its successor. Once one is in the old generation of the heap, all later ones are promoted too, together with
+ * the requests that they hold; an eighth of all allocations survived in this way.
+ */
+export class LinkedList<Value> implements Iterable<Value> {
+  #first: Entry<Value> | null = null
+  #last: Entry<Value> | null = null
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  get first(): Entry<Value> | null {
+    return this.#first
+  }
+
+  /** Appends an entry that is in no list. */
+  append(entry: Entry<Value>): void {
+    entry.isLinked = true
+    entry.before = this.#last
+    if (this.#last) this.#last.after = entry
+    else this.#first = entry
+    this.#last = entry
+    this.#size++
+  }
+
+  /** Removes an entry of this list. False: it is in none. */
+  remove(entry: Entry<Value>): boolean {
+    if (!entry.isLinked) return false
+    if (entry.before) entry.before.after = entry.after
+    else this.#first = entry.after
+    if (entry.after) entry.after.before = entry.before
+    else this.#last = entry.before
+    entry.isLinked = false
+    entry.before = null
+    entry.after = null
+    this.#size--
+    return true
+  }
+
+  *[Symbol.iterator](): Iterator<Value> {
+    for (let entry = this.#first; entry; entry = entry.after) yield entry.value
+  }
+}

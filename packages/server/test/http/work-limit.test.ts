@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createWorkLimit } from '../../src/http/work-limit.ts'
+
+describe('the work limit', () => {
+  it('gives a new network the share of those with calls, not of all that ever called', async () => {
+    const workLimit = createWorkLimit(4)
+    for (let n = 0; n < 3000; n++) await workLimit.during(`earlier ${n}`, () => {})
+    const { promise: end, resolve: finish } = Promise.withResolvers<void>()
+    const busy = Array.from({ length: 4 }, () => workLimit.during('busy', () => end))
+    const others = [workLimit.during('other', () => end), workLimit.during('other', () => end)]
+    await assert.rejects(
+      workLimit.during('busy', () => {}),
+      { code: 'unavailable' },
+    )
+    await assert.rejects(
+      workLimit.during('other', () => {}),
+      { code: 'unavailable' },
+    )
+    finish()
+    await Promise.all([...busy, ...others])
+    assert.equal(await workLimit.during('busy', () => 'served'), 'served')
+  })
+})
