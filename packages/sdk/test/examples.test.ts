@@ -155,6 +155,40 @@ test('the metered API counts calls, charges, and answers 401, 402 and 429 with t
   )
 })
 
+test('an API of its own accepts tokens offline and keys by introspection, within their scopes, until they are revoked', async t => {
+  const { url, keyway, command } = await startKeyway(t)
+  const port = await freePort()
+  const audience = `http://localhost:${port}`
+  await command('apps', 'add', 'notes', '--name', 'Notes', '--audience', audience)
+  const secret = (await command('apps', 'secret', 'notes')).trim()
+  const settings = { KEYWAY_URL: url, KEYWAY_APP_ID: 'notes', KEYWAY_APP_SECRET: secret }
+  await start(t, 'own-api.ts', { ...settings, KEYWAY_AUDIENCE: audience, PORT: String(port) }, /Listening/)
+  const ask = async (credential: string, method = 'GET') => {
+    const headers = { authorization: `Bearer ${credential}` }
+    const response = await fetch(audience, { method, headers })
+    return { status: response.status, body: await response.json() }
+  }
+
+  const { key, id } = await keyway.apiKeys.create({ scopes: ['agent:connect', 'notes:read'] })
+  const { token, agent_id } = await keyway.exchange({ api_key: key, audience })
+  const forHub = await keyway.exchange({ api_key: key })
+  const expected = { status: 200, body: { person: agent_id, key: id } }
+  assert.deepEqual(await ask(key), expected)
+  // It refuses tokens until it has read the feed once, shortly after it listens.
+  await until('the API has read the feed', async () => (await ask(token)).status === 200)
+  assert.deepEqual(await ask(token), expected)
+  for (const credential of [key, token]) {
+    const refused = await ask(credential, 'POST')
+    assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
+  }
+  for (const credential of ['', 'nonsense', forHub.token, `${key}x`])
+    assert.equal((await ask(credential)).status, 401, credential)
+
+  await keyway.apiKeys.revoke(id)
+  assert.equal((await ask(key)).status, 401)
+  await until('the revocation arrived', async () => (await ask(token)).status === 401)
+})
+
 /** The hub refuses connections until it has read the feed once, shortly after it listens. */
 function connectWhenReady(url: string, token: string): Promise<WebSocket> {
   return until('the hub accepts a connection', () => connectOnce(url, token))

@@ -16,6 +16,8 @@ import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createConsents } from './consents/consents.ts'
 import { createDeviceAuthorizations } from './device-authorizations/device-authorizations.ts'
+import { createDeviceKeys } from './device-authorizations/device-keys.ts'
+import { createDeviceTokens } from './device-authorizations/device-tokens.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
 import { createKeyLimiter } from './limits/limits.ts'
@@ -163,6 +165,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     networkLimits: config.magicLinkNetworkLimits,
   })
   const deviceAuthorizations = createDeviceAuthorizations(common)
+  const deviceTokens = createDeviceTokens({ ...common, sessions, deviceAuthorizations })
+  const deviceKeys = createDeviceKeys({ ...common, outbox, apiKeys })
   return {
     ...resources,
     config,
@@ -181,6 +185,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     credits: createCredits(common),
     apps,
     deviceAuthorizations,
+    deviceKeys,
+    deviceTokens,
     apiKeys,
     limiter,
     policy,

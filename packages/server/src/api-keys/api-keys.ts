@@ -36,9 +36,14 @@ export type { NewApiKey } from './api-key.ts'
 export interface ApiKeys {
   /**
    * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future),
-   *   `idempotency_conflict` (the owner has a key of this id already)
+   *   `idempotency_conflict` (the owner has a key of this id already), and what `condition.refusal` makes
    */
-  create(userId: string, wanted: NewApiKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>
+  create(
+    userId: string,
+    wanted: NewApiKey,
+    caller: Caller,
+    condition?: CreationCondition,
+  ): Promise<{ key: string; apiKey: ApiKey }>
   /** @param externalId only keys with this external id */
   list(
     userId: string,
@@ -101,6 +106,13 @@ export interface ApiKeys {
   warnOfExpiry(): Promise<number>
 }
 
+/** A further condition of a creation, such as an approval that may be used once. */
+export interface CreationCondition {
+  /** Runs in the transaction that stores the key, before it is stored; false: the key is not created. */
+  within(tx: Transaction, apiKey: ApiKey): Promise<boolean>
+  refusal(): KeywayError
+}
+
 export interface ApiKeyDeps extends KeyLimits {
   storage: Storage
   audit: Audit
@@ -115,7 +127,7 @@ export interface ApiKeyDeps extends KeyLimits {
 }
 
 type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
-type Created = { apiKey: ApiKey } | { refused: Refused }
+type Created = { apiKey: ApiKey } | { refused: Refused | 'condition' }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, meter, limiter, policy } = deps
@@ -131,7 +143,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const rotate = createRotation(deps)
 
   return {
-    async create(userId, asked, caller) {
+    async create(userId, asked, caller, condition) {
       const now = clock.now()
       const wanted = { ...asked, limits: withDefaults(asked.limits, policy()) }
       assertWithinPolicy(wanted.limits, policy())
@@ -147,11 +159,12 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       if (refused) throw refusal(refused)
       const outcome = await storage.runExclusive([`user:${userId}`], () =>
         storage.transaction<Created>(
-          tx => insertWithinLimits(tx, apiKey, metadata, caller, mayExist),
+          tx => insertWithinLimits(tx, apiKey, metadata, { caller, mayExist, condition }),
           afterwards => committedKey(afterwards, apiKey),
         ),
       )
-      if ('refused' in outcome) throw refusal(outcome.refused)
+      if ('refused' in outcome)
+        throw outcome.refused === 'condition' ? condition!.refusal() : refusal(outcome.refused)
       return { key, apiKey: outcome.apiKey }
     },
 
@@ -238,8 +251,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     tx: Transaction,
     apiKey: ApiKey,
     metadata: string | null,
-    caller: Caller,
-    mayExist: boolean,
+    { caller, mayExist, condition }: { caller: Caller; mayExist: boolean; condition?: CreationCondition },
   ): Promise<Created> {
     const owner = await tx.users.lock(apiKey.userId)
     if (owner?.status !== 'active') return { refused: 'no_owner' }
@@ -247,6 +259,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       return { refused: 'no_administrator' }
     const refused = await refusalNow(tx, apiKey, mayExist)
     if (refused) return { refused }
+    if (condition && !(await condition.within(tx, apiKey))) return { refused: 'condition' }
     // The time is taken under the lock, so that creation times are in the order of creation.
     const now = clock.now()
     const made = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }

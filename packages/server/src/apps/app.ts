@@ -90,6 +90,8 @@ export interface LiveCredentials {
 
 /** The app of a sign-in without an `app_id`. */
 export const DEFAULT_APP_ID = 'console'
+/** The SDK's command: a built-in public client, the only one that may ask for `keys:create`. */
+export const CLI_CLIENT_ID = 'keyway-cli'
 /** The app of a key that is created without one. */
 export const DEFAULT_KEY_APP_ID = 'service-sdk'
 

@@ -6,6 +6,7 @@ import type { Storage, Transaction } from '../store.ts'
 import {
   type App,
   type AppSettings,
+  CLI_CLIENT_ID,
   DEFAULT_APP_ID,
   DEFAULT_APP_SETTINGS,
   isAppId,
@@ -146,7 +147,7 @@ export function createApps({
 
     async remove(id) {
       const app = isAppId(id) ? await apps.find(id) : null
-      if (app?.firstParty) throw firstPartyStays(id)
+      if (app?.firstParty || id === CLI_CLIENT_ID) throw ownAppStays(id)
       const now = clock.now()
       const isRemoved = app !== null && (await storage.transaction(tx => tx.apps.remove(id, now)))
       // Its tokens are refused from here on: they need the app. What follows is for the lists, the feed and the journal.
@@ -269,7 +270,7 @@ function hasNoSecret(): KeywayError {
   ])
 }
 
-function firstPartyStays(id: string): KeywayError {
+function ownAppStays(id: string): KeywayError {
   return new KeywayError(
     'forbidden',
     `${id} is one of this service's own apps, under which people sign in and connect. It cannot be removed.`,

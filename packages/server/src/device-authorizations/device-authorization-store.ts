@@ -18,7 +18,7 @@ export interface DeviceAuthorizationStore {
   decide(
     id: string,
     decision: DeviceDecision,
-    by: { userId: string; at: Instant },
+    by: { userId: string; signInId: string; authTime: Instant; at: Instant },
   ): Promise<DeviceAuthorization | null>
   /** Null for all but one of any number of callers, and unless it is approved and not expired. */
   redeem(id: string, sessionId: string, at: Instant): Promise<DeviceAuthorization | null>

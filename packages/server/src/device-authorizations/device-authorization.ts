@@ -51,6 +51,10 @@ export interface DeviceAuthorization {
   decidedAt: Instant | null
   /** Who decided. */
   userId: string | null
+  /** The page session of the decision. */
+  signInId: string | null
+  /** When that person signed in. */
+  authTime: Instant | null
   redeemedAt: Instant | null
   /** The session that the redemption opened. */
   sessionId: string | null

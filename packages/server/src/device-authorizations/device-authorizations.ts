@@ -133,7 +133,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
     async decide(id, decision, { user, session }) {
       const now = clock.now()
       if (decision === 'approved' && !isFreshSignIn(session, now)) return 'stale'
-      const by = { userId: user.id, at: now }
+      const by = { userId: user.id, signInId: session.id, authTime: session.authTime, at: now }
       return (await store.deviceAuthorizations.decide(id, decision, by)) ? 'done' : 'gone'
     },
 
@@ -151,7 +151,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
   }
 
   async function redeem<Granted>(
-    { id, userId }: DeviceAuthorization,
+    { id, userId, signInId }: DeviceAuthorization,
     grant: Grant<Granted>,
   ): Promise<{ granted: Granted } | { refused: PollRefusal }> {
     return storage.runExclusive([`device:${id}`], () =>
@@ -159,6 +159,9 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
         // Locked first, so that the account cannot be suspended between this check and the session's insert.
         const user = userId === null ? null : await tx.users.lock(userId)
         if (user?.status !== 'active') return { refused: 'access_denied' }
+        // Who ends a session does not want what was approved in it.
+        const signIn = signInId === null ? null : await tx.sessions.find(signInId)
+        if (signIn?.endedAt !== null) return { refused: 'access_denied' }
         const redeemed = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
         if (!redeemed) return { refused: 'invalid_grant' }
         return { granted: await grant.open(tx, redeemed, user) }
@@ -194,6 +197,8 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       decision: null,
       decidedAt: null,
       userId: null,
+      signInId: null,
+      authTime: null,
       redeemedAt: null,
       sessionId: null,
       keyId: null,

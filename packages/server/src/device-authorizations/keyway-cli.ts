@@ -1,7 +1,6 @@
 import { MAX_SCOPES, scopeProblem } from '@keyway/sdk/protocol'
+import { CLI_CLIENT_ID } from '../apps/app.ts'
 
-/** The client id of the SDK's command: built in, public, and the only one that may ask for `keys:create`. */
-export const CLI_CLIENT_ID = 'keyway-cli'
 const CLI_NAME = 'The Keyway command'
 
 /** The right to create one key, which no key can hold. */
@@ -11,6 +10,11 @@ const DEFAULT_KEY_SCOPE = 'agent:connect'
 /** The name that the page shows. */
 export function clientName(clientId: string): string {
   return clientId === CLI_CLIENT_ID ? CLI_NAME : clientId
+}
+
+/** The scopes of the key that may be created. */
+export function keyScopesOf(scopes: readonly string[]): string[] {
+  return scopes.filter(scope => scope !== KEYS_CREATE)
 }
 
 /**
@@ -23,7 +27,7 @@ export function clientName(clientId: string): string {
 export function cliScopes(asked: readonly string[]): { scopes: string[] } | { refused: string } {
   if (asked.length > 0 && !asked.includes(KEYS_CREATE))
     return { refused: `${CLI_CLIENT_ID} may only ask ${KEYS_CREATE}, with the scopes of the key beside it` }
-  const ofKey = asked.filter(scope => scope !== KEYS_CREATE)
+  const ofKey = keyScopesOf(asked)
   if (ofKey.length > MAX_SCOPES) return { refused: `a key has at most ${MAX_SCOPES} scopes` }
   for (const scope of ofKey) {
     const problem = scope.startsWith('admin:') ? 'is for administrators’ keys only' : scopeProblem(scope)

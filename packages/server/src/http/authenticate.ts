@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
 import { API_KEY_PREFIX, type OwnedApiKey } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
+import { KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
 import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { HeaderCredentials } from '../oauth/client-authentication.ts'
@@ -11,9 +12,10 @@ import type { HttpPorts } from './http-ports.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner, by a session or a key without scopes; a signed-in person
- * only, where a credential is created; or, for a scope, the owner or a key with that scope.
+ * only, where a credential is created (for a key also an app with `keys:create`); or, for a scope, the owner or a key with
+ * that scope.
  */
-export type Access = 'public' | 'app' | 'owner' | 'session' | KnownScope
+export type Access = 'public' | 'app' | 'owner' | 'session' | typeof KEYS_CREATE | KnownScope
 
 /** Access for which a user's credential is needed. */
 type UserAccess = Exclude<Access, 'public' | 'app'>
@@ -36,7 +38,9 @@ export type PrincipalOf<A extends Access> = A extends 'public'
     ? App
     : A extends 'session'
       ? Owner & { session: Session }
-      : Owner
+      : A extends typeof KEYS_CREATE
+        ? Owner & ({ session: Session } | { session: null; appSession: Session })
+        : Owner
 
 export type Principal = PrincipalOf<Access>
 
@@ -83,7 +87,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
   }
 
   async function authenticateKey(key: string, access: UserAccess, caller: Caller): Promise<Owner> {
-    const scope = access === 'session' || access === 'owner' ? undefined : access
+    const scope = isScope(access) ? access : undefined
     let limits: readonly RateLimitState[] | undefined
     const { userId, id } = await apiKeys.authenticate(key, caller, {
       scope,
@@ -106,9 +110,14 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
   }
 }
 
+/** Whether a key may have it. */
+function isScope(access: UserAccess): access is KnownScope {
+  return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE
+}
+
 /** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
 function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
-  if (access === 'session') {
+  if (access === 'session' || access === KEYS_CREATE) {
     throw sessionRequired(
       'Only a signed-in person may create a key. Send an access token instead of an API key.',
     )
@@ -121,7 +130,7 @@ function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access):
 
 /** Access tokens of apps act within their scopes only (RFC 6750 section 3.1). */
 function assertAppMay(scopes: readonly string[], access: UserAccess): void {
-  if (access === 'session') {
+  if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
     throw sessionRequired("Only a signed-in person may create a key, not an app's access token.")
   }
   if (access === 'owner') {

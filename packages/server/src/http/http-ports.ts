@@ -6,6 +6,7 @@ import type { Apps } from '../apps/apps.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Charges } from '../billing/charges.ts'
 import type { Consents } from '../consents/consents.ts'
+import type { DeviceKeys } from '../device-authorizations/device-keys.ts'
 import type { Revocations } from '../endings/revocation-feed.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -26,6 +27,7 @@ export interface HttpPorts {
   agentTokens: AgentTokens
   limiter: Pick<KeyLimiter, 'take'>
   apiKeys: ApiKeys
+  deviceKeys: DeviceKeys
   sessions: Sessions
   magicLinks: MagicLinks
   users: Users

@@ -1,6 +1,7 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { KEY_REFUSAL_CODES } from '../api-keys/api-key.ts'
+import { KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
 import { PROBLEMS } from '../problems.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
 import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
@@ -76,6 +77,8 @@ function bodyContent({ form, example }: Route, schema: Json): Json {
 /** Describes the required authentication. */
 export function accessNote({ access }: Route): string {
   if (access === 'session') return ' Needs an access token: no API key may do this.'
+  if (access === KEYS_CREATE)
+    return ' Needs an access token, of a person or of a device that was approved: no API key may do this.'
   if (access === 'owner') return ' Needs an access token or an API key without scopes.'
   if (access === 'app' || access === 'public') return ''
   return ` Needs an access token, or an API key with the scope \`${access}\` or without scopes.`
@@ -84,7 +87,9 @@ export function accessNote({ access }: Route): string {
 function securityOf({ access }: Route): Json[] {
   if (access === 'public') return []
   if (access === 'app') return [{ app: [] }]
-  return access === 'session' ? [{ accessToken: [] }] : [{ accessToken: [] }, { apiKey: [] }]
+  return access === 'session' || access === KEYS_CREATE
+    ? [{ accessToken: [] }]
+    : [{ accessToken: [] }, { apiKey: [] }]
 }
 
 function parametersOf(route: Route, schemas: Json): Json[] {

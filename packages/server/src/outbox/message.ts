@@ -22,6 +22,14 @@ export type MessageContent =
       keyName: string | null
     }
   | { kind: 'api_key_new_network'; at: Instant; keyPrefix: string; keyName: string | null; network: string }
+  | {
+      kind: 'api_key_created_by_device'
+      at: Instant
+      keyPrefix: string
+      keyName: string | null
+      deviceName: string | null
+      network: string
+    }
   | { kind: 'test' }
 
 export type MessageKind = MessageContent['kind']

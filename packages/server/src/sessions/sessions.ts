@@ -105,6 +105,8 @@ export interface PreparedSession {
   grant: AppGrant | null
   /** Null: when it is opened. */
   authTime: Instant | null
+  /** Seconds, where it is shorter than the configured one. */
+  lifetimeSeconds?: number
 }
 
 export interface SessionDeps {
@@ -207,7 +209,7 @@ function newSession(user: User, wanted: PreparedSession, lifetimes: SessionLifet
     kind: wanted.kind,
     createdAt: now,
     lastUsedAt: now,
-    expiresAt: now + lifetimes.sessionSeconds * 1000,
+    expiresAt: now + (wanted.lifetimeSeconds ?? lifetimes.sessionSeconds) * 1000,
     counter: 0,
     sealedSecret: wanted.sealedSecret,
     retryKeys: [],

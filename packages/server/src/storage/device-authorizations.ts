@@ -49,10 +49,10 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
         .execute()
       return false
     },
-    async decide(id, decision, { userId, at }) {
+    async decide(id, decision, { userId, signInId, authTime, at }) {
       const row = await db
         .updateTable('device_authorizations')
-        .set({ decision, decided_at: at, user_id: userId })
+        .set({ decision, decided_at: at, user_id: userId, sign_in_id: signInId, auth_time: authTime })
         .where('id', '=', id)
         .where('decision', 'is', null)
         .where('expires_at', '>', at)
@@ -122,6 +122,8 @@ function toRow(one: DeviceAuthorization): DeviceAuthorizationRow {
     decision: one.decision,
     decided_at: one.decidedAt,
     user_id: one.userId,
+    sign_in_id: one.signInId,
+    auth_time: one.authTime,
     redeemed_at: one.redeemedAt,
     session_id: one.sessionId,
     key_id: one.keyId,
@@ -149,6 +151,8 @@ function toAuthorization(row: DeviceAuthorizationRow | undefined): DeviceAuthori
     decision: row.decision,
     decidedAt: row.decided_at,
     userId: row.user_id,
+    signInId: row.sign_in_id,
+    authTime: row.auth_time,
     redeemedAt: row.redeemed_at,
     sessionId: row.session_id,
     keyId: row.key_id,

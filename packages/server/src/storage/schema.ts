@@ -186,6 +186,8 @@ export interface DeviceAuthorizationRow {
   decision: DeviceDecision | null
   decided_at: Instant | null
   user_id: string | null
+  sign_in_id: string | null
+  auth_time: Instant | null
   redeemed_at: Instant | null
   session_id: string | null
   key_id: string | null

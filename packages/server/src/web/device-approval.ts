@@ -1,7 +1,7 @@
 import { SCOPES } from '@keyway/sdk/protocol'
 import { html } from 'hono/html'
 import type { DeviceAuthorization } from '../device-authorizations/device-authorization.ts'
-import { clientName, KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
+import { clientName, KEYS_CREATE, keyScopesOf } from '../device-authorizations/keyway-cli.ts'
 import { describeClient } from './client-name.ts'
 import { deviceTexts } from './device-texts.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -57,9 +57,8 @@ function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, { by, c
 }
 
 function permissions({ scopes }: DeviceAuthorization): Html {
-  const ofKey = scopes.filter(scope => scope !== KEYS_CREATE)
   const meanings: Record<string, string> = SCOPES
-  const items = ofKey.map(
+  const items = keyScopesOf(scopes).map(
     scope => html`<li><code>${scope}</code>: ${meanings[scope] ?? deviceTexts.ownScope}</li>`,
   )
   return html`${scopes.includes(KEYS_CREATE) ? html`<p>${deviceTexts.key}</p>` : ''}<ul>${items}</ul>`

@@ -295,7 +295,7 @@ describe('the command line', () => {
     assert.match((await keywayProcess(settings, 'apps', 'secret', 'shop')).out, /^sva_[\w-]{43}\n$/)
     const { data } = await json('apps', 'list')
     const ids = data.map((app: { id: string }) => app.id).sort()
-    assert.deepEqual(ids, ['console', 'hub', 'service-sdk', 'shop'])
+    assert.deepEqual(ids, ['console', 'hub', 'keyway-cli', 'service-sdk', 'shop'])
   })
 
   test('apps add gives rights over older keys and sessions only with --adopt, and reports their number', async () => {

@@ -5,7 +5,13 @@ import { newId } from '../../src/ids.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { anAuthorization, NOW, race, winners } from './fixtures.ts'
 
-const APPROVED = { decision: 'approved', decidedAt: NOW, userId: newId(NOW) } as const
+const APPROVED = {
+  decision: 'approved',
+  decidedAt: NOW,
+  userId: newId(NOW),
+  signInId: newId(NOW),
+  authTime: NOW,
+} as const
 
 forEachEngine(engine => {
   test('a device authorization is found by each of its codes, and no code is given out twice', async t => {
@@ -52,6 +58,8 @@ forEachEngine(engine => {
     const decisions = await race(opened, (tx, number) =>
       tx.deviceAuthorizations.decide(one.id, number % 2 ? 'approved' : 'denied', {
         userId: `user ${number}`,
+        signInId: 'sign-in',
+        authTime: NOW,
         at: NOW,
       }),
     )
@@ -59,7 +67,12 @@ forEachEngine(engine => {
     assert.deepEqual(others, [])
     assert.deepEqual(await deviceAuthorizations.find(one.id), first)
     assert.equal(
-      await deviceAuthorizations.decide(late.id, 'approved', { userId: 'x', at: late.expiresAt }),
+      await deviceAuthorizations.decide(late.id, 'approved', {
+        userId: 'x',
+        signInId: 'sign-in',
+        authTime: NOW,
+        at: late.expiresAt,
+      }),
       null,
     )
   })

@@ -176,6 +176,8 @@ export function anAuthorization(change: Partial<DeviceAuthorization> = {}): Devi
     decision: null,
     decidedAt: null,
     userId: null,
+    signInId: null,
+    authTime: null,
     redeemedAt: null,
     sessionId: null,
     keyId: null,

@@ -139,7 +139,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
       ),
     )
     await gap
-    assert.equal((await storage.store.apps.list()).length, 3)
+    assert.equal((await storage.store.apps.list()).length, 4)
   })
 
   test('a server that shuts down while it accepts a connection fails only that call', async t => {
@@ -162,7 +162,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const release = Promise.withResolvers<void>()
     const stuck = Array.from({ length: 14 }, () => storage.transaction(() => release.promise))
     const started = performance.now()
-    assert.equal((await storage.store.apps.list()).length, 3)
+    assert.equal((await storage.store.apps.list()).length, 4)
     await assert.rejects(
       storage.transaction(async () => {}),
       { code: 'unavailable' },
@@ -170,7 +170,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.ok(performance.now() - started < patienceMs(3000))
     release.resolve()
     await Promise.all(stuck)
-    await storage.transaction(async tx => assert.equal((await tx.apps.list()).length, 3))
+    await storage.transaction(async tx => assert.equal((await tx.apps.list()).length, 4))
   })
 })
 

@@ -33,7 +33,7 @@ forEachEngine(engine => {
   test('nodes that start concurrently on an empty database migrate it once', async t => {
     const config = await emptyDatabase(engine, t)
     const nodes = await Promise.all([1, 2, 3, 4].map(() => createStorage(config, log)))
-    for (const node of nodes) assert.equal((await node.store.apps.list()).length, 3)
+    for (const node of nodes) assert.equal((await node.store.apps.list()).length, 4)
     await Promise.all(nodes.map(node => node.close()))
   })
 
@@ -54,7 +54,7 @@ forEachEngine(engine => {
     await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
     await say('0.1.0')
     const older = await createStorage(config, log)
-    assert.equal((await older.store.apps.list()).length, 3)
+    assert.equal((await older.store.apps.list()).length, 4)
     await older.close()
     await say('99.0.0')
     await assert.rejects(createStorage(config, log), isTooNew)

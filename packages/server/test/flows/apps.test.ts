@@ -9,10 +9,10 @@ import { race, refusedWith } from '../support/services.ts'
 const SHOP: NewApp = { id: 'shop', name: 'Shop' }
 
 forEachEngine(engine => {
-  test('three apps exist initially, two of them first-party', async t => {
+  test('four apps exist initially, two of them first-party', async t => {
     const apps = await createApps(await openTestStorage(engine, t)).list()
     const named = apps.map(({ id, firstParty }) => `${id} ${firstParty}`).sort()
-    assert.deepEqual(named, ['console true', 'hub true', 'service-sdk false'])
+    assert.deepEqual(named, ['console true', 'hub true', 'keyway-cli false', 'service-sdk false'])
   })
 
   test('an app id and an audience belong to one app, also with concurrent registrations', async t => {
@@ -125,6 +125,7 @@ forEachEngine(engine => {
       [
         ['console', 0],
         ['hub', 0],
+        ['keyway-cli', 0],
         ['service-sdk', 0],
         ['shop', now],
         ['shop2', 0],

@@ -97,6 +97,14 @@ forEachEngine(engine => {
     assert.equal(polls.filter(outcome => outcome === 'invalid_grant').length, 19)
   })
 
+  test('nothing is granted once the sign-in that approved was ended', async t => {
+    const services = await openServices(engine, t)
+    const codes = await request(services)
+    const { user, session } = await decide(services, codes, 'approved')
+    await services.sessions.end(user.id, session.id, caller())
+    assert.equal(await poll(services, codes), 'access_denied')
+  })
+
   test('nothing is granted to a person who was suspended after approving', async t => {
     const services = await openServices(engine, t)
     const codes = await request(services)

@@ -130,6 +130,14 @@ describe('user-supplied text', () => {
     const mails = [
       written({ kind: 'refresh_token_reused', at, network: hostile, client: hostile }),
       written({ kind: 'api_key_revoked_by_holder', at, keyPrefix: 'svc_x', keyName: hostile }),
+      written({
+        kind: 'api_key_created_by_device',
+        at,
+        keyPrefix: 'svc_x',
+        keyName: hostile,
+        deviceName: hostile,
+        network: 'n',
+      }),
       written({ kind: 'api_key_new_network', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
       written({ kind: 'api_key_used_again', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
     ]

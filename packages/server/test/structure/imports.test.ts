@@ -63,6 +63,11 @@ const MAY_IMPORT: Record<string, string[]> = {
   authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [
+    'api-keys',
+    'outbox',
+    'sessions',
+    'signing-keys',
+    ...SMALL_NOUNS,
     'magic-links/code-limits.ts',
     'magic-links/send-limits.ts',
     'magic-links/typed-code.ts',

@@ -31,6 +31,14 @@ export const EXAMPLES: MessageContent[] = [
     keyPrefix,
     keyName: 'Build server',
   },
+  {
+    kind: 'api_key_created_by_device',
+    at,
+    keyPrefix,
+    keyName: 'laptop',
+    deviceName: 'laptop',
+    network: '203.0.113.7',
+  },
   { kind: 'api_key_new_network', at, keyPrefix, keyName: 'Build server', network: '203.0.113.7' },
   { kind: 'test' },
 ]

@@ -5,6 +5,7 @@ import { type Metadata, withinPageBytes } from '../../api-keys/metadata.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
 import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
+import { KEYS_CREATE } from '../../device-authorizations/keyway-cli.ts'
 import { invalidRequest } from '../../errors.ts'
 import { NO_LIMITS } from '../../limits/limit.ts'
 import { parseCidr } from '../../network.ts'
@@ -100,7 +101,10 @@ const oneKey = { schema: answers.apiKey, example: answers.apiKeyExample }
 const madeKey = { schema: answers.createdApiKey, example: answers.createdApiKeyExample }
 const TAG = 'API keys'
 
-export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clock): Route[] {
+export function apiKeyRoutes(
+  { apiKeys, deviceKeys }: Pick<HttpPorts, 'apiKeys' | 'deviceKeys'>,
+  clock: Clock,
+): Route[] {
   return [
     route({
       method: 'POST',
@@ -109,8 +113,8 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       tag: TAG,
       summary: 'Create a key',
       description:
-        'Only this response contains the whole key. A key without scopes may do everything that its owner may; one without `expires_at` never expires.',
-      access: 'session',
+        'Only this response contains the whole key. A key without scopes may do everything that its owner may; one without `expires_at` never expires. The access token of a device that was approved with `keys:create` creates one key, within ten minutes: with some or all of the approved scopes (all by default), for at most 90 days (the default).',
+      access: KEYS_CREATE,
       body: newKey,
       maxBodyBytes: MAX_KEY_BODY_BYTES,
       maxJsonValues: MAX_KEY_BODY_VALUES,
@@ -120,7 +124,6 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
       async handle({ principal, body, caller }) {
         const wanted = {
           name: nameOrNone(body.name) ?? null,
-          scopes: toScopes(body.scopes ?? []),
           expiresAt: inFuture(body.expires_at, clock.now()),
           appId: body.app_id ?? DEFAULT_KEY_APP_ID,
           allowedNetworks: body.allowed_networks ?? [],
@@ -128,7 +131,9 @@ export function apiKeyRoutes({ apiKeys }: Pick<HttpPorts, 'apiKeys'>, clock: Clo
           metadata: body.metadata ?? null,
           limits: body.limits,
         }
-        const { key, apiKey } = await apiKeys.create(principal.userId, wanted, caller)
+        const { key, apiKey } = principal.session
+          ? await apiKeys.create(principal.userId, { ...wanted, scopes: toScopes(body.scopes ?? []) }, caller)
+          : await deviceKeys.create(principal.appSession, { ...wanted, scopes: body.scopes }, caller)
         return created({ ...(await objectOf(apiKey)), key })
       },
     }),

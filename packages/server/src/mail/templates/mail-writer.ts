@@ -55,6 +55,8 @@ function fill(templates: Templates, content: MessageContent, hasAccount: boolean
       return templates.apiKeyLimit(content)
     case 'api_key_new_network':
       return templates.apiKeyNewNetwork(content)
+    case 'api_key_created_by_device':
+      return templates.apiKeyCreatedByDevice(content)
     case 'test':
       return templates.test()
   }

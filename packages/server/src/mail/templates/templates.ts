@@ -13,6 +13,7 @@ export interface Templates {
   apiKeyUsedAgain(content: Content<'api_key_used_again'>): TemplatedMail
   apiKeyLimit(content: Content<'api_key_limit'>): TemplatedMail
   apiKeyNewNetwork(content: Content<'api_key_new_network'>): TemplatedMail
+  apiKeyCreatedByDevice(content: Content<'api_key_created_by_device'>): TemplatedMail
   test(): TemplatedMail
 }
 
@@ -221,6 +222,30 @@ export function createEnglishTemplates(
         {
           kind: 'facts',
           rows: [...keyFacts(keyPrefix, keyName), ['Used', dateAndTime(at)], ['Network', network]],
+        },
+        keysButton,
+      ],
+    }),
+
+    apiKeyCreatedByDevice: ({ at, keyPrefix, keyName, deviceName, network }) => ({
+      ...plain,
+      template: 'api_key_created_by_device',
+      subject: `${product} security: a device got an API key (${dateAndTime(at)})`,
+      preheader: 'You approved it on the page for devices.',
+      heading: 'A device got an API key',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'A device or terminal that was approved with your account created this key. If that was you, all is well. If not, revoke the key: its connections end at once. Then end the sessions that you do not recognise.',
+        },
+        {
+          kind: 'facts',
+          rows: [
+            ...keyFacts(keyPrefix, keyName),
+            ['Device', deviceName ? withoutLinks(deviceName) : 'without a name'],
+            ['Created', dateAndTime(at)],
+            ['Network', network],
+          ],
         },
         keysButton,
       ],

@@ -21,6 +21,8 @@ export const deviceAuthorizations = defineMigration('0019-device-authorizations'
     .addColumn('decision', 'text')
     .addColumn('decided_at', 'bigint')
     .addColumn('user_id', 'text')
+    .addColumn('sign_in_id', 'text')
+    .addColumn('auth_time', 'bigint')
     .addColumn('redeemed_at', 'bigint')
     .addColumn('session_id', 'text', c => c.unique())
     .addColumn('key_id', 'text')
@@ -29,5 +31,12 @@ export const deviceAuthorizations = defineMigration('0019-device-authorizations'
     .createIndex('device_authorizations_by_expires_at')
     .on('device_authorizations')
     .column('expires_at')
+    .execute()
+  // The SDK's command: the one client that may ask for this scope, which operators cannot give.
+  const cli = { id: 'keyway-cli', name: 'The Keyway command', is_public: 1, scopes: '["keys:create"]' }
+  await db
+    .insertInto('apps')
+    .values({ ...cli, first_party: 0, created_at: 0 })
+    .onConflict(conflict => conflict.column('id').doNothing())
     .execute()
 })

@@ -1,0 +1,106 @@
+import type { ApiKey, NewApiKey } from '../api-keys/api-key.ts'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
+import { mailOwner } from '../api-keys/mail-owner.ts'
+import { type Clock, DAY } from '../clock.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Caller } from '../network.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Session } from '../sessions/session.ts'
+import type { Storage, Transaction } from '../store.ts'
+import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
+import { keyScopesOf } from './keyway-cli.ts'
+
+/** The longest lifetime of a key that a device creates, and what it has unless the device asks for less. */
+export const MAX_DEVICE_KEY_LIFETIME = 90 * DAY
+
+/** A key as a device wants it. */
+export type DeviceKey = Omit<NewApiKey, 'id' | 'scopes'> & {
+  /** Undefined: all that were approved. */
+  scopes: readonly string[] | undefined
+}
+
+export interface DeviceKeys {
+  /**
+   * Creates the one key of an access token with `keys:create`, within ten minutes of its issue, and mails the owner.
+   *
+   * @param session of the access token
+   * @throws KeywayError `insufficient_scope` (scopes that were not approved; a second key; too late),
+   *   `invalid_request` (an expiry beyond 90 days), and as `ApiKeys.create` does
+   */
+  create(session: Session, wanted: DeviceKey, caller: Caller): Promise<{ key: string; apiKey: ApiKey }>
+}
+
+export function createDeviceKeys({
+  storage,
+  clock,
+  outbox,
+  apiKeys,
+}: {
+  storage: Storage
+  clock: Clock
+  outbox: Outbox
+  apiKeys: Pick<ApiKeys, 'create'>
+}): DeviceKeys {
+  return {
+    async create(session, wanted, caller) {
+      const approved = await storage.store.deviceAuthorizations.findBySession(session.id)
+      if (!approved || approved.keyId !== null) throw used()
+      const limited = {
+        ...wanted,
+        name: wanted.name ?? approved.deviceName,
+        scopes: withinApproved(wanted.scopes, approved),
+        expiresAt: withinLifetime(wanted.expiresAt),
+      }
+      const mailId = newId(clock.now())
+      return apiKeys.create(session.userId, limited, caller, {
+        refusal: used,
+        within: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, approved, caller),
+      })
+    },
+  }
+
+  async function claim(
+    tx: Transaction,
+    sessionId: string,
+    apiKey: ApiKey,
+    mailId: string,
+    { deviceName }: DeviceAuthorization,
+    { network }: Caller,
+  ): Promise<boolean> {
+    const now = clock.now()
+    const claimed = await tx.deviceAuthorizations.claimKey(sessionId, apiKey.id, now - KEY_CREATION_WINDOW)
+    if (!claimed) return false
+    const about = { kind: 'api_key_created_by_device', at: now, deviceName, network } as const
+    await mailOwner(tx, outbox, apiKey, { id: mailId, now, about })
+    return true
+  }
+
+  function withinLifetime(expiresAt: number | null): number {
+    const last = clock.now() + MAX_DEVICE_KEY_LIFETIME
+    if (expiresAt === null) return last
+    if (expiresAt <= last) return expiresAt
+    throw invalidRequest([
+      { field: 'expires_at', message: 'must be at most 90 days ahead for a key that a device creates' },
+    ])
+  }
+}
+
+/** Never empty, since a key without scopes may do everything. */
+function withinApproved(
+  wanted: readonly string[] | undefined,
+  { scopes }: DeviceAuthorization,
+): [string, ...string[]] {
+  const approved = keyScopesOf(scopes)
+  const [first, ...rest] = wanted ?? approved
+  const excess = wanted?.find(scope => !approved.includes(scope))
+  if (first !== undefined && excess === undefined) return [first, ...rest]
+  const detail = `A key of this device may have the scopes that were approved: ${approved.join(', ')}.`
+  throw new KeywayError('insufficient_scope', detail, { scope: excess })
+}
+
+function used(): KeywayError {
+  const detail =
+    'This access token has created its key, or its ten minutes have passed. Ask for approval again.'
+  return new KeywayError('insufficient_scope', detail)
+}

@@ -1,0 +1,58 @@
+import { spawnSync } from 'node:child_process'
+import type { TestContext } from 'node:test'
+import type { Page } from '../support/browser.ts'
+import type { EngineName } from '../support/engines.ts'
+import { skipWithout } from '../support/missing-servers.ts'
+import { createEmptyDatabase } from '../support/postgres.ts'
+import { address, caller, type SignedInUser } from '../support/services.ts'
+import { startWeb, type WebServer } from '../support/web.ts'
+
+/** The whole service on a port of this machine, for clients that were written elsewhere. */
+export async function startRunning(
+  engine: EngineName,
+  t: TestContext,
+  settings: Record<string, string> = {},
+): Promise<WebServer> {
+  if (engine === 'sqlite') return startWeb(t, settings)
+  const { url, drop } = await createEmptyDatabase()
+  const web = await startWeb(null, {
+    KEYWAY_DATABASE_URL: url,
+    KEYWAY_SECRET: Buffer.alloc(32, 7).toString('base64'),
+    ...settings,
+  })
+  t.after(async () => {
+    await web.close()
+    await drop()
+  })
+  return web
+}
+
+/** A person who signed in by the code of the mail. */
+export async function newPerson({ url, server, mails }: WebServer, email: string): Promise<SignedInUser> {
+  const { magicLinks } = server.services
+  const before = (await mails(email, 0)).length
+  const { loginId } = await magicLinks.send({ email: address(email), appId: 'console' }, caller('127.0.0.1'))
+  const [mail] = await mails(email, before + 1)
+  if (!mail?.code) throw new Error(`no code came from ${url}`)
+  return magicLinks.verify({ loginId, code: mail.code, email: address(email) }, 'api', caller('127.0.0.1'))
+}
+
+/** On the sign-in page, to which the browser was sent: types the address, and the code of the mail. */
+export async function signInOnPage(page: Page, web: WebServer, email: string): Promise<void> {
+  const before = (await web.mails(email, 0)).length
+  await page.waitForURL('**/sign-in**')
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByRole('button', { name: 'Send me a link' }).click()
+  await page.waitForURL('**/check-mail')
+  const [mail] = await web.mails(email, before + 1)
+  await page.getByLabel('Code from the mail').fill(mail!.code!)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** The value of `skip` for tests of a Debian package: whether a program of it runs. See missing-servers.ts. */
+export function packageMissing(name: string, [program, ...words]: [string, ...string[]]): string | false {
+  return skipWithout(spawnSync(program, words).status === 0, `${name} is not installed here`)
+}
+
+/** Debian's Python: others do not see its packages. */
+export const PYTHON = '/usr/bin/python3'

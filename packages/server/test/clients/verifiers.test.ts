@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
+import { SIGNING_ALGS } from '../../src/signing-keys/signing-key.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { caller } from '../support/services.ts'
+import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
+
+const run = promisify(execFile)
+const VERIFIERS = join(import.meta.dirname, 'verifiers')
+const GO_LIBRARIES = '/usr/share/gocode'
+/** Compiling may take long on a busy machine. */
+const COMPILING = { timeout: 180_000 }
+
+const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+
+interface Expected {
+  jwks: string
+  alg: string
+  issuer: string
+  audience: string
+}
+
+/** Verifies the token, and returns its claims. */
+type Verifier = (token: string, expected: Expected) => Promise<Record<string, unknown>>
+
+const noPython = packageMissing('python3-jwt', [PYTHON, '-c', 'import jwt, cryptography'])
+const noGo = packageMissing('golang-github-golang-jwt-jwt-dev', [
+  'ls',
+  `${GO_LIBRARIES}/src/github.com/golang-jwt/jwt`,
+])
+
+forEachEngine(engine => {
+  for (const [library, verify, skip] of [
+    ['jose', byJose, false],
+    ['python3-jwt', byPython, noPython],
+    ['golang-github-golang-jwt-jwt-dev', byGo, noGo],
+  ] as [string, Verifier, string | false][]) {
+    test(`tokens of every algorithm verify with ${library}, and changed ones do not`, {
+      skip,
+      ...COMPILING,
+    }, async t => {
+      const { url, server, ...web } = await startRunning(engine, t)
+      const { apiKeys, apps, agentTokens } = server.services
+      const { user } = await newPerson({ url, server, ...web }, 'ada@example.com')
+      const { key } = await apiKeys.create(user.id, WANTED, caller())
+      for (const alg of SIGNING_ALGS) {
+        const audience = `https://${alg.toLowerCase()}.example.com`
+        await apps.register({ id: alg.toLowerCase(), name: alg, audience, tokenAlg: alg })
+        const { token } = await agentTokens.exchange(key, audience, caller())
+        const expected = { jwks: `${url}/.well-known/jwks.json`, alg, issuer: url, audience }
+        const claims = await verify(token, expected)
+        assert.equal(claims.sub, user.id, alg)
+        const [head, payload, signature] = token.split('.') as [string, string, string]
+        const other = payload.slice(0, -4) + (payload.endsWith('AAAA') ? 'BBBB' : 'AAAA')
+        for (const wrong of [`${head}.${other}.${signature}`, `${head}.${payload}.`])
+          await assert.rejects(verify(wrong, expected), alg)
+        await assert.rejects(verify(token, { ...expected, audience: 'https://other.example.com' }), alg)
+        await assert.rejects(verify(token, { ...expected, issuer: 'https://other.example.com' }), alg)
+      }
+    })
+  }
+})
+
+async function byJose(token: string, { jwks, alg, issuer, audience }: Expected) {
+  const keys = createRemoteJWKSet(new URL(jwks))
+  return (await jwtVerify(token, keys, { algorithms: [alg], issuer, audience })).payload
+}
+
+function byPython(token: string, expected: Expected) {
+  return verifyIn(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
+}
+
+/** The token comes on standard input, since everybody on the machine sees the arguments of programs. */
+async function verifyIn(program: string, words: string[], token: string, expected: Expected) {
+  const { jwks, alg, issuer, audience } = expected
+  const running = run(program, [...words, jwks, alg, issuer, audience])
+  running.child.stdin!.end(token)
+  return JSON.parse((await running).stdout)
+}
+
+let compiled: Promise<string> | undefined
+
+async function byGo(token: string, expected: Expected) {
+  compiled ??= compile()
+  return verifyIn(await compiled, [], token, expected)
+}
+
+/** With Debian's libraries, without the network. */
+async function compile(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-go-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  const own = { GO111MODULE: 'off', GOPATH: GO_LIBRARIES, GOCACHE: join(folder, 'cache'), CGO_ENABLED: '0' }
+  const program = join(folder, 'verify')
+  await run('go', ['build', '-o', program, join(VERIFIERS, 'verify.go')], { env: { ...process.env, ...own } })
+  return program
+}
