@@ -35,8 +35,9 @@ export function createCors(
   return { headers, preflight, prepare }
 
   function prepare({ headers: { origin } }: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined {
+    if (policy !== 'clients' || origin === undefined) return undefined
     const now = performance.now()
-    if (policy !== 'clients' || origin === undefined || now < readAt + CLIENT_ORIGINS_MS) return undefined
+    if (now < readAt + CLIENT_ORIGINS_MS) return undefined
     readAt = now
     // Without the database, the origins of before are served: their requests are refused with a reason that they may read.
     return readClientOrigins().then(

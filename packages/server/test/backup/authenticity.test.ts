@@ -159,19 +159,25 @@ forEachEngine(engine => {
   })
 
   describe('a restore or replay with the journal', () => {
-    test('restores no replaced app secret and no withdrawn role, and reports a possibly truncated end', async t => {
+    test('restores no replaced app secret, no removed app and no withdrawn role, and reports a possibly truncated end', async t => {
       const settings = await freshSettings(engine, t)
       const links = createPrintedLinks()
       const node = await startNode(t, settings, links)
       const leaked = await registerShop(node)
       const ann = await signIn(node.origin, links, 'ann@example.com')
       const { apps, users } = node.services
+      const removed = await apps.register({
+        id: 'removed',
+        name: 'Removed',
+        audience: 'https://removed.example.com',
+      })
       const eve = await signIn(node.origin, links, 'eve@example.com')
       for (const { user } of [ann, eve]) await users.setRole(user.id, 'admin', BY_COMMAND_LINE)
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
       await done(keyway(settings, 'backup', file))
       await users.setRole(ann.user.id, 'user', BY_COMMAND_LINE)
       const secrets = [await apps.newSecret('shop'), await apps.newSecret('shop')]
+      await apps.remove('removed')
       await node.close()
 
       const target = await freshSettings(engine, t)
@@ -186,6 +192,9 @@ forEachEngine(engine => {
           })
         ).status
       assert.deepEqual(await Promise.all([leaked, ...secrets].map(introspect)), [401, 200, 200])
+      const back = restored.services.apps
+      assert.equal(await back.authenticate('removed', removed.secret!), null)
+      assert.ok(!(await back.list()).some(({ id }) => id === 'removed'))
       assert.equal((await restored.services.users.get(ann.user.id))!.role, 'user')
       assert.deepEqual(
         { ...report.journal, applied: 0 },

@@ -45,7 +45,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.deepEqual(replayed.left, [])
       assert.deepEqual(replayedOf(replayed), {
         roles: 1,
-        app_secrets: 1,
+        app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
+        consents: 0,
         api_keys: 4, // revoked, rotated, from elsewhere, and of the account that was deleted
         users: 2,
         sessions: 3, // that one, and those of the accounts
@@ -77,6 +78,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.equal((await verifyLink(origin, 'dan@example.com', unused)).body.code, 'magic_link_used')
 
       assert.equal(await services.apps.authenticate('press', leaked), null)
+      assert.ok(!(await services.apps.list()).some(({ id }) => id === 'wire'))
       assert.equal((await services.users.get(dan.user.id))!.role, 'user')
 
       // All changes have their original times.

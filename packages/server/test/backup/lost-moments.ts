@@ -36,9 +36,10 @@ export async function loseLastMoments(loss: Loss, t: TestContext) {
   return { ...people, links, secret, leaked, lost, settings: await remembered.rewind() }
 }
 
-/** Registers an app whose secret is replaced in the lost time. */
+/** Registers an app whose secret is replaced in the lost time, and one that is removed then. */
 async function registerPress({ services }: TestNode): Promise<string> {
-  await services.apps.register({ id: 'press', name: 'Press', audience: null, verifyUrl: null })
+  await services.apps.register({ id: 'wire', name: 'Wire', audience: 'https://wire.example.com' })
+  await services.apps.register({ id: 'press', name: 'Press' })
   return services.apps.newSecret('press')
 }
 
@@ -89,6 +90,7 @@ async function endEverything(
   await users.setRole(dan.user.id, 'user', BY_COMMAND_LINE)
   await apps.newSecret('press')
   await apps.newSecret('press')
+  await apps.remove('wire')
   assert.equal((await verifyLink(origin, 'dan@example.com', unused)).status, 200)
   const out = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
   assert.equal(out.status, 204)
@@ -124,6 +126,7 @@ const TABLES = [
   'ledger_entries',
   'balances',
   'trial_credits',
+  'apps',
   'app_secrets',
   'charge_authorizations',
   'endings',

@@ -31,6 +31,42 @@ const FIELDS = [
   '__proto__',
 ]
 
+const FORM_FIELDS = [
+  'grant_type',
+  'client_id',
+  'client_secret',
+  'scope',
+  'resource',
+  'audience',
+  'subject_token',
+  'subject_token_type',
+  'requested_token_type',
+  'token',
+  'token_type_hint',
+  'consume',
+  '__proto__',
+]
+
+function plausibleParameter(key: string, id: string, secret: string) {
+  return fc.constantFrom(
+    'client_credentials',
+    'authorization_code',
+    'refresh_token',
+    'urn:ietf:params:oauth:grant-type:token-exchange',
+    'urn:ietf:params:oauth:grant-type:device_code',
+    'urn:keyway:token-type:api-key',
+    'agent:connect',
+    'reports',
+    'console',
+    'https://keyway.test/hub',
+    key,
+    id,
+    secret,
+    '1',
+    '',
+  )
+}
+
 test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, async t => {
   const server = await openServer('sqlite', t, { failureLimits: [{ window: 'minute', limit: 1_000_000 }] })
   const { tokens, user } = await server.signIn('ada@example.com')
@@ -81,6 +117,12 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     { weight: 1, arbitrary: fc.json() },
     { weight: 1, arbitrary: fc.string() },
   )
+  /** Of OAuth clients: fields that mean something, and any others. */
+  const form = fc
+    .array(
+      fc.tuple(fc.constantFrom(...FORM_FIELDS), fc.oneof(plausibleParameter(key, id, secret), anyText())),
+    )
+    .map(fields => new URLSearchParams(fields.map(([name, text]) => [name, text.toWellFormed()])).toString())
   const segment = fc.oneof(
     fc.constantFrom(
       id,
@@ -128,6 +170,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     segments: fc.array(segment, { minLength: 2, maxLength: 2 }),
     query,
     body,
+    form: fc.oneof({ weight: 4, arbitrary: form }, { weight: 1, arbitrary: fc.string() }),
     authorization,
     idempotencyKey: fc.oneof(
       fc.constant('u5d1Zp8yQm4kR0vT2xWc'),
@@ -136,19 +179,27 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
   })
 
   await fc.assert(
-    fc.asyncProperty(request, async ({ route, segments, query, body, authorization, idempotencyKey }) => {
-      const names = paramNames(route.path)
-      const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name) => segments[names.indexOf(name)]!)
-      const before = process.threadCpuUsage()
-      const answer = await server.call(route.method, path + query, {
-        headers: { Authorization: authorization, 'Idempotency-Key': idempotencyKey },
-        body: route.body ? body : undefined,
-      })
-      assert.ok(answer.status < 500, `${route.method} ${path}${query} ${body}: ${answer.text}`)
-      const { user, system } = process.threadCpuUsage(before)
-      assert.ok(user + system < SLOW_MICROSECONDS, `${route.method} ${path} took too long`)
-      assert.ok(answer.headers.get('x-request-id'))
-    }),
+    fc.asyncProperty(
+      request,
+      async ({ route, segments, query, authorization, idempotencyKey, ...bodies }) => {
+        const names = paramNames(route.path)
+        const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name) => segments[names.indexOf(name)]!)
+        const body = route.form ? bodies.form : bodies.body
+        const before = process.threadCpuUsage()
+        const answer = await server.call(route.method, path + query, {
+          headers: {
+            Authorization: authorization,
+            'Idempotency-Key': idempotencyKey,
+            ...(route.form && { 'Content-Type': 'application/x-www-form-urlencoded' }),
+          },
+          body: route.body ? body : undefined,
+        })
+        assert.ok(answer.status < 500, `${route.method} ${path}${query} ${body}: ${answer.text}`)
+        const { user, system } = process.threadCpuUsage(before)
+        assert.ok(user + system < SLOW_MICROSECONDS, `${route.method} ${path} took too long`)
+        assert.ok(answer.headers.get('x-request-id'))
+      },
+    ),
     { numRuns: RUNS, seed },
   )
   // A new session, since a presented unrestricted key may have ended the first.
