@@ -161,6 +161,11 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
     title: 'Nobody would administer the service',
     help: 'Make somebody else an administrator first.',
   },
+  mail_not_available: {
+    status: 409,
+    title: 'The mail cannot be sent again',
+    help: 'Only a notice that failed can be sent again. For a sign-in mail the person asks for a new one.',
+  },
   key_limit_reached: {
     status: 409,
     title: 'There are too many active keys',

@@ -1,4 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
+import { createAdministration } from './administration/administration.ts'
 import { createCharges } from './billing/charges.ts'
 import type { Config } from './config.ts'
 import { createRevocations } from './endings/revocation-feed.ts'
@@ -167,6 +168,8 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
     ...services,
     charges: createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend }),
     hub,
+    store: storage.store,
+    administration: createAdministration({ ...services, disconnect: hub.disconnect }),
     introspection,
     oauth: createOAuth({ ...services, introspection, publicUrl: config.publicUrl }),
     readiness: { checks: () => checkHealth(services, hub) },

@@ -5,6 +5,18 @@ import type { Caller } from '../network.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
+/** Which keys administrators look for; all conditions must hold. */
+export interface KeySearch {
+  prefixBeginning?: string
+  externalId?: string
+  /** Active keys that were not used since then, nor created. */
+  unusedSince?: Instant
+  /** Active keys that end before then, soonest first. */
+  expiresBefore?: Instant
+  /** Active keys without an expiry. */
+  neverExpires?: true
+}
+
 export interface ApiKeyStore {
   /** Finds a key by its SHA-256, with the owner's status: one indexed read, never cached. */
   findByHash(keyHash: string): Promise<OwnedApiKey | null>
@@ -28,6 +40,11 @@ export interface ApiKeyStore {
     now: Instant,
     page: PageRequest,
   ): Promise<Slice<ApiKey>>
+  /**
+   * Keys of all people for administrators, by one index. Where a condition is left to the rows a page reads a bounded number
+   * of them, so it may have fewer than `limit`, or none, and still be followed by another.
+   */
+  search(wanted: KeySearch, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** The metadata of these keys as JSON; keys that have none are absent. */
   metadataOf(ids: readonly string[]): Promise<Map<string, string>>
   /** Number of active keys, at most `atMost`. Exact only under `users.lock`. */

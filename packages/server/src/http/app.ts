@@ -108,7 +108,7 @@ export function createApp(options: AppOptions): HttpApp {
   const cors = createCors(options.corsOrigins, options.services.oauth.clientOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const handle = createCallHandler({
-    authenticate: createAuthenticate(options.services),
+    authenticate: createAuthenticate({ ...options.services, clock }),
     intake,
     workLimit,
     meter: options.services.meter,

@@ -2,20 +2,30 @@ import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
 import { API_KEY_PREFIX, type OwnedApiKey } from '../api-keys/api-key.ts'
 import type { App } from '../apps/app.ts'
+import type { Clock } from '../clock.ts'
 import { KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
 import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { HeaderCredentials } from '../oauth/client-authentication.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Authenticated } from '../sessions/sessions.ts'
+import { assertKeyMayAdminister, assertMayAdminister, isAdministrative } from './administrator.ts'
 import type { HttpPorts } from './http-ports.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner, by a session or a key without scopes; a signed-in person
  * only, where a credential is created (for a key also an app with `keys:create`); or, for a scope, the owner or a key with
- * that scope.
+ * that scope. What begins with `admin:` is for administrators: `admin:read` also for support, and `admin:session`, which gives
+ * rights, for no key at all.
  */
-export type Access = 'public' | 'app' | 'owner' | 'session' | typeof KEYS_CREATE | KnownScope
+export type Access =
+  | 'public'
+  | 'app'
+  | 'owner'
+  | 'session'
+  | 'admin:session'
+  | typeof KEYS_CREATE
+  | KnownScope
 
 /** Access for which a user's credential is needed. */
 type UserAccess = Exclude<Access, 'public' | 'app'>
@@ -36,7 +46,7 @@ export type PrincipalOf<A extends Access> = A extends 'public'
   ? null
   : A extends 'app'
     ? App
-    : A extends 'session'
+    : A extends 'session' | 'admin:session'
       ? Owner & { session: Session }
       : A extends typeof KEYS_CREATE
         ? Owner & ({ session: Session } | { session: null; appSession: Session })
@@ -46,10 +56,20 @@ export type Principal = PrincipalOf<Access>
 
 export type Authenticate = (access: Access, incoming: IncomingMessage, caller: Caller) => Promise<Principal>
 
-type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps' | 'limiter'>
+type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps' | 'limiter' | 'users'> & {
+  clock: Clock
+}
 
 /** Authenticates by the Authorization header only; never by a cookie, the query or the body. */
-export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limiter }: Needs): Authenticate {
+export function createAuthenticate({
+  sessions,
+  apiKeys,
+  agentTokens,
+  apps,
+  limiter,
+  users,
+  clock,
+}: Needs): Authenticate {
   return async (access, incoming, caller) => {
     if (access === 'public') return null
     const credential = parseAuthorization(incoming)
@@ -69,7 +89,10 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
 
   async function authenticateSession(token: string, access: UserAccess): Promise<Owner> {
     const { user, session, scopes } = await authenticated(token)
-    if (scopes === null) return { userId: user.id, keyId: null, session }
+    if (scopes === null) {
+      if (isAdministrative(access)) assertMayAdminister(access, user, session, clock.now())
+      return { userId: user.id, keyId: null, session }
+    }
     assertAppMay(scopes, access)
     return { userId: user.id, keyId: null, session: null, appSession: session }
   }
@@ -93,6 +116,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
       scope,
       async accept(presented: OwnedApiKey) {
         assertAllowed(presented, access)
+        if (isAdministrative(access)) assertKeyMayAdminister(await users.get(presented.userId))
         limits = (await limiter.take(presented)) ?? undefined
       },
     })
@@ -112,7 +136,7 @@ export function createAuthenticate({ sessions, apiKeys, agentTokens, apps, limit
 
 /** Whether a key may have it. */
 function isScope(access: UserAccess): access is KnownScope {
-  return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE
+  return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE && access !== 'admin:session'
 }
 
 /** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
@@ -120,6 +144,11 @@ function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access):
   if (access === 'session' || access === KEYS_CREATE) {
     throw sessionRequired(
       'Only a signed-in person may create a key. Send an access token instead of an API key.',
+    )
+  }
+  if (access === 'admin:session') {
+    throw sessionRequired(
+      'What gives rights needs a signed-in administrator. Send an access token, or use the keyway command.',
     )
   }
   if (access === 'owner' && scopes !== null) {
@@ -133,7 +162,8 @@ function assertAppMay(scopes: readonly string[], access: UserAccess): void {
   if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
     throw sessionRequired("Only a signed-in person may create a key, not an app's access token.")
   }
-  if (access === 'owner') {
+  // No app administers, whatever its token claims.
+  if (access === 'owner' || isAdministrative(access)) {
     throw new KeywayError('insufficient_scope', 'No scope of an app grants this. Sign in to do it.')
   }
   if (!scopes.includes(access)) {

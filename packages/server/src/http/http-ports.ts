@@ -1,10 +1,12 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
+import type { Administration } from '../administration/administration.ts'
 import type { AgentTokens } from '../agent-tokens/agent-tokens.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { Apps } from '../apps/apps.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Charges } from '../billing/charges.ts'
+import type { Credits } from '../billing/credits.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { DeviceKeys } from '../device-authorizations/device-keys.ts'
 import type { Revocations } from '../endings/revocation-feed.ts'
@@ -15,9 +17,11 @@ import type { KeyLimiter } from '../limits/limits.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { MailHooks } from '../outbox/mail-hook.ts'
+import type { Suppressions } from '../outbox/suppressions.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
+import type { Store } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 import type { UsageReports } from '../usage/reports.ts'
 import type { Users } from '../users/users.ts'
@@ -40,7 +44,12 @@ export interface HttpPorts {
   usage: UsageReports
   revocations: Revocations
   securityEvents: Pick<SecurityEventStore, 'list'>
-  signingKeys: Pick<SigningKeys, 'jwks'>
+  signingKeys: Pick<SigningKeys, 'jwks' | 'rotate'>
+  administration: Administration
+  credits: Credits
+  suppressions: Pick<Suppressions, 'lift'>
+  /** What administrators list, straight from its port. */
+  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'securityEvents'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   oauth: OAuth
   readiness: Readiness

@@ -96,13 +96,19 @@ export function accessNote({ access }: Route): string {
     return ' Needs an access token, of a person or of a device that was approved: no API key may do this.'
   if (access === 'owner') return ' Needs an access token or an API key without scopes.'
   if (access === 'app' || access === 'public') return ''
+  if (access === 'admin:session')
+    return ' Needs the access token of an administrator who signed in within the last 30 minutes: no API key may do this.'
+  if (access === 'admin:write')
+    return ' Needs the access token of an administrator who signed in within the last 30 minutes, or an API key of an administrator with the scope `admin:write` or without scopes.'
+  if (access === 'admin:read')
+    return ' Needs the access token of an administrator or of support, or an API key of an administrator with the scope `admin:read` or without scopes.'
   return ` Needs an access token, or an API key with the scope \`${access}\` or without scopes.`
 }
 
 function securityOf({ access }: Route): Json[] {
   if (access === 'public') return []
   if (access === 'app') return [{ app: [] }]
-  return access === 'session' || access === KEYS_CREATE
+  return access === 'session' || access === 'admin:session' || access === KEYS_CREATE
     ? [{ accessToken: [] }]
     : [{ accessToken: [] }, { apiKey: [] }]
 }
@@ -181,6 +187,10 @@ export function errorCodesOf(route: Route): ErrorCode[] {
           ...KEY_REFUSAL_CODES.filter(code => code !== 'insufficient_scope'),
           'session_required',
         ] as const)
+      : []),
+    ...(route.access.startsWith('admin:') ? (['forbidden'] as const) : []),
+    ...(route.access === 'admin:write' || route.access === 'admin:session'
+      ? (['reauthentication_required'] as const)
       : []),
     ...(isUser && route.access !== 'session' ? (['insufficient_scope'] as const) : []),
     ...(route.path.includes('{') ? (['not_found'] as const) : []),

@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { PageRequest, Slice } from '../paging.ts'
 
 /** A live connection to the hub of any node. */
 export interface PresenceRow {
@@ -34,6 +35,12 @@ export interface PresenceStore {
   record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   /** Connections of a user on nodes seen since `seenSince`, newest first. */
   listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>
+  /** Connections of all users on nodes seen since `seenSince`, newest first; `at` of a position is its time. */
+  list(seenSince: Instant, page: PageRequest): Promise<Slice<PresenceRow>>
+  /** One connection, on a node seen since then. */
+  find(connectionId: string, seenSince: Instant): Promise<PresenceRow | null>
+  /** The number of connections by node. */
+  countByNode(): Promise<Map<string, number>>
   nodes(seenSince: Instant): Promise<NodeRow[]>
   /** Removes stale nodes, and connections of nodes without a row. Returns how many rows. */
   prune(notSeenSince: Instant, batch: number): Promise<number>

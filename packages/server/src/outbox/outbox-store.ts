@@ -1,6 +1,7 @@
 import type { Instant } from '../clock.ts'
+import type { PageRequest, Slice } from '../paging.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import type { OutboxMessage } from './message.ts'
+import type { MessageState, OutboxMessage } from './message.ts'
 
 export interface OutboxStore {
   /** False, and nothing written, if the id exists already (a retried transaction, a second welcome). */
@@ -14,7 +15,7 @@ export interface OutboxStore {
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /** Releases leases of this node that it does not know of, since the answer to a lease was lost. */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
-  /** Stores the outcome of a leased message and erases its content. False, and nothing written, if the lease was lost. */
+  /** Stores the outcome of a leased message and erases its content, except of a notice that failed. False, and nothing written, if the lease was lost. */
   settle(
     id: string,
     leasedUntil: Instant,
@@ -25,6 +26,11 @@ export interface OutboxStore {
   /** When the next message is due (leases included), or null. */
   nextDue(): Promise<Instant | null>
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
+  /** Newest first, of one state or of all. */
+  list(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
+  find(id: string): Promise<OutboxMessage | null>
+  /** Queues a failed or expired notice again. False, and nothing written, if it is another or its content is erased. */
+  requeue(id: string, now: Instant): Promise<boolean>
   /** The number of queued messages, and the first due time of the oldest that is due or failed; retries do not move it. */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
   /** Erases the address from all rows and cancels its mail. A delivery that is in progress may still succeed. */

@@ -7,6 +7,8 @@ export interface SuppressionStore {
   record(suppression: Suppression): Promise<void>
   /** The suppression that is active at `now`, or null. */
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
+  /** In the order of the addresses, after `after`. */
+  list(after: EmailAddress | null, now: Instant, limit: number): Promise<Suppression[]>
   /** Returns whether there was one. */
   lift(address: EmailAddress): Promise<boolean>
   prune(until: Instant, batch: number): Promise<number>

@@ -6,16 +6,16 @@ import type { Session } from './session.ts'
 export const REAUTHENTICATION_WINDOW = 30 * MINUTE
 
 /** When the person proved the address: at sign-in; a refresh and the use of a cookie prove nothing. */
-export function signedInAt(session: Pick<Session, 'createdAt'>): Instant {
-  return session.createdAt
+export function signedInAt(session: Pick<Session, 'authTime'>): Instant {
+  return session.authTime
 }
 
-export function isFresh(session: Pick<Session, 'createdAt'>, now: Instant): boolean {
+export function isFresh(session: Pick<Session, 'authTime'>, now: Instant): boolean {
   return now < signedInAt(session) + REAUTHENTICATION_WINDOW
 }
 
 /** @throws KeywayError `reauthentication_required` */
-export function assertFresh(session: Pick<Session, 'createdAt'>, now: Instant): void {
+export function assertFresh(session: Pick<Session, 'authTime'>, now: Instant): void {
   if (isFresh(session, now)) return
   throw new KeywayError(
     'reauthentication_required',

@@ -9,6 +9,7 @@ import type { UserStatus } from '../users/user.ts'
 import type { Db, Engine, LookUp } from './engine.ts'
 import { countActiveKeys, listKeys, listKeysByExternalId } from './key-lists.ts'
 import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
+import { searchKeys } from './key-search.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
 import { CHUNK, inChunks, type Statements, toList } from './statements.ts'
 
@@ -69,6 +70,10 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
     async listByExternalId(userId, externalId, status, now, page) {
       const rows = await listKeysByExternalId(db, userId, externalId, status, now, page)
       return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
+    },
+    async search(wanted, now, page) {
+      const { rows, next } = await searchKeys(db, statements.binaryCollation, wanted, now, page)
+      return { rows: rows.map(toApiKey), next }
     },
     metadataOf: ids => metadataOf(db, ids),
     countActive: (userId, now, atMost) => countActiveKeys(db, userId, now, atMost),

@@ -65,6 +65,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     db: createDb(engine, engine.connection),
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
     lookUp: (what, key) => engine.lookUp(what, key),
+    binaryCollation: engine.binaryCollation,
   })
   let closing: Promise<void> | undefined
   return {
@@ -97,6 +98,7 @@ function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
   const db = createDb(engine, tx)
   const store = createStore({
     db,
+    binaryCollation: engine.binaryCollation,
     atomically: work => work(db),
     async lookUp(what, key) {
       const { rows } =

@@ -76,6 +76,8 @@ export interface Engine {
   /** See `Storage`. Runs `work` directly where waiting for a row occupies no connection. */
   runExclusive: KeyedMutex
   lookUp(what: LookUp, key: string): Promise<unknown>
+  /** SQL after a column that is compared and sorted by its bytes, so that an index finds what begins with a text. */
+  readonly binaryCollation: string
   /** An index hint to append to a table's name; empty where the planner needs none. */
   indexedBy(index: string): string
   /** Reads from a consistent snapshot, without blocking writers. */

@@ -109,6 +109,7 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
     for (const migration of missing) {
       await migration.up({
         db: withoutTypes(db),
+        binaryCollation: engine.binaryCollation,
         appendOnly: (table, mayDelete) => executeAll(tx, engine.appendOnly(table, mayDelete)),
         refuseTruncate: table => executeAll(tx, engine.refuseTruncate(table)),
       })

@@ -1,8 +1,13 @@
+import { sql, type UpdateObject } from 'kysely'
 import type { Instant } from '../clock.ts'
-import type { OutboxMessage } from '../outbox/message.ts'
+import type { MessageState, OutboxMessage } from '../outbox/message.ts'
 import type { OutboxStore } from '../outbox/outbox-store.ts'
-import type { MessageRow } from './schema.ts'
+import { toSlice } from '../paging.ts'
+import { before } from './paging.ts'
+import type { MessageRow, Schema } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
+
+const STATES: readonly MessageState[] = ['queued', 'sent', 'failed', 'expired']
 
 export function createOutboxStore({ db }: Statements): OutboxStore {
   return {
@@ -38,7 +43,16 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
       return rows.map(toMessage)
     },
     settle: (id, leasedUntil, { state, at, error }) =>
-      updateLeased(id, leasedUntil, { state, settled_at: at, last_error: error, sealed_content: null }),
+      updateLeased(id, leasedUntil, {
+        state,
+        settled_at: at,
+        last_error: error,
+        // A notice that failed may be sent again; a sign-in mail has secrets and is never kept.
+        sealed_content:
+          state === 'sent'
+            ? null
+            : sql<string | null>`case when kind = 'sign_in' then null else sealed_content end`,
+      }),
     retryLater: (id, leasedUntil, nextAttemptAt, error) =>
       updateLeased(id, leasedUntil, { next_attempt_at: nextAttemptAt, last_error: error }),
     async releaseAbandoned(nodesSeenSince) {
@@ -93,6 +107,42 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
         .execute()
       return rows.map(toMessage)
     },
+    async list(state, { limit, after }) {
+      const lists = await Promise.all(
+        (state === null ? STATES : [state]).map(each =>
+          db
+            .selectFrom('messages')
+            .selectAll()
+            .where('state', '=', each)
+            .$if(after !== null, query => query.where(before('created_at', after!)))
+            .orderBy('created_at', 'desc')
+            .orderBy('id', 'desc')
+            .limit(limit + 1)
+            .execute(),
+        ),
+      )
+      const newest = lists.flat().sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1))
+      return toSlice(newest.slice(0, limit + 1).map(toMessage), limit, ({ createdAt, id }) => ({
+        at: createdAt,
+        id,
+      }))
+    },
+    async find(id) {
+      const row = await db.selectFrom('messages').selectAll().where('id', '=', id).executeTakeFirst()
+      return row ? toMessage(row) : null
+    },
+    async requeue(id, now) {
+      const row = await db
+        .updateTable('messages')
+        .set({ state: 'queued', next_attempt_at: now, settled_at: null, attempts: 0, created_at: now })
+        .where('id', '=', id)
+        .where('state', 'in', ['failed', 'expired'])
+        .where('kind', '<>', 'sign_in')
+        .where('sealed_content', 'is not', null)
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
+    },
     async depth(now) {
       const row = await db
         .selectFrom('messages')
@@ -122,7 +172,7 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
   async function updateLeased(
     id: string,
     leasedUntil: Instant,
-    change: Partial<MessageRow>,
+    change: UpdateObject<Schema, 'messages'>,
   ): Promise<boolean> {
     const row = await db
       .updateTable('messages')

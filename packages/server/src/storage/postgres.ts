@@ -70,6 +70,7 @@ export async function openPostgres(
       }
       return load(key)
     },
+    binaryCollation: 'collate "C"',
     indexedBy,
     snapshot: work => snapshotOf(connections, work),
     appendOnly: (table, mayDelete) => [

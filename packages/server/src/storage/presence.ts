@@ -1,4 +1,5 @@
 import type { NodeRow, PresenceRow, PresenceStore } from '../hub/presence-store.ts'
+import { toSlice } from '../paging.ts'
 import type { ConnectionRow, Schema } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
@@ -59,6 +60,37 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         .orderBy('connections.id', 'desc')
         .execute()
       return rows.map(toPresence)
+    },
+    async list(seenSince, { limit, after }) {
+      // Ids are in the order of the connections' times.
+      const rows = await db
+        .selectFrom('connections')
+        .innerJoin('nodes', 'nodes.id', 'connections.node_id')
+        .selectAll('connections')
+        .where('nodes.seen_at', '>=', seenSince)
+        .$if(after !== null, query => query.where('connections.id', '<', after!.id))
+        .orderBy('connections.id', 'desc')
+        .limit(limit + 1)
+        .execute()
+      return toSlice(rows.map(toPresence), limit, row => ({ at: row.connectedAt, id: row.connectionId }))
+    },
+    async find(connectionId, seenSince) {
+      const row = await db
+        .selectFrom('connections')
+        .innerJoin('nodes', 'nodes.id', 'connections.node_id')
+        .selectAll('connections')
+        .where('connections.id', '=', connectionId)
+        .where('nodes.seen_at', '>=', seenSince)
+        .executeTakeFirst()
+      return row ? toPresence(row) : null
+    },
+    async countByNode() {
+      const rows = await db
+        .selectFrom('connections')
+        .select(eb => ['node_id', eb.fn.countAll<number>().as('count')])
+        .groupBy('node_id')
+        .execute()
+      return new Map(rows.map(row => [row.node_id, row.count]))
     },
     async nodes(seenSince) {
       const rows = await db

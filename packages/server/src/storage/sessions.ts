@@ -5,7 +5,7 @@ import type { LookUp } from './engine.ts'
 import { before } from './paging.ts'
 import type { SessionRow, UserRow } from './schema.ts'
 import { countOf, type Statements, toList } from './statements.ts'
-import { toUser } from './users.ts'
+import { toUser } from './user-row.ts'
 
 type WithUserRow = SessionRow & {
   user_email: UserRow['email']

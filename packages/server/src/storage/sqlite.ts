@@ -69,6 +69,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     async lookUp(what, key) {
       return reader.first(what, key)
     },
+    binaryCollation: 'collate binary',
     indexedBy,
     snapshot: work => snapshotOf(file, work),
     appendOnly: (table, mayDelete) => {

@@ -6,6 +6,8 @@ export interface Statements {
   /** Runs several statements in the current transaction, or in a new one. */
   atomically<Outcome>(work: (db: Db) => Promise<Outcome>): Promise<Outcome>
   lookUp(what: LookUp, key: string): Promise<unknown>
+  /** As in `Engine`. */
+  binaryCollation: string
 }
 
 export function toList(text: string): string[] {

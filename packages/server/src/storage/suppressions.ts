@@ -25,6 +25,16 @@ export function createSuppressionStore({ db }: Statements): SuppressionStore {
         .executeTakeFirst()
       return row ?? null
     },
+    async list(after, now, limit) {
+      return db
+        .selectFrom('mail_suppressions')
+        .selectAll()
+        .where('until', '>', now)
+        .$if(after !== null, query => query.where('address', '>', after!))
+        .orderBy('address')
+        .limit(limit)
+        .execute()
+    },
     async lift(address) {
       const lifted = db.deleteFrom('mail_suppressions').where('address', '=', address)
       return countOf(await lifted.executeTakeFirst()) > 0

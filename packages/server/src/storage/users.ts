@@ -4,11 +4,16 @@ import type { AdministrativeUserChanges, UserChanges, UserStore } from '../users
 import { before } from './paging.ts'
 import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
+import { toUser } from './user-row.ts'
+import { searchUsers } from './user-search.ts'
 
 /** A row to lock: an upsert locks it whether or not it is there, for example after a restore. */
 const ADMINISTRATORS_LOCK = 'administrators-lock'
 
-export function createUserStore({ db }: Statements): UserStore & UserChanges & AdministrativeUserChanges {
+export function createUserStore({
+  db,
+  binaryCollation,
+}: Statements): UserStore & UserChanges & AdministrativeUserChanges {
   return {
     async find(id) {
       return toUser(await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst())
@@ -62,6 +67,7 @@ export function createUserStore({ db }: Statements): UserStore & UserChanges & A
     async hasAdministrator() {
       return (await administrators(1)).length > 0
     },
+    search: (wanted, page) => searchUsers(db, binaryCollation, wanted, page),
     async list(page) {
       const rows = await db
         .selectFrom('users')
@@ -114,10 +120,4 @@ export function createUserStore({ db }: Statements): UserStore & UserChanges & A
         .executeTakeFirst(),
     )
   }
-}
-
-export function toUser(row: Omit<UserRow, 'keys_pruned' | 'usage_pruned'> | undefined): User | null {
-  if (!row) return null
-  const { id, email, name, role, status, created_at } = row
-  return { id, email, name, role, status, createdAt: created_at }
 }

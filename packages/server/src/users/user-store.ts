@@ -1,7 +1,20 @@
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { EmailAddress } from './email-address.ts'
-import type { User, UserRole } from './user.ts'
+import type { User, UserRole, UserStatus } from './user.ts'
+
+/** How people are searched: by a condition with an index of its own, and filters. */
+export interface UserSearch {
+  /** Absent: all, newest first (or oldest, as `oldestFirst` says). The others in the order of what they search. */
+  by?:
+    | { addressBeginning: string }
+    /** With the `@`. */
+    | { domainBeginning: string }
+    | { keyPrefixBeginning: string }
+  status?: UserStatus
+  role?: UserRole
+  oldestFirst?: boolean
+}
 
 export interface UserStore {
   find(id: string): Promise<User | null>
@@ -16,6 +29,11 @@ export interface UserStore {
    */
   lock(id: string): Promise<User | null>
   list(page: PageRequest): Promise<Slice<User>>
+  /**
+   * People for administrators, by one index. Where a filter is left to the rows a page reads a bounded number of them, so it
+   * may have fewer than `limit`, or none, and still be followed by another. The `at` of a position belongs to the search.
+   */
+  search(wanted: UserSearch, page: PageRequest): Promise<Slice<User>>
   /**
    * Locks what decides who administers until the transaction ends. Before the locks of addresses and accounts; held by
    * everything that may take the role from an administrator.

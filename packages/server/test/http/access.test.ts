@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, describe, type TestContext, test } from 'node:test'
 import { type KnownScope, SCOPES } from '@keyway/sdk/protocol'
+import type { Access } from '../../src/http/authenticate.ts'
+import { ADMINISTRATIVE_RIGHTS } from '../support/administrative-rights.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
 
@@ -10,7 +12,8 @@ const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
  * The required access of each route on /v1: an app; a signed-in user only ("session"); a user or a key without scopes
  * ("owner"); or also a key with this scope. Listed explicitly, so that a changed route fails the test.
  */
-const RIGHTS: Record<string, 'app' | 'session' | 'owner' | KnownScope> = {
+const RIGHTS: Record<string, Exclude<Access, 'public'>> = {
+  ...ADMINISTRATIVE_RIGHTS,
   'POST /v1/api-keys': 'session',
   'POST /v1/api-keys/{key_id}/rotate': 'session',
   'GET /v1/api-keys': 'keys:read',
@@ -47,7 +50,7 @@ interface Credential {
   name: string
   headers: Headers
   /** The error code on a route with this access; null if it is accepted. */
-  refusal(needed: 'session' | 'owner' | KnownScope): string | null
+  refusal(needed: Exclude<Access, 'public' | 'app'>): string | null
 }
 
 async function openCredentials(engine: EngineName, t: TestContext) {
@@ -56,6 +59,7 @@ async function openCredentials(engine: EngineName, t: TestContext) {
   const ended = await server.signIn('ada@example.com')
   // Only administrators may have keys of every scope.
   await server.users.setRole(user.id, 'admin')
+  await server.users.setRole((await server.signIn('eve@example.com')).user.id, 'admin')
   const make = async (body: object) => {
     const { id, key } = await server.createKey(tokens.accessToken, body)
     return { id, key, headers: bearer(key) }
@@ -80,14 +84,14 @@ async function openCredentials(engine: EngineName, t: TestContext) {
   server.clock.advance(1000)
 
   const always = (code: string | null) => () => code
-  const missing = (needed: string) => (needed === 'session' ? 'session_required' : 'insufficient_scope')
+  const missing = (needed: string) => (needed.endsWith('session') ? 'session_required' : 'insufficient_scope')
   const credentials: Credential[] = [
     { name: 'none', headers: {}, refusal: always('authentication_required') },
     { name: 'access token', headers: bearer(tokens.accessToken), refusal: always(null) },
     {
       name: 'key without scopes',
       headers: unrestricted.headers,
-      refusal: needed => (needed === 'session' ? 'session_required' : null),
+      refusal: needed => (needed.endsWith('session') ? 'session_required' : null),
     },
     ...KNOWN_SCOPES.map(scope => ({
       name: `key with ${scope}`,

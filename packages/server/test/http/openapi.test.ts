@@ -5,8 +5,9 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { createOpenApi, errorCodesOf } from '../../src/http/openapi.ts'
 import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
-import { newId } from '../../src/ids.ts'
+import { instantOf, newId } from '../../src/ids.ts'
 import { PROBLEMS } from '../../src/problems.ts'
+import type { Store } from '../../src/store.ts'
 import { basic, type CallAnswer, METRICS_TOKEN, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
 import { createDocumentValidator } from '../support/openapi-validator.ts'
@@ -68,7 +69,17 @@ describe('the API document', () => {
     })
     assert.deepEqual(
       strict.map(({ operation }) => operation),
-      ['createApiKey', 'updateApiKey', 'rotateApiKey'],
+      [
+        'createApiKey',
+        'updateApiKey',
+        'rotateApiKey',
+        'updateUser',
+        'grantCredit',
+        'limitApiKey',
+        'revokeApiKeys',
+        'sendTestMail',
+        'rotateSigningKeys',
+      ],
     )
   })
 
@@ -100,7 +111,7 @@ describe('the API document', () => {
       else if (documented) assert.equal(answer.text, '', title)
       else {
         // No agent is connected, so these are 404.
-        assert.match(route.path, /^\/v1\/agents\/\{/, title)
+        assert.match(route.path, /^\/v1\/(?:admin\/)?agents\/\{/, title)
         assert.equal(answer.body.code, 'not_found', title)
       }
     }
@@ -174,6 +185,7 @@ function assertRefusal(body: CallAnswer['body'], status: number): void {
 async function openWorld(t: TestContext) {
   const server = await openServer('sqlite', t)
   const { tokens, user, session } = await server.signIn('ada@example.com')
+  await server.users.setRole(user.id, 'admin')
   const secret = await server.registerApp('reports')
   await server.call('PUT', '/v1/me/charge-authorizations/reports', { token: tokens.accessToken })
   const now = server.clock.now()
@@ -183,6 +195,9 @@ async function openWorld(t: TestContext) {
 
   async function callExample(route: Route): Promise<CallAnswer> {
     const key = await server.createKey(tokens.accessToken)
+    const person = await server.signIn(`${newId(server.clock.now())}@example.com`)
+    const mailId = newId(server.clock.now())
+    await insertFailedNotice(server.store, mailId, user.id)
     const other = await server.signIn('ada@example.com')
     const link = await server.sendTo('ada@example.com')
     const replaced: Record<string, unknown> = {
@@ -204,11 +219,14 @@ async function openWorld(t: TestContext) {
       '{code}': 'rate_limited',
       '{connection_id}': session.id,
       '{provider}': 'postmark',
+      '{user_id}': person.user.id,
+      '{mail_id}': mailId,
+      '{address}': 'ada@example.com',
     }
     const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
     const authorization: Record<string, string> =
       route.access === 'app' ? basic('reports', secret) : { Authorization: `Bearer ${tokens.accessToken}` }
-    const headers = { ...authorization, 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
+    const headers = { ...authorization, 'Idempotency-Key': newId(server.clock.now()) }
     if (route.operation === 'getMetrics')
       return await server.call(route.method, path, { token: METRICS_TOKEN })
     if (route.operation === 'receiveMailHook') {
@@ -226,8 +244,27 @@ async function openWorld(t: TestContext) {
   return { server, callExample }
 }
 
+/** A notice whose delivery failed. */
+function insertFailedNotice({ outbox }: Store, id: string, userId: string): Promise<boolean> {
+  return outbox.insert({
+    id,
+    kind: 'welcome',
+    recipient: 'ada@example.com' as never,
+    userId,
+    sealedContent: 'sealed',
+    state: 'failed',
+    attempts: 3,
+    createdAt: instantOf(id),
+    nextAttemptAt: instantOf(id),
+    sendBefore: null,
+    leasedUntil: null,
+    settledAt: instantOf(id),
+    lastError: 'refused',
+  })
+}
+
 function order({ operation }: Route): number {
-  return ['endOtherSessions', 'logOut'].indexOf(operation)
+  return ['withdrawCharges', 'endOtherSessions', 'logOut'].indexOf(operation)
 }
 
 test('/docs lists every call with its example and its errors', async t => {

@@ -28,6 +28,7 @@ const KERNEL = [
 ].map(f => `${f}.ts`)
 const SMALL_NOUNS = ['security-events', 'endings', 'apps', 'audit']
 const NOUNS = [
+  'administration',
   ...SMALL_NOUNS,
   ...[
     'outbox',
@@ -88,6 +89,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
   usage: [],
   backup: [],
+  administration: ['hub/presence-store.ts', 'outbox', 'users/email-address.ts', ...SMALL_NOUNS],
   hub: ['usage/usage.ts', 'api-keys/api-key.ts'],
   storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
   mail: [...NOUNS, 'config.ts'],

@@ -98,7 +98,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
       redirect: options.redirect ?? 'manual',
     })
     const text = await response.text()
-    const isJson = response.headers.get('content-type')?.includes('json') && text !== ''
+    const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '') && text !== ''
     return {
       status: response.status,
       headers: response.headers,

@@ -1,16 +1,16 @@
-import { type ApiKeyObject, MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
+import { MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { type ApiKey, MAX_ALLOWED_NETWORKS, statusOf, toScopes } from '../../api-keys/api-key.ts'
-import { type Metadata, withinPageBytes } from '../../api-keys/metadata.ts'
+import { MAX_ALLOWED_NETWORKS, toScopes } from '../../api-keys/api-key.ts'
+import { withinPageBytes } from '../../api-keys/metadata.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
-import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../clock.ts'
+import type { Clock, Instant } from '../../clock.ts'
 import { KEYS_CREATE } from '../../device-authorizations/keyway-cli.ts'
 import { invalidRequest } from '../../errors.ts'
 import { NO_LIMITS } from '../../limits/limit.ts'
 import { parseCidr } from '../../network.ts'
-import { page } from '../../paging.ts'
 import { created, ok } from '../answer.ts'
+import { createKeyObjects } from '../api-key-object.ts'
 import {
   appId,
   expected,
@@ -24,7 +24,7 @@ import {
 } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { externalId, MAX_KEY_BODY_BYTES, MAX_KEY_BODY_VALUES, metadata } from '../key-attachments.ts'
-import { limits, limitsObject } from '../limits-object.ts'
+import { limits } from '../limits-object.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
@@ -105,6 +105,7 @@ export function apiKeyRoutes(
   { apiKeys, deviceKeys }: Pick<HttpPorts, 'apiKeys' | 'deviceKeys'>,
   clock: Clock,
 ): Route[] {
+  const { objectOf, pageOf } = createKeyObjects(apiKeys, clock)
   return [
     route({
       method: 'POST',
@@ -153,9 +154,7 @@ export function apiKeyRoutes(
         const wanted = { limit: query.limit, after: query.cursor ?? null }
         const { status = null, external_id: externalId } = query
         const slice = withinPageBytes(await apiKeys.list(principal.userId, status, wanted, externalId))
-        const apart = await storedApart(slice.rows)
-        const now = clock.now()
-        return ok(page(slice, key => apiKeyObject(key, apart, now)))
+        return ok(await pageOf(slice))
       },
     }),
     route({
@@ -235,15 +234,6 @@ export function apiKeyRoutes(
       },
     }),
   ]
-
-  async function objectOf(key: ApiKey): Promise<ApiKeyObject> {
-    return apiKeyObject(key, await storedApart([key]), clock.now())
-  }
-
-  async function storedApart(keys: readonly ApiKey[]): Promise<StoredApart> {
-    const [metadata, left] = await Promise.all([apiKeys.metadataOf(keys), apiKeys.quotasLeft(keys)])
-    return { metadata, left }
-  }
 }
 
 function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null {
@@ -252,40 +242,4 @@ function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null 
   throw invalidRequest([
     { field: 'expires_at', message: 'must be in the future, for example "2030-01-01T00:00:00Z"' },
   ])
-}
-
-/** What is shown of keys and stored in other rows. */
-interface StoredApart {
-  /** By the keys' ids. */
-  metadata: ReadonlyMap<string, Metadata>
-  /** What is left of quotas, by the quotas' ids. */
-  left: ReadonlyMap<string, number>
-}
-
-/** Built name by name, as every answer is: what is not listed never leaves. */
-function apiKeyObject(key: ApiKey, { metadata, left }: StoredApart, now: Instant): ApiKeyObject {
-  return {
-    id: key.id,
-    user_id: key.userId,
-    key_prefix: key.keyPrefix,
-    name: key.name,
-    app_id: key.appId,
-    scopes: [...(key.scopes ?? [])],
-    unrestricted: key.scopes === null,
-    allowed_networks: key.allowedNetworks,
-    status: statusOf(key, now),
-    created_at: toRfc3339(key.createdAt),
-    last_used_at: toRfc3339OrNull(key.lastUsedAt),
-    last_used_from: key.lastUsedFrom && {
-      network: key.lastUsedFrom.network,
-      client: key.lastUsedFrom.client,
-    },
-    expires_at: toRfc3339OrNull(key.expiresAt),
-    revoked_at: toRfc3339OrNull(key.revokedAt),
-    replaced_by: key.replacedBy,
-    external_id: key.externalId,
-    metadata: metadata.get(key.id) ?? null,
-    limits: limitsObject(key.limits, left),
-    operator_limits: limitsObject(key.operatorLimits, left),
-  }
 }

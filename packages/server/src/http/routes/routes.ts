@@ -4,6 +4,10 @@ import type { FailureLimits } from '../failure-limits.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import type { Route } from '../route.ts'
 import { accountRoutes } from './account.ts'
+import { auditRoutes } from './admin/audit.ts'
+import { keyRoutes } from './admin/keys.ts'
+import { operationRoutes } from './admin/operation.ts'
+import { peopleRoutes } from './admin/people.ts'
 import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
@@ -86,5 +90,9 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...chargeRoutes(services),
     ...revocationRoutes(services),
     ...hookRoutes(services),
+    ...peopleRoutes(services, clock),
+    ...keyRoutes(services, clock),
+    ...operationRoutes(services),
+    ...auditRoutes(services),
   ]
 }

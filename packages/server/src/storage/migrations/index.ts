@@ -18,6 +18,7 @@ import { oauthClients } from './0017-oauth-clients.ts'
 import { signInForApps } from './0018-sign-in-for-apps.ts'
 import { deviceAuthorizations } from './0019-device-authorizations.ts'
 import { administration } from './0020-administration.ts'
+import { administrativeLists } from './0021-administrative-lists.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
@@ -42,6 +43,7 @@ export const MIGRATIONS: readonly Migration[] = [
   signInForApps,
   deviceAuthorizations,
   administration,
+  administrativeLists,
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

@@ -5,6 +5,8 @@ export type Untyped = Kysely<Record<string, Record<string, unknown>>>
 
 export interface MigrationDeps {
   db: Untyped
+  /** As in `Engine`. */
+  binaryCollation: string
   /** Makes the engine refuse UPDATE and DELETE on the table, except DELETE of rows (`old`) for which a condition holds. */
   appendOnly(table: string, mayDelete?: string): Promise<void>
   /** Makes the engine refuse TRUNCATE. For a table that is append-only already. */

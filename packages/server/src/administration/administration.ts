@@ -1,0 +1,145 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import type { AuditType } from '../audit/audit-event.ts'
+import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { NODE_TIMEOUT_MS, type NodeRow, type PresenceRow } from '../hub/presence-store.ts'
+import { newId } from '../ids.ts'
+import type { MessageState, OutboxMessage } from '../outbox/message.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Suppression } from '../outbox/suppression.ts'
+import type { PageRequest, Slice } from '../paging.ts'
+import type { Storage } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+
+export interface NodeStatus extends NodeRow {
+  connections: number
+}
+
+/** What administrators see and do across all people, apart from what the nouns themselves offer. */
+export interface Administration {
+  /** Live connections of all people on all nodes, newest first. */
+  agents(page: PageRequest): Promise<Slice<PresenceRow>>
+  /** @throws KeywayError `not_found` */
+  disconnect(connectionId: string, by: By): Promise<void>
+  /** The running nodes, oldest first. */
+  nodes(): Promise<NodeStatus[]>
+  mails(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
+  /** The last mails to a person's address. Recorded, since it shows what a person does. */
+  mailsOf(userId: string, by: By): Promise<OutboxMessage[]>
+  /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
+  sendAgain(mailId: string, by: By): Promise<OutboxMessage>
+  /** Queues a test mail. */
+  testMail(to: EmailAddress, by: By): Promise<OutboxMessage>
+  /** Suppressed addresses in their order, after `after`. */
+  suppressions(after: EmailAddress | null, limit: number): Promise<Suppression[]>
+  /** Records that somebody read what concerns a person, and runs the read. */
+  reading<Value>(userId: string, what: ReadKind, by: By, read: () => Promise<Value>): Promise<Value>
+}
+
+export type ReadKind = 'ledger' | 'mails' | 'export'
+
+/** Mails of a person that one answer shows. */
+const SHOWN_MAILS = 50
+
+export function createAdministration({
+  storage,
+  clock,
+  audit,
+  outbox,
+  disconnect,
+}: {
+  storage: Storage
+  clock: Clock
+  audit: Audit
+  outbox: Outbox
+  /** Closes a connection on whatever node it is. */
+  disconnect(userId: string, connectionId: string): Promise<boolean>
+}): Administration {
+  const { store } = storage
+  const seenSince = () => clock.now() - NODE_TIMEOUT_MS
+
+  return {
+    reading,
+    agents: page => store.presence.list(seenSince(), page),
+
+    async disconnect(connectionId, by) {
+      const row = await store.presence.find(connectionId, seenSince())
+      if (!row) throw new KeywayError('not_found', 'There is no such connection.')
+      await record('agent.disconnected', 'agent', connectionId, row.userId, by)
+      await disconnect(row.userId, connectionId)
+    },
+
+    async nodes() {
+      const [nodes, counts] = await Promise.all([
+        store.presence.nodes(seenSince()),
+        store.presence.countByNode(),
+      ])
+      return nodes.map(node => ({ ...node, connections: counts.get(node.id) ?? 0 }))
+    },
+
+    mails: (state, page) => store.outbox.list(state, page),
+
+    async mailsOf(userId, by) {
+      const email = (await store.users.find(userId))?.email
+      if (!email) return []
+      return reading(userId, 'mails', by, () => store.outbox.recentFor(email, SHOWN_MAILS))
+    },
+
+    async sendAgain(mailId, by) {
+      const queued = await audit.perform(by, async tx => {
+        const mail = await tx.outbox.find(mailId)
+        if (!mail || !(await tx.outbox.requeue(mailId, clock.now()))) return unchanged(null)
+        tx.publish({ type: 'mail.queued' })
+        const subject = { type: 'mail' as const, id: mailId, user_id: mail.userId }
+        const states = { before: { state: mail.state }, after: { state: 'queued' } }
+        return performed(true, { type: 'mail.sent_again', subject, ...states })
+      })
+      const mail = await store.outbox.find(mailId)
+      if (!mail) throw new KeywayError('not_found', 'There is no such mail.')
+      if (queued) return mail
+      throw new KeywayError('mail_not_available', whyNotAgain(mail))
+    },
+
+    async testMail(to, by) {
+      const id = newId(clock.now())
+      await audit.perform(by, async tx => {
+        const now = clock.now()
+        await outbox.enqueue(tx, { id, recipient: to, userId: null, content: { kind: 'test' }, now })
+        const subject = { type: 'mail' as const, id, user_id: null }
+        return performed(true, { type: 'mail.tested', subject, before: null, after: { state: 'queued' } })
+      })
+      return (await store.outbox.find(id))!
+    },
+
+    suppressions: (after, limit) => store.suppressions.list(after, clock.now(), limit),
+  }
+
+  async function reading<Value>(
+    userId: string,
+    what: ReadKind,
+    by: By,
+    read: () => Promise<Value>,
+  ): Promise<Value> {
+    await audit.perform(by, async () =>
+      performed(true, {
+        type: 'user.read',
+        subject: { type: 'user', id: userId, user_id: userId },
+        before: null,
+        after: { read: what },
+      }),
+    )
+    return read()
+  }
+
+  function record(type: AuditType, kind: 'agent', id: string, userId: string, by: By): Promise<boolean> {
+    return audit.perform(by, async () =>
+      performed(true, { type, subject: { type: kind, id, user_id: userId }, before: null, after: null }),
+    )
+  }
+}
+
+function whyNotAgain({ kind, state }: OutboxMessage): string {
+  if (kind === 'sign_in') return 'A sign-in mail holds a link that expires: the person asks for a new one.'
+  if (state === 'queued') return 'The mail is queued already.'
+  return 'The mail was delivered, and its content erased.'
+}

@@ -1,0 +1,63 @@
+import type { ApiKeyObject, Page } from '@keyway/sdk/protocol'
+import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
+import type { Metadata } from '../api-keys/metadata.ts'
+import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../clock.ts'
+import { page, type Slice } from '../paging.ts'
+import { limitsObject } from './limits-object.ts'
+
+/** The JSON forms of keys, with what is stored in other rows. */
+export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLeft'>, clock: Clock) {
+  return { objectOf, pageOf }
+
+  async function objectOf(key: ApiKey): Promise<ApiKeyObject> {
+    return apiKeyObject(key, await storedApart([key]), clock.now())
+  }
+
+  async function pageOf(slice: Slice<ApiKey>): Promise<Page<ApiKeyObject>> {
+    const apart = await storedApart(slice.rows)
+    const now = clock.now()
+    return page(slice, key => apiKeyObject(key, apart, now))
+  }
+
+  async function storedApart(keys: readonly ApiKey[]): Promise<StoredApart> {
+    const [metadata, left] = await Promise.all([apiKeys.metadataOf(keys), apiKeys.quotasLeft(keys)])
+    return { metadata, left }
+  }
+}
+
+/** What is shown of keys and stored in other rows. */
+interface StoredApart {
+  /** By the keys' ids. */
+  metadata: ReadonlyMap<string, Metadata>
+  /** What is left of quotas, by the quotas' ids. */
+  left: ReadonlyMap<string, number>
+}
+
+/** Built name by name, as every answer is: what is not listed never leaves. */
+function apiKeyObject(key: ApiKey, { metadata, left }: StoredApart, now: Instant): ApiKeyObject {
+  return {
+    id: key.id,
+    user_id: key.userId,
+    key_prefix: key.keyPrefix,
+    name: key.name,
+    app_id: key.appId,
+    scopes: [...(key.scopes ?? [])],
+    unrestricted: key.scopes === null,
+    allowed_networks: key.allowedNetworks,
+    status: statusOf(key, now),
+    created_at: toRfc3339(key.createdAt),
+    last_used_at: toRfc3339OrNull(key.lastUsedAt),
+    last_used_from: key.lastUsedFrom && {
+      network: key.lastUsedFrom.network,
+      client: key.lastUsedFrom.client,
+    },
+    expires_at: toRfc3339OrNull(key.expiresAt),
+    revoked_at: toRfc3339OrNull(key.revokedAt),
+    replaced_by: key.replacedBy,
+    external_id: key.externalId,
+    metadata: metadata.get(key.id) ?? null,
+    limits: limitsObject(key.limits, left),
+    operator_limits: limitsObject(key.operatorLimits, left),
+  }
+}

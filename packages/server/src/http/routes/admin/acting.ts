@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import type { By } from '../../../audit/audit.ts'
+import { MAX_REASON_LENGTH } from '../../../audit/audit-event.ts'
+import type { Owner } from '../../authenticate.ts'
+import { optional, text } from '../../body-fields.ts'
+import type { RouteInput } from '../../route.ts'
+
+export const TAG = 'Administration'
+
+type Input = Pick<RouteInput<'admin:read', unknown, unknown>, 'caller' | 'requestId'> & { principal: Owner }
+
+/** Who acts, for the audit. */
+export function byOf({ principal, caller, requestId }: Input, reason: string | null = null): By {
+  const { userId, keyId, session } = principal
+  return {
+    actor: { type: 'user', id: userId, key_id: keyId, session_id: session?.id ?? null },
+    caller,
+    requestId,
+    reason,
+  }
+}
+
+/** Why, for the audit. */
+export const reason = text('a reason', 'asked for by mail', { min: 1, max: MAX_REASON_LENGTH })
+
+/** The body of acts that take nothing but a reason. */
+export const reasonBody = z.strictObject({ reason: optional(reason) })

@@ -1,0 +1,75 @@
+import { AUDIT_TYPES, isAuditType } from '../../../audit/audit-event.ts'
+import type { AuditFilter } from '../../../audit/audit-store.ts'
+import { parseId } from '../../../ids.ts'
+import { page } from '../../../paging.ts'
+import { prefers } from '../../accept.ts'
+import { type Answer, ok } from '../../answer.ts'
+import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../../audit-object.ts'
+import { instant, parsed } from '../../body-fields.ts'
+import type { HttpPorts } from '../../http-ports.ts'
+import * as answers from '../../openapi-schemas.ts'
+import { pageQuery } from '../../query.ts'
+import { type Route, route } from '../../route.ts'
+import { TAG } from './acting.ts'
+import { auditExport } from './audit-export.ts'
+import * as objects from './objects.ts'
+
+const anId = parsed('an id', answers.EXAMPLE_ID, parseId)
+
+const auditQuery = pageQuery.extend({
+  actor: anId.optional().meta({ description: 'The id of who acted.' }),
+  subject: parsed('an id', answers.EXAMPLE_ID, text => (text.length <= 64 ? text.toLowerCase() : null))
+    .optional()
+    .meta({ description: 'The id of whom or what it concerns.' }),
+  type: parsed('a type of act', 'user.suspended', text => (isAuditType(text) ? text : null))
+    .optional()
+    .meta({ description: `One of ${Object.keys(AUDIT_TYPES).join(', ')}.` }),
+  from: instant.optional().meta({ description: 'Inclusive.' }),
+  to: instant.optional().meta({ description: 'Exclusive.' }),
+})
+
+export function auditRoutes({ store }: Pick<HttpPorts, 'store'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/admin/audit-events',
+      operation: 'listAuditEvents',
+      tag: TAG,
+      summary: 'List what administrators did',
+      description:
+        'Newest first. With `Accept: application/x-ndjson` or `text/csv`: all that match, oldest first. Each row has the hash of the one before.',
+      access: 'admin:read',
+      query: auditQuery,
+      answers: [
+        {
+          ...answers.pageAnswer('One page of acts.', objects.auditEvent, objects.auditEventExample),
+          also: { type: 'text/csv', example: AUDIT_CSV_HEADER },
+        },
+      ],
+      errors: [],
+      async handle({ query: { limit, cursor, ...filter }, incoming, reauthenticate }): Promise<Answer> {
+        const wanted: AuditFilter = filter
+        const read = (after: number, rows: number) => store.audit.after(after, wanted, rows)
+        if (prefers(incoming, 'text/csv'))
+          return {
+            status: 200,
+            type: 'text/csv; charset=utf-8; header=present',
+            body: auditExport({ read, reauthenticate, head: AUDIT_CSV_HEADER, toLine: auditCsvLine }),
+          }
+        if (prefers(incoming, 'application/x-ndjson'))
+          return {
+            status: 200,
+            type: 'application/x-ndjson',
+            body: auditExport({
+              read,
+              reauthenticate,
+              head: '',
+              toLine: event => `${JSON.stringify(auditEventObject(event))}\n`,
+            }),
+          }
+        const slice = await store.audit.list(wanted, { limit, after: cursor ?? null })
+        return ok(page(slice, auditEventObject))
+      },
+    }),
+  ]
+}

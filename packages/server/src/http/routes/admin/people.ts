@@ -1,0 +1,340 @@
+import { API_KEY_PATTERN } from '@keyway/sdk/protocol'
+import { z } from 'zod'
+import { CURRENCY, formatMoney, parseAmount } from '../../../billing/money.ts'
+import type { Clock } from '../../../clock.ts'
+import { invalidRequest, KeywayError } from '../../../errors.ts'
+import { parseId } from '../../../ids.ts'
+import { page } from '../../../paging.ts'
+import { USER_ROLES, type User } from '../../../users/user.ts'
+import type { UserSearch } from '../../../users/user-store.ts'
+import { created, NO_CONTENT, ok } from '../../answer.ts'
+import { createKeyObjects } from '../../api-key-object.ts'
+import { name, nameOrNone, optional, text } from '../../body-fields.ts'
+import type { HttpPorts } from '../../http-ports.ts'
+import { ledgerEntryObject } from '../../ledger-entry-object.ts'
+import { notFound } from '../../not-found.ts'
+import * as answers from '../../openapi-schemas.ts'
+import { pageQuery } from '../../query.ts'
+import { type Route, route } from '../../route.ts'
+import { userObject } from '../../user-object.ts'
+import { byOf, reason, TAG } from './acting.ts'
+import * as objects from './objects.ts'
+
+const MAX_QUERY_LENGTH = 254
+const MAX_DESCRIPTION_LENGTH = 200
+const AMOUNT = 'a positive decimal number in a string, with at most 6 decimal places'
+
+const peopleQuery = pageQuery.extend({
+  query: text('the beginning of an address, a domain, an id or a key prefix', 'ada@', {
+    max: MAX_QUERY_LENGTH,
+  })
+    .refine(value => !API_KEY_PATTERN.test(value), {
+      error: 'must not be a whole key: its first 12 characters',
+    })
+    .optional()
+    .meta({
+      description:
+        'The beginning of an address (`ada`), of a domain with its `@` (`@example`), or of a key (`svc_Ab3`), or an id. Ordered by what is searched.',
+    }),
+  status: z
+    .enum(['active', 'suspended', 'deleted'], { error: 'must be active, suspended or deleted' })
+    .optional(),
+  role: z.enum(USER_ROLES, { error: 'must be user, support or admin' }).optional(),
+  sort: z
+    .enum(['-created_at', 'created_at'], { error: 'must be -created_at or created_at' })
+    .optional()
+    .meta({ description: 'Without `query`: newest first (`-created_at`, the default) or oldest first.' }),
+})
+
+const personChange = z.strictObject({
+  name: optional(name),
+  role: optional(z.enum(USER_ROLES, { error: 'must be user, support or admin' })),
+  status: optional(z.enum(['active', 'suspended'], { error: 'must be active or suspended' })),
+  reason: optional(reason),
+})
+
+const credit = z.strictObject({
+  amount: text(AMOUNT, '5.00').transform((value, context) => {
+    const amount = parseAmount(value)
+    if (amount !== null) return amount
+    context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "5.00"` })
+    return z.NEVER
+  }),
+  description: text('what the person sees', 'Refund of order 4711', { min: 1, max: MAX_DESCRIPTION_LENGTH }),
+  reason: optional(reason),
+})
+
+type Needs = Pick<
+  HttpPorts,
+  'users' | 'apiKeys' | 'accounts' | 'credits' | 'magicLinks' | 'sessions' | 'administration' | 'store'
+>
+
+const thePerson = { schema: answers.user, example: answers.userExample }
+
+export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
+  const { users, apiKeys, accounts, credits, magicLinks, sessions, administration, store } = needs
+  const keyObjects = createKeyObjects(apiKeys, clock)
+
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/admin/users',
+      operation: 'listUsers',
+      tag: TAG,
+      summary: 'List and search people',
+      description:
+        'A page with filters may have fewer entries than `limit`, or none, and still `has_more`: each call reads a bounded number of rows.',
+      access: 'admin:read',
+      query: peopleQuery,
+      answers: [answers.pageAnswer('One page of people.', answers.user, answers.userExample)],
+      errors: [],
+      async handle({ query: { limit, cursor, query, status, role, sort } }) {
+        const id = query === undefined ? null : parseId(query.trim())
+        if (id) {
+          const user = await users.get(id)
+          return ok(page({ rows: user ? [user] : [], next: null }, userObject))
+        }
+        const wanted: UserSearch = { by: searchOf(query), status, role, oldestFirst: sort === 'created_at' }
+        return ok(page(await store.users.search(wanted, { limit, after: cursor ?? null }), userObject))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}',
+      operation: 'getUser',
+      tag: TAG,
+      summary: 'Read a person',
+      description: 'With the balance.',
+      access: 'admin:read',
+      answers: [
+        { status: 200, description: 'The person.', schema: objects.person, example: objects.personExample },
+      ],
+      errors: [],
+      async handle({ params }) {
+        const user = await required(params.user_id)
+        const amount = formatMoney(await store.billing.balance(user.id))
+        return ok({ ...userObject(user), balance: { amount, currency: CURRENCY } })
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/v1/admin/users/{user_id}',
+      operation: 'updateUser',
+      tag: TAG,
+      summary: 'Change the name, role or status of a person',
+      description:
+        'To suspend needs a `reason`. A role needs a signed-in administrator, not a key; the answer lists the keys of the person that may administer by it. Several fields are changed one after the other: role, status, name.',
+      access: 'admin:write',
+      body: personChange,
+      example: { name: 'Ada' },
+      answers: [
+        {
+          status: 200,
+          description: 'The person.',
+          schema: objects.changedPerson,
+          example: objects.changedPersonExample,
+        },
+      ],
+      errors: ['last_administrator'],
+      async handle({ params, body, ...input }) {
+        const before = await required(params.user_id)
+        const by = byOf(input, body.reason ?? null)
+        if (body.role !== undefined && !input.principal.session) throw roleNeedsSession()
+        if (body.status === 'suspended' && body.reason === undefined)
+          throw invalidRequest([{ field: 'reason', message: 'is required to suspend, for example "spam"' }])
+        if (body.role !== undefined) await users.setRole(before.id, body.role, by)
+        if (body.status === 'suspended') await users.suspend(before.id, by)
+        if (body.status === 'active') await users.activate(before.id, by)
+        const newName = nameOrNone(body.name)
+        if (newName !== undefined) await users.renameBy(before.id, newName, by)
+        const user = await required(before.id)
+        const gains = user.role === 'admin' && before.role !== 'admin'
+        const keys = gains ? await apiKeys.listAdministrative(user.id) : []
+        const gaining_keys = keys.map(key => ({ id: key.id, key_prefix: key.keyPrefix }))
+        return ok({ ...userObject(user), ...(body.role !== undefined && { gaining_keys }) })
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/admin/users/{user_id}',
+      operation: 'deleteUser',
+      tag: TAG,
+      summary: 'Delete an account permanently',
+      description:
+        'Sessions and keys end, name and address are erased, the ledger stays. Repeating it changes nothing.',
+      access: 'admin:write',
+      answers: [{ status: 200, description: 'The account.', ...thePerson }],
+      errors: ['last_administrator'],
+      async handle({ params, ...input }) {
+        return ok(userObject(await users.delete(params.user_id, byOf(input))))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/api-keys',
+      operation: 'listKeysOfUser',
+      tag: TAG,
+      summary: "List a person's keys",
+      description: 'Newest first.',
+      access: 'admin:read',
+      query: pageQuery,
+      answers: [answers.pageAnswer('One page of keys.', answers.apiKey, answers.apiKeyExample)],
+      errors: [],
+      async handle({ params, query: { limit, cursor } }) {
+        const slice = await apiKeys.list(params.user_id, null, { limit, after: cursor ?? null })
+        return ok(await keyObjects.pageOf(slice))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/sessions',
+      operation: 'listSessionsOfUser',
+      tag: TAG,
+      summary: "List a person's live sessions",
+      description: 'Newest first.',
+      access: 'admin:read',
+      query: pageQuery,
+      answers: [answers.pageAnswer('One page of sessions.', objects.session, objects.sessionExample)],
+      errors: [],
+      async handle({ params, query: { limit, cursor } }) {
+        const slice = await sessions.list(params.user_id, { limit, after: cursor ?? null })
+        return ok(page(slice, objects.sessionObject))
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/admin/users/{user_id}/sessions',
+      operation: 'endSessionsOfUser',
+      tag: TAG,
+      summary: "End all of a person's sessions",
+      description: 'Their access tokens are refused immediately.',
+      access: 'admin:write',
+      answers: [{ status: 204, description: 'No session is left.' }],
+      errors: [],
+      async handle({ params, ...input }) {
+        const user = await required(params.user_id)
+        await sessions.endAll(user.id, byOf(input))
+        return NO_CONTENT
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/ledger',
+      operation: 'listLedgerOfUser',
+      tag: TAG,
+      summary: "List a person's ledger entries",
+      description: 'Newest first. That it was read is recorded, and the person sees it.',
+      access: 'admin:read',
+      query: pageQuery,
+      answers: [answers.pageAnswer('One page of entries.', answers.ledgerEntry, answers.ledgerEntryExample)],
+      errors: [],
+      async handle({ params, query: { limit, cursor }, ...input }) {
+        const user = await required(params.user_id)
+        const wanted = { limit, after: cursor ?? null }
+        const read = () => accounts.ledger(user.id, wanted)
+        return ok(page(await administration.reading(user.id, 'ledger', byOf(input), read), ledgerEntryObject))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/security-events',
+      operation: 'listSecurityEventsOfUser',
+      tag: TAG,
+      summary: "List a person's security events",
+      description: 'Newest first.',
+      access: 'admin:read',
+      query: pageQuery,
+      answers: [
+        answers.pageAnswer('One page of events.', answers.securityEvent, answers.securityEventExample),
+      ],
+      errors: [],
+      async handle({ params, query: { limit, cursor } }) {
+        const slice = await store.securityEvents.list(params.user_id, { limit, after: cursor ?? null })
+        return ok(page(slice, objects.securityEventObject))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/mails',
+      operation: 'listMailsOfUser',
+      tag: TAG,
+      summary: 'List the last mails to a person',
+      description:
+        'Template, state and times of the last 50; never a body, link or code. That it was read is recorded, and the person sees it.',
+      access: 'admin:read',
+      answers: [answers.pageAnswer('The mails, newest first.', objects.mail, objects.mailExample)],
+      errors: [],
+      async handle({ params, ...input }) {
+        const user = await required(params.user_id)
+        const rows = await administration.mailsOf(user.id, byOf(input))
+        return ok(page({ rows, next: null }, objects.mailObject))
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/admin/users/{user_id}/credits',
+      operation: 'grantCredit',
+      tag: TAG,
+      summary: "Add credit to a person's balance",
+      description: 'The same Idempotency-Key and body again get the same entry, for good.',
+      access: 'admin:write',
+      body: credit,
+      example: { amount: '5.00', description: 'Refund of order 4711' },
+      idempotencyKey: 'required',
+      answers: [
+        {
+          status: 201,
+          description: 'The ledger entry.',
+          schema: answers.ledgerEntry,
+          example: answers.ledgerEntryExample,
+        },
+      ],
+      errors: ['idempotency_conflict'],
+      async handle({ params, body, idempotencyKey, ...input }) {
+        const wanted = { userId: params.user_id, amount: body.amount, description: body.description }
+        const by = byOf(input, body.reason ?? null)
+        return created(ledgerEntryObject(await credits.grant(wanted, idempotencyKey!, by)))
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/admin/users/{user_id}/clear-limits',
+      operation: 'clearLimitsOfUser',
+      tag: TAG,
+      summary: "Reset the sign-in limits of a person's address",
+      description: 'The counts of mails to it and of wrong codes typed for it; not those of networks.',
+      access: 'admin:write',
+      answers: [{ status: 204, description: 'The person may request mail and type codes again.' }],
+      errors: [],
+      async handle({ params, ...input }) {
+        const { email } = await required(params.user_id)
+        if (!email) throw notFound()
+        await magicLinks.clearLimits(email, byOf(input))
+        return NO_CONTENT
+      },
+    }),
+  ]
+
+  async function required(id: string): Promise<User> {
+    const user = await users.get(id)
+    if (!user) throw notFound()
+    return user
+  }
+}
+
+/** Addresses are stored in lower case. */
+export function searchOf(query: string | undefined): UserSearch['by'] {
+  const text = query?.trim() ?? ''
+  if (text === '') return undefined
+  if (text.startsWith('svc_')) return { keyPrefixBeginning: text.slice(0, 12) }
+  return text.startsWith('@')
+    ? { domainBeginning: text.toLowerCase() }
+    : { addressBeginning: text.toLowerCase() }
+}
+
+function roleNeedsSession(): KeywayError {
+  return new KeywayError(
+    'session_required',
+    'What gives rights needs a signed-in administrator. Send an access token, or use the keyway command.',
+  )
+}

@@ -1,0 +1,24 @@
+import type { Position, Slice } from '../paging.ts'
+
+/** Rows that a page reads at most where a filter is left to them, so that no filter makes it slow. */
+export const MAX_SCANNED = 1000
+
+/** Rows to read for a page: one more than it shows, or as many as a filter may need. */
+export function rowsToRead(limit: number, isFiltered: boolean): number {
+  return isFiltered ? MAX_SCANNED : limit + 1
+}
+
+/** A page of the rows that match. It continues after the last that it shows, or else after the last that was read. */
+export function filteredSlice<Row>(
+  read: readonly Row[],
+  limit: number,
+  isFiltered: boolean,
+  matches: (row: Row) => boolean,
+  position: (row: Row) => Position,
+): Slice<Row> {
+  const matching = read.filter(matches)
+  const rows = matching.slice(0, limit)
+  if (matching.length > limit) return { rows, next: position(rows.at(-1)!) }
+  const isCut = isFiltered && read.length === MAX_SCANNED
+  return { rows, next: isCut ? position(read.at(-1)!) : null }
+}

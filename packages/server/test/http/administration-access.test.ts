@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { SCOPES } from '@keyway/sdk/protocol'
+import { MINUTE } from '../../src/clock.ts'
+import type { AdministrativeAccess } from '../../src/http/administrator.ts'
+import { newId } from '../../src/ids.ts'
+import { REAUTHENTICATION_WINDOW } from '../../src/sessions/reauthentication.ts'
+import { ADMINISTRATIVE_RIGHTS } from '../support/administrative-rights.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { type CallOptions, openServer } from '../support/http.ts'
+import { openServices } from '../support/services.ts'
+
+/** The refusal of each access; null: it is accepted. */
+type Refusals = Record<AdministrativeAccess, string | null>
+
+interface Credential {
+  name: string
+  token: string | null
+  cookie?: string
+  refusals: Refusals
+}
+
+const never = (code: string): Refusals => ({
+  'admin:read': code,
+  'admin:write': code,
+  'admin:session': code,
+})
+
+async function open(engine: EngineName, t: TestContext) {
+  // An access token that outlives the window, so that only the sign-in is too old.
+  const server = await openServer(engine, t, { lifetimes: { accessTokenSeconds: 7200 } })
+  const { users, clock } = server
+  const person = async (name: string, role: 'user' | 'support' | 'admin') => {
+    const signedIn = await server.signIn(`${name}@example.com`)
+    if (role !== 'user') await users.setRole(signedIn.user.id, role)
+    return { ...signedIn, token: signedIn.tokens.accessToken }
+  }
+  const keyOf = async (token: string, scopes?: string[]) => (await server.createKey(token, { scopes })).key
+
+  const old = await person('old', 'admin')
+  const oldSupport = await person('old-support', 'support')
+  clock.advance(REAUTHENTICATION_WINDOW)
+  const refreshed = await server.sessions.refresh(old.tokens.refreshToken, null, server.caller())
+
+  const admin = await person('admin', 'admin')
+  const support = await person('support', 'support')
+  const user = await person('user', 'user')
+  const former = await person('former', 'admin')
+  const suspended = await person('suspended', 'admin')
+  const keys = {
+    user: await keyOf(user.token),
+    support: await keyOf(support.token),
+    admin: await keyOf(admin.token),
+    read: await keyOf(admin.token, ['admin:read']),
+    write: await keyOf(admin.token, ['admin:write']),
+    other: await keyOf(
+      admin.token,
+      Object.keys(SCOPES).filter(scope => !scope.startsWith('admin:')),
+    ),
+    revoked: await server.createKey(admin.token),
+    former: await keyOf(former.token),
+    formerScoped: await keyOf(former.token, ['admin:read', 'admin:write']),
+    suspended: await keyOf(suspended.token),
+  }
+  await server.call('DELETE', `/v1/api-keys/${keys.revoked.id}`, { token: admin.token })
+  const link = await server.sendTo('admin@example.com')
+  const page = await server.magicLinks.verify(
+    { token: link.token, email: 'admin@example.com' as never },
+    'page',
+    server.caller(),
+  )
+  await server.apps.register({ id: 'shop', name: 'Shop' })
+  const grant = { scopes: Object.keys(SCOPES), audience: null }
+  const prepared = server.sessions.prepareForApp('shop', grant, clock.now(), server.caller())
+  const appSession = await server.storage.transaction(tx => server.sessions.open(tx, admin.user, prepared))
+  const app = await server.sessions.appTokens(admin.user, appSession)
+
+  // On another node, a moment before the calls.
+  const node = await server.opened.reopen()
+  const other = await openServices(engine, t, { on: { node, of: server.opened } })
+  await other.users.setRole(former.user.id, 'user')
+  await other.users.suspend(suspended.user.id)
+
+  const stale = {
+    'admin:read': null,
+    'admin:write': 'reauthentication_required',
+    'admin:session': 'reauthentication_required',
+  }
+  const reads = { 'admin:read': null, 'admin:write': 'forbidden', 'admin:session': 'forbidden' }
+  const byKey = { 'admin:read': null, 'admin:write': null, 'admin:session': 'session_required' }
+  const unscoped = { ...never('insufficient_scope'), 'admin:session': 'session_required' }
+  const noKey = { ...never('forbidden'), 'admin:session': 'session_required' }
+  const credentials: Credential[] = [
+    { name: 'nothing', token: null, refusals: never('authentication_required') },
+    {
+      name: 'the session of an administrator',
+      token: admin.token,
+      refusals: { 'admin:read': null, 'admin:write': null, 'admin:session': null },
+    },
+    { name: 'the session of support', token: support.token, refusals: reads },
+    { name: 'the old session of support', token: oldSupport.token, refusals: reads },
+    { name: 'the session of a user', token: user.token, refusals: never('forbidden') },
+    { name: 'a session of 30 minutes', token: old.token, refusals: stale },
+    { name: 'the same, refreshed', token: refreshed.tokens.accessToken, refusals: stale },
+    { name: 'a refresh token', token: admin.tokens.refreshToken, refusals: never('invalid_token') },
+    { name: 'a page cookie', token: null, cookie: page.cookie, refusals: never('authentication_required') },
+    { name: 'the session of a former administrator', token: former.token, refusals: never('forbidden') },
+    {
+      name: 'the session of a suspended administrator',
+      token: suspended.token,
+      refusals: never('invalid_token'),
+    },
+    { name: "an administrator's key without scopes", token: keys.admin, refusals: byKey },
+    { name: 'a key with admin:read', token: keys.read, refusals: { ...unscoped, 'admin:read': null } },
+    { name: 'a key with admin:write', token: keys.write, refusals: { ...unscoped, 'admin:write': null } },
+    { name: 'a key with all other scopes', token: keys.other, refusals: unscoped },
+    { name: "a user's key without scopes", token: keys.user, refusals: noKey },
+    { name: 'a key of support without scopes', token: keys.support, refusals: noKey },
+    { name: 'a key of a former administrator', token: keys.former, refusals: noKey },
+    { name: 'a scoped key of a former administrator', token: keys.formerScoped, refusals: noKey },
+    { name: 'a revoked key', token: keys.revoked.key, refusals: never('api_key_revoked') },
+    {
+      name: 'a key of a suspended administrator',
+      token: keys.suspended,
+      refusals: never('account_suspended'),
+    },
+    {
+      name: "an app's token with every scope",
+      token: app.accessToken,
+      refusals: never('insufficient_scope'),
+    },
+  ]
+  return { ...server, admin, support, user, former, keys, credentials, person }
+}
+
+function request(name: string, ids: Record<string, string>): { method: string; path: string; body?: object } {
+  const [method, template] = name.split(' ') as [string, string]
+  const path = template.replaceAll(/\{(\w+)\}/g, (_, id: string) => ids[id] ?? newId(0))
+  return { method, path, ...(method === 'POST' || method === 'PATCH' ? { body: {} } : {}) }
+}
+
+forEachEngine(engine => {
+  test('every call of the admin API refuses every credential that lacks the right, also withdrawn a moment before on another node', async t => {
+    const { call, credentials, app } = await open(engine, t)
+    const routes = app.routes.filter(({ path }) => path.startsWith('/v1/admin'))
+    assert.deepEqual(
+      routes.map(({ method, path }) => `${method} ${path}`).toSorted(),
+      Object.keys(ADMINISTRATIVE_RIGHTS).toSorted(),
+    )
+    const codes = new Set(credentials.flatMap(({ refusals }) => Object.values(refusals)))
+    for (const [name, access] of Object.entries(ADMINISTRATIVE_RIGHTS)) {
+      for (const { name: who, token, cookie, refusals } of credentials) {
+        const { method, path, body } = request(name, { address: 'nobody@example.com' })
+        const headers: Record<string, string> = cookie
+          ? { Cookie: `__Host-keyway_session=${cookie}; keyway_session=${cookie}` }
+          : {}
+        const options: CallOptions = { headers, body, ...(token && { token }) }
+        // An empty body or an unknown id is refused after the credential, so nothing is changed.
+        const answer = await call(method, path, options)
+        const title = `${name} with ${who}: ${answer.status} ${answer.text}`
+        const refusal = refusals[access]
+        if (refusal) assert.equal(answer.body?.code, refusal, title)
+        else assert.ok(answer.status < 500 && !codes.has(answer.body?.code ?? ''), title)
+      }
+    }
+  })
+
+  test('a sign-in suffices for changes to the last millisecond of 30 minutes, and a refresh does not renew it', async t => {
+    const { call, clock, person, sessions, caller } = await open(engine, t)
+    const { token, tokens, user } = await person('timed', 'admin')
+    const since = clock.now()
+    const suspend = (by: string) =>
+      call('PATCH', `/v1/admin/users/${user.id}`, { token: by, body: { name: 'x' } })
+    clock.set(since + 30 * MINUTE - 1)
+    const { tokens: renewed } = await sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal((await suspend(token)).status, 200)
+    clock.advance(1)
+    for (const each of [token, renewed.accessToken])
+      assert.equal((await suspend(each)).body.code, 'reauthentication_required')
+  })
+
+  test('a role is given by a signed-in administrator only, and nobody promotes themselves', async t => {
+    const { call, admin, support, user, keys, person } = await open(engine, t)
+    const give = (token: string, id: string, role: string) =>
+      call('PATCH', `/v1/admin/users/${id}`, { token, body: { role } })
+    assert.equal((await give(keys.admin, user.user.id, 'admin')).body.code, 'session_required')
+    assert.equal((await give(keys.write, user.user.id, 'support')).body.code, 'session_required')
+    assert.equal((await give(support.token, support.user.id, 'admin')).body.code, 'forbidden')
+    assert.equal((await give(user.token, user.user.id, 'admin')).body.code, 'forbidden')
+    for (const token of [user.token, keys.user]) {
+      const own = await call('PATCH', '/v1/me', { token, body: { role: 'admin', status: 'active' } })
+      assert.equal(own.status, 200)
+    }
+    const me = await call('GET', '/v1/me', { token: user.token })
+    assert.equal(me.body.user.role, 'user')
+    const scoped = await call('POST', '/v1/api-keys', {
+      token: user.token,
+      body: { scopes: ['admin:write'] },
+    })
+    assert.deepEqual([scoped.status, scoped.body.code], [400, 'invalid_request'])
+    const given = await give(admin.token, user.user.id, 'admin')
+    assert.equal(given.body.role, 'admin')
+    assert.equal(given.body.gaining_keys.length, 1)
+    const third = await person('third', 'user')
+    assert.equal((await give(user.token, third.user.id, 'support')).body.role, 'support')
+  })
+})

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DAY, MINUTE } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { Client } from '../hub/client.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { type CallOptions, openServer } from '../support/http.ts'
+import { until } from '../support/patience.ts'
+import { address } from '../support/services.ts'
+
+async function open(engine: EngineName, t: TestContext) {
+  const server = await openServer(engine, t)
+  const admin = await server.signIn('admin@example.com')
+  await server.users.setRole(admin.user.id, 'admin')
+  const ada = await server.signIn('ada@example.com')
+  const token = admin.tokens.accessToken
+  const call = (method: string, path: string, body?: object, options: CallOptions = {}) =>
+    server.call(method, `/v1/admin${path}`, { token, body, ...options })
+  const list = async (path: string) => (await call('GET', path)).body
+  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  return { ...server, admin, ada, token, call, list, lastAct, server }
+}
+
+forEachEngine(engine => {
+  test('people are found by the beginning of an address or a domain, by id, and by the prefix of a key', async t => {
+    const { list, signIn, server, clock, token } = await open(engine, t)
+    const people = ['ann@example.com', 'anna.b@example.com', 'bob@example.org', 'an_x@example.net']
+    const made = []
+    for (const email of people) {
+      clock.advance(1)
+      made.push(await signIn(email))
+    }
+    const emails = async (path: string) =>
+      (await list(path)).data.map((user: { email: string }) => user.email)
+    assert.deepEqual(await emails('/users?query=ann'), ['ann@example.com', 'anna.b@example.com'])
+    assert.deepEqual(await emails('/users?query=ANN@'), ['ann@example.com'])
+    assert.deepEqual(await emails('/users?query=an_'), ['an_x@example.net'], 'no wildcard')
+    assert.deepEqual(await emails('/users?query=%25'), [])
+    assert.deepEqual(await emails('/users?query=@example.org'), ['bob@example.org'])
+    assert.deepEqual(
+      (await emails('/users?query=@example.')).toSorted(),
+      ['ada@example.com', 'admin@example.com', ...people].toSorted(),
+    )
+    assert.deepEqual(await emails(`/users?query=${made[2]!.user.id}`), ['bob@example.org'])
+    const { key } = await server.createKey(made[2]!.tokens.accessToken)
+    assert.deepEqual(await emails(`/users?query=${key.slice(0, 12)}`), ['bob@example.org'])
+    const whole = await server.call('GET', `/v1/admin/users?query=${key}`, { token })
+    assert.equal(whole.status, 400)
+    assert.ok(!whole.text.includes(key), 'a whole key in a URL is refused and not repeated')
+  })
+
+  test('lists of people are paged in every order, and filtered by status and role', async t => {
+    const { list, signIn, users, clock } = await open(engine, t)
+    for (let n = 0; n < 7; n++) {
+      clock.advance(1)
+      const { user } = await signIn(`p${n}@example.com`)
+      if (n % 3 === 0) await users.suspend(user.id)
+      if (n === 4) await users.setRole(user.id, 'support')
+    }
+    const all = async (filter: string) => {
+      const found: string[] = []
+      for (let cursor = ''; ; ) {
+        const page = await list(`/users?limit=2${filter}${cursor}`)
+        found.push(...page.data.map(({ email }: { email: string }) => email.split('@')[0]))
+        if (!page.has_more) return found
+        cursor = `&cursor=${page.next_cursor}`
+      }
+    }
+    const newest = ['p6', 'p5', 'p4', 'p3', 'p2', 'p1', 'p0']
+    assert.deepEqual((await all('')).slice(0, 7), newest)
+    assert.deepEqual((await all('&sort=created_at')).slice(-7), newest.toReversed())
+    assert.deepEqual(await all('&status=suspended'), ['p6', 'p3', 'p0'])
+    assert.deepEqual(await all('&role=support'), ['p4'])
+    assert.deepEqual(await all('&role=admin&status=active'), ['admin'])
+    assert.deepEqual(await all('&query=p'), newest.toReversed())
+    assert.deepEqual(await all('&query=p&status=active'), ['p1', 'p2', 'p4', 'p5'])
+    assert.deepEqual((await all('&query=@example')).length, 9)
+    assert.deepEqual((await all('&status=active')).slice(0, 4), ['p5', 'p4', 'p2', 'p1'])
+  })
+
+  test('a person is suspended with a reason, activated, renamed and deleted, and each act is recorded', async t => {
+    const { call, ada, admin, lastAct, store, server } = await open(engine, t)
+    const path = `/users/${ada.user.id}`
+    const { key } = await server.createKey(ada.tokens.accessToken)
+    assert.equal((await call('PATCH', path, { status: 'suspended' })).body.errors[0].field, 'reason')
+    const suspended = await call('PATCH', path, { status: 'suspended', reason: 'spam' })
+    assert.deepEqual([suspended.status, suspended.body.status], [200, 'suspended'])
+    const act = await lastAct()
+    assert.deepEqual(
+      [act.type, act.actor.id, act.actor.session_id, act.reason?.text, act.requestId],
+      ['user.suspended', admin.user.id, admin.session.id, 'spam', suspended.headers.get('x-request-id')],
+    )
+    assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'account_suspended')
+    assert.equal((await call('PATCH', path, { status: 'active' })).body.status, 'active')
+    assert.equal((await call('PATCH', path, { name: 'Ada' })).body.name, 'Ada')
+    assert.equal((await call('PATCH', path, { nane: 'Ada' })).status, 400)
+    assert.equal((await call('GET', path)).body.balance.amount, '2.00')
+    assert.equal((await call('DELETE', path)).body.status, 'deleted')
+    assert.equal((await call('DELETE', path)).status, 200)
+    assert.equal((await call('PATCH', path, { name: 'x' })).status, 404)
+    assert.equal((await call('DELETE', `/users/${admin.user.id}`)).body.code, 'last_administrator')
+    assert.equal((await call('GET', `/users/${newId(0)}`)).status, 404)
+    const { rows } = await store.audit.list({ subject: ada.user.id }, { limit: 100, after: null })
+    assert.deepEqual(
+      rows.map(({ type }) => type),
+      ['user.deleted', 'user.updated', 'user.activated', 'user.suspended'],
+    )
+  })
+
+  test('credit is added once for each Idempotency-Key, and never another amount', async t => {
+    const { call, ada, admin } = await open(engine, t)
+    const path = `/users/${ada.user.id}/credits`
+    const body = { amount: '5.00', description: 'Refund', reason: 'order 1' }
+    const headers = { 'Idempotency-Key': 'refund-1' }
+    const first = await call('POST', path, body, { headers })
+    assert.deepEqual([first.status, first.body.balance_after, first.body.kind], [201, '7.00', 'credit'])
+    const answers = await Promise.all(Array.from({ length: 20 }, () => call('POST', path, body, { headers })))
+    assert.deepEqual(new Set(answers.map(answer => answer.body.id)), new Set([first.body.id]))
+    for (const [to, other] of [
+      [path, { ...body, amount: '6.00' }],
+      [`/users/${admin.user.id}/credits`, body],
+    ] as const)
+      assert.equal((await call('POST', to, other, { headers })).body.code, 'idempotency_conflict')
+    assert.equal((await call('POST', path, body)).status, 400)
+    for (const amount of ['-1', '0', '1e3', '1000000.01', 5])
+      assert.equal((await call('POST', path, { ...body, amount }, { headers })).status, 400, String(amount))
+    assert.equal((await call('GET', `/users/${ada.user.id}`)).body.balance.amount, '7.00')
+  })
+
+  test('what support reads of a person is complete, without secrets, and reading ledger and mails is recorded', async t => {
+    const { users, admin, ada, server, store, signIn, sendTo } = await open(engine, t)
+    const support = await signIn('support@example.com')
+    await users.setRole(support.user.id, 'support')
+    const { key } = await server.createKey(ada.tokens.accessToken, { name: 'Laptop' })
+    const link = await sendTo('ada@example.com')
+    const texts = []
+    for (const path of ['', '/api-keys', '/sessions', '/ledger', '/security-events', '/mails']) {
+      const { status, text } = await server.call('GET', `/v1/admin/users/${ada.user.id}${path}`, {
+        token: support.tokens.accessToken,
+      })
+      assert.equal(status, 200, path)
+      texts.push(text)
+    }
+    const all = texts.join()
+    for (const secret of [
+      key,
+      link.token,
+      link.code,
+      ada.tokens.refreshToken,
+      ada.tokens.accessToken,
+      'sealed',
+    ])
+      assert.ok(!all.includes(secret))
+    assert.match(all, /"template":"sign_in"/)
+    const { rows } = await store.audit.list({ actor: support.user.id }, { limit: 10, after: null })
+    assert.deepEqual(
+      rows.map(({ type, after }) => [type, after]),
+      [
+        ['user.read', { read: 'mails' }],
+        ['user.read', { read: 'ledger' }],
+      ],
+    )
+    const events = await server.get('/v1/security-events', { token: ada.tokens.accessToken })
+    const read = events.body.data.filter(({ type }: { type: string }) => type === 'account_read')
+    assert.deepEqual(
+      read.map(({ network }: { network: string | null }) => network),
+      [null, null],
+    )
+    assert.ok(!events.text.includes(support.user.id) && !events.text.includes(admin.user.id))
+  })
+
+  test('keys of all people are found by prefix, external id, last use and expiry, and many are revoked at once', async t => {
+    const { call, list, server, ada, clock, lastAct } = await open(engine, t)
+    const token = ada.tokens.accessToken
+    const start = clock.now()
+    const at = (ms: number) => new Date(ms).toISOString()
+    const endless = await server.createKey(token, { external_id: 'customer-1' })
+    clock.advance(1)
+    const ending = await server.createKey(token, { expires_at: at(start + DAY), external_id: 'customer-1' })
+    clock.advance(1)
+    const later = await server.createKey(token, { expires_at: at(start + 30 * DAY) })
+    clock.advance(1)
+    const revoked = await server.createKey(token)
+    await call('DELETE', `/api-keys/${revoked.id}`)
+    const ids = async (filter: string) =>
+      (await list(`/api-keys?${filter}`)).data.map(({ id }: { id: string }) => id)
+    assert.deepEqual(await ids(''), [revoked.id, later.id, ending.id, endless.id])
+    assert.deepEqual(await ids(`prefix=${endless.key.slice(0, 12)}`), [endless.id])
+    assert.deepEqual(await ids('external_id=customer-1'), [ending.id, endless.id])
+    assert.deepEqual(await ids('never_expires=true'), [endless.id])
+    assert.deepEqual(await ids(`expires_before=${at(start + 7 * DAY)}`), [ending.id])
+    assert.deepEqual(await ids(`expires_before=${at(start + 31 * DAY)}`), [ending.id, later.id])
+    await server.post('/auth/agent-token', { api_key: later.key })
+    clock.advance(MINUTE)
+    await server.apiKeys.flushUses()
+    assert.deepEqual(await ids(`unused_since=${at(start + 2)}`), [ending.id, endless.id])
+    assert.deepEqual(await ids(`unused_since=${at(start + 2)}&never_expires=true`), [endless.id])
+    assert.equal((await call('GET', `/api-keys?prefix=${later.key}`)).status, 400)
+    const limited = await call('PATCH', `/api-keys/${later.id}`, {
+      operator_limits: { requests: [{ limit: 1, per: 'minute' }] },
+    })
+    assert.deepEqual(limited.body.operator_limits, { requests: [{ limit: 1, per: 'minute' }] })
+    const key_ids = [endless.id, ending.id, newId(0)]
+    const answer = await call('POST', '/api-keys/revoke', { key_ids, reason: 'leaked' })
+    assert.deepEqual(new Set(answer.body.revoked), new Set([endless.id, ending.id]))
+    assert.equal((await lastAct()).reason?.text, 'leaked')
+    for (const { key } of [endless, ending])
+      assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'api_key_revoked')
+    assert.equal(
+      (await call('POST', '/api-keys/revoke', { key_ids: Array(101).fill(ending.id) })).status,
+      400,
+    )
+  })
+
+  test('live agents of all people are listed, and one is closed', async t => {
+    const { call, list, server, ada, hub, lastAct } = await open(engine, t)
+    const { key } = await server.createKey(ada.tokens.accessToken, { name: 'Robot' })
+    const { body } = await server.post('/auth/agent-token', { api_key: key })
+    const agent = new Client(`${server.url.replace('http', 'ws')}/hub`, body.token)
+    t.after(() => agent.socket.terminate())
+    await agent.next('ready')
+    const data = await until('the agent is listed', async () => {
+      await hub.tick()
+      const page = await list('/agents')
+      return page.data.length > 0 && page.data
+    })
+    assert.deepEqual(
+      data.map(({ user_id, key_name }: { user_id: string; key_name: string }) => [user_id, key_name]),
+      [[ada.user.id, 'Robot']],
+    )
+    const [node] = (await list('/nodes')).data
+    assert.equal(node.connections, 1)
+    assert.equal((await call('DELETE', `/agents/${data[0].connection_id}`)).status, 204)
+    await agent.end()
+    assert.equal((await lastAct()).type, 'agent.disconnected')
+    assert.equal((await call('DELETE', `/agents/${newId(0)}`)).status, 404)
+  })
+
+  test('mail is listed by state; a failed notice is sent again and a sign-in mail is not', async t => {
+    const { call, list, ada, store, clock, suppressions, server } = await open(engine, t)
+    const now = clock.now()
+    const mails = (await list('/mails?state=queued')).data as { id: string; template: string }[]
+    const signIn = mails.find(({ template }) => template === 'sign_in')!
+    const welcome = mails.find(({ template }) => template === 'welcome')!
+    assert.equal((await call('POST', `/mails/${welcome.id}/send-again`)).body.code, 'mail_not_available')
+    const leased = await store.outbox.lease(now, now + MINUTE, 100)
+    for (const { id } of leased)
+      await store.outbox.settle(id, now + MINUTE, { state: 'failed', at: now, error: 'no' })
+    assert.deepEqual((await list('/mails?state=queued')).data, [])
+    const again = await call('POST', `/mails/${welcome.id}/send-again`)
+    assert.deepEqual([again.status, again.body.state], [200, 'queued'])
+    assert.equal((await call('POST', `/mails/${signIn.id}/send-again`)).body.code, 'mail_not_available')
+    assert.equal((await call('POST', `/mails/${newId(0)}/send-again`)).status, 404)
+    assert.equal((await call('POST', '/mails/test', { email: 'x@example.com' })).body.template, 'test')
+    await suppressions.record({ addresses: ['ada@example.com'], reason: 'bounce' }, 'resend')
+    assert.equal((await list('/suppressions')).data[0].address, 'ada@example.com')
+    assert.equal((await call('DELETE', '/suppressions/ada@example.com')).status, 204)
+    assert.equal(await suppressions.find(address('ada@example.com')), null)
+    await call('POST', `/users/${ada.user.id}/clear-limits`)
+    assert.equal((await call('DELETE', `/users/${ada.user.id}/sessions`)).status, 204)
+    assert.equal((await server.get('/v1/me', { token: ada.tokens.accessToken })).status, 401)
+  })
+
+  test('the audit is exported whole as JSON lines and CSV, and the stream ends with the right to read it', async t => {
+    const { call, ada, store, users, admin, signIn, server, token } = await open(engine, t)
+    for (let n = 0; n < 3; n++) {
+      await users.suspend(ada.user.id)
+      await users.activate(ada.user.id)
+    }
+    await call('PATCH', `/users/${ada.user.id}`, { status: 'suspended', reason: '@SUM(1;2)' })
+    const lines = await call('GET', '/audit-events', undefined, {
+      headers: { Accept: 'application/x-ndjson' },
+    })
+    const rows = lines.text
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line))
+    assert.deepEqual(
+      rows.map(({ sequence }) => sequence),
+      [1, 2, 3, 4, 5, 6, 7, 8],
+    )
+    const csv = await call('GET', `/audit-events?subject=${ada.user.id}`, undefined, {
+      headers: { Accept: 'text/csv' },
+    })
+    assert.match(csv.headers.get('content-type')!, /^text\/csv/)
+    assert.equal(csv.text.trimEnd().split('\r\n').length, 8)
+    assert.ok(csv.text.includes(`"'@SUM(1;2)"`))
+    const { rows: stored } = await store.audit.list({}, { limit: 1, after: null })
+    assert.equal(rows.at(-1).hash, stored[0]!.hash)
+    assert.equal((await call('GET', '/audit-events?type=user.nothing')).status, 400)
+    const other = await signIn('other@example.com')
+    await users.setRole(other.user.id, 'admin')
+    await users.setRole(admin.user.id, 'user')
+    const refused = await server.call('GET', '/v1/admin/audit-events', {
+      token,
+      headers: { Accept: 'text/csv' },
+    })
+    assert.equal(refused.body.code, 'forbidden')
+  })
+})

@@ -1,0 +1,32 @@
+import type { AdministrativeAccess } from '../../src/http/administrator.ts'
+
+/** The required access of each route on /v1/admin; a route that is missing here fails the tests of access. */
+export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
+  'GET /v1/admin/users': 'admin:read',
+  'GET /v1/admin/users/{user_id}': 'admin:read',
+  'PATCH /v1/admin/users/{user_id}': 'admin:write',
+  'DELETE /v1/admin/users/{user_id}': 'admin:write',
+  'GET /v1/admin/users/{user_id}/api-keys': 'admin:read',
+  'GET /v1/admin/users/{user_id}/sessions': 'admin:read',
+  'DELETE /v1/admin/users/{user_id}/sessions': 'admin:write',
+  'GET /v1/admin/users/{user_id}/ledger': 'admin:read',
+  'GET /v1/admin/users/{user_id}/security-events': 'admin:read',
+  'GET /v1/admin/users/{user_id}/mails': 'admin:read',
+  'POST /v1/admin/users/{user_id}/credits': 'admin:write',
+  'POST /v1/admin/users/{user_id}/clear-limits': 'admin:write',
+  'GET /v1/admin/api-keys': 'admin:read',
+  'GET /v1/admin/api-keys/{key_id}': 'admin:read',
+  'PATCH /v1/admin/api-keys/{key_id}': 'admin:write',
+  'DELETE /v1/admin/api-keys/{key_id}': 'admin:write',
+  'POST /v1/admin/api-keys/revoke': 'admin:write',
+  'GET /v1/admin/agents': 'admin:read',
+  'DELETE /v1/admin/agents/{connection_id}': 'admin:write',
+  'GET /v1/admin/nodes': 'admin:read',
+  'GET /v1/admin/mails': 'admin:read',
+  'POST /v1/admin/mails/{mail_id}/send-again': 'admin:write',
+  'POST /v1/admin/mails/test': 'admin:write',
+  'GET /v1/admin/suppressions': 'admin:read',
+  'DELETE /v1/admin/suppressions/{address}': 'admin:write',
+  'POST /v1/admin/signing-keys/rotate': 'admin:session',
+  'GET /v1/admin/audit-events': 'admin:read',
+}
