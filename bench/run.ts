@@ -7,7 +7,6 @@ const PROGRAMS = [
   'breakdown',
   'exchange',
   'introspect',
-  'oauth',
   'cores',
   'sign-in',
   'hub',

@@ -22,10 +22,8 @@ export interface AccessTokenClaims {
     aud: string;
     sub: string;
     client_id: string;
-    /** Space separated; of an app's token, and absent of a sign-in's. */
-    scope?: string;
     sid: string;
-    role: 'user' | 'support' | 'admin';
+    role: 'user' | 'admin';
     iat: number;
     exp: number;
     jti: string;

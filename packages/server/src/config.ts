@@ -58,6 +58,7 @@ function assemble(values: Values): Config {
     refreshGraceSeconds: values.KEYWAY_REFRESH_GRACE_SECONDS,
     trustedProxies: values.KEYWAY_TRUSTED_PROXIES ?? [],
     corsOrigins: values.KEYWAY_CORS_ORIGINS ?? [],
+    webhookPrivateNetworks: values.KEYWAY_WEBHOOK_PRIVATE_NETWORKS ?? [],
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
     exchangeLimits: values.KEYWAY_EXCHANGE_LIMITS,
     keyCreationLimits: values.KEYWAY_KEY_CREATION_LIMITS,

@@ -13,6 +13,8 @@ export type Hint =
   | { type: 'user.changed'; userId: string }
   /** Mail was queued. */
   | { type: 'mail.queued' }
+  /** An app must be told that a session ended. */
+  | { type: 'logout_notice.queued' }
   | { type: 'signing_keys.changed' }
 
 /** A command of one hub to others; see hub/node-relay.ts. */
@@ -81,6 +83,7 @@ export function parseHint(value: unknown): Hint | null {
     case 'user.changed':
       return userId ? { type: fields.type, userId } : null
     case 'mail.queued':
+    case 'logout_notice.queued':
     case 'signing_keys.changed':
       return { type: fields.type }
     default:

@@ -21,6 +21,7 @@ import { createMetrics, type MetricSources, type Metrics } from './metrics/metri
 import { listenForMetrics } from './metrics/metrics-server.ts'
 import { createOAuth } from './oauth/oauth.ts'
 import { checkHealth } from './operations/health.ts'
+import { createLogoutDelivery } from './operations/logout-delivery.ts'
 import { createTimers } from './operations/timers.ts'
 import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
@@ -101,6 +102,8 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   const timers = createTimers({ ...services, clockReference: services.storage.engine.clockReference })
   timers.start()
   services.signingKeys.start()
+  const logoutDelivery = createLogoutDelivery(services)
+  logoutDelivery.start()
 
   const resources = stack.move()
   let closed: Promise<void> | undefined
@@ -122,7 +125,12 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     timers.stop()
     services.signingKeys.stop()
     stopping.abort()
-    await Promise.all([httpServer.drain(), hub.drain(DRAIN_AGENTS_MS), dispatcher.stop(DRAIN_MAIL_MS)])
+    await Promise.all([
+      httpServer.drain(),
+      hub.drain(DRAIN_AGENTS_MS),
+      dispatcher.stop(DRAIN_MAIL_MS),
+      logoutDelivery.stop(),
+    ])
     await services.apiKeys
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))

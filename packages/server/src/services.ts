@@ -197,7 +197,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     /** Loaded on first use, as all that only apps' sign-ins need. */
     authorizations() {
       authorizations ??= import('./authorizations/authorizations.ts').then(({ createAuthorizations }) =>
-        createAuthorizations({ ...common, sessions }),
+        createAuthorizations({ ...common, jwt, sessions }),
       )
       return authorizations
     },

@@ -14,6 +14,7 @@ import type { Event, Events, SubjectEvent } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
 import type { LeaseStore } from './limits/lease-store.ts'
 import type { QuotaStore } from './limits/quota-store.ts'
+import type { LogoutNoticeStore } from './logout-notices/logout-notice-store.ts'
 import type { MagicLinkChanges, MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
 import type { InstanceStore } from './operations/instance-store.ts'
@@ -35,6 +36,7 @@ export interface Store {
   apps: AppStore
   authorizationCodes: AuthorizationCodeStore
   consents: ConsentStore
+  logoutNotices: LogoutNoticeStore
   deviceAuthorizations: DeviceAuthorizationStore
   audit: AuditStore
   keyAlerts: KeyAlertStore

@@ -1,12 +1,15 @@
+import type { App } from '../apps/app.ts'
 import { covers, needsConsent } from '../consents/consent.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { randomToken, type Secrets, sha256 } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
 import { CODE_BYTES, CODE_LIFETIME, CODE_PREFIX } from './authorization-code.ts'
 import type { AuthorizationRequest, Refusal, RequestParams } from './authorization-request.ts'
 import { type BeginDeps, type Beginning, createBegin } from './begin.ts'
+import { type IssuedIdToken, readIdToken } from './id-token.ts'
 import { createPushedRequests, type PushedRequests } from './pushed-requests.ts'
 import { createRedeem, type Redeem, type RedeemDeps } from './redeem.ts'
 import { responseUri } from './response-uri.ts'
@@ -50,10 +53,17 @@ export interface Authorizations {
   refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
   redeem: Redeem
   push: PushedRequests['push']
+  /** What an id token of this service says, also an expired one; null for any other text. */
+  readIdToken(token: string): Promise<IssuedIdToken | null>
+  /** Ends the session of an app that an id token names, because its person signs out. */
+  endIssued(issued: IssuedIdToken, caller: Caller): Promise<void>
+  /** The registered app with this client id. */
+  findApp(clientId: string): Promise<App | null>
 }
 
 export interface AuthorizationDeps extends BeginDeps, RedeemDeps {
   secrets: Secrets
+  jwt: Jwt
 }
 
 export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
@@ -64,6 +74,18 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
   return {
     ...createBegin(deps, pushedRequests),
     push: pushedRequests.push,
+    readIdToken: token => readIdToken(deps.jwt, token),
+
+    async endIssued({ sessionId }, caller) {
+      await storage.transaction(
+        async tx => {
+          const now = clock.now()
+          await tx.sessions.end(sessionId, 'logout', now, { at: now, caller })
+          return true
+        },
+        async store => (await store.sessions.find(sessionId))?.endedAt !== null || undefined,
+      )
+    },
     redeem: createRedeem(deps),
 
     async decide(begun, signedIn) {
@@ -72,6 +94,12 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
       if (!signedIn || !isFresh(begun, signedIn)) {
         return isSilent
           ? refused('login_required', 'Nobody is signed in, or not recently enough.')
+          : { needs: 'sign_in' }
+      }
+      if (!(await isHinted(request, signedIn))) {
+        // Somebody who signed in just for this request would be asked again and again.
+        return isSilent || signedIn.session.createdAt >= begun.begunAt
+          ? refused('login_required', 'Another person is signed in than the one of the id_token_hint.')
           : { needs: 'sign_in' }
       }
       const missing = await missingConsent(request, signedIn.user.id)
@@ -140,6 +168,12 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     const { prompts, maxAge } = request
     if (prompts.includes('login') || prompts.includes('select_account')) return false
     return maxAge === null || clock.now() < session.createdAt + maxAge * 1000
+  }
+
+  /** OpenID Connect Core section 3.1.2.2: a hint that was not issued here says nothing. */
+  async function isHinted({ idTokenHint }: AuthorizationRequest, { user }: SignedIn): Promise<boolean> {
+    const hinted = idTokenHint === null ? null : await readIdToken(deps.jwt, idTokenHint)
+    return hinted === null || hinted.userId === user.id
   }
 
   /** The scopes to ask for; null if there is nothing to ask. */

@@ -29,7 +29,7 @@ export interface BeginDeps {
 export function createBegin({ storage, publicUrl }: BeginDeps, pushedRequests: PushedRequests) {
   const { apps } = storage.store
 
-  return { begin, resume }
+  return { begin, resume, findApp }
 
   async function begin(query: URLSearchParams): Promise<Beginning> {
     const read = readParams(query)

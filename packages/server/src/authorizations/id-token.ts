@@ -18,6 +18,20 @@ export interface IdTokenDeps {
   publicUrl: string
 }
 
+/** What an id token of this service says; also after it expired. */
+export interface IssuedIdToken {
+  userId: string
+  appId: string
+  sessionId: string
+}
+
+/** Reads an `id_token_hint` (OpenID Connect Core section 3.1.2.1); null for anything that was not issued here. */
+export async function readIdToken(jwt: Jwt, token: string): Promise<IssuedIdToken | null> {
+  const claims = await jwt.readIssued(token, 'JWT')
+  if (claims?.type !== 'id') return null
+  return { userId: String(claims.sub), appId: String(claims.aud), sessionId: String(claims.sid) }
+}
+
 /** The claims about a person that these scopes give (OpenID Connect Core section 5.4). */
 export function claimsAbout(user: User, scopes: readonly string[]): Record<string, unknown> {
   return {

@@ -189,6 +189,13 @@ export const settings = {
     example: '10.0.0.0/8,192.168.0.0/16',
     parse: values.list(values.cidr),
   }),
+  KEYWAY_WEBHOOK_PRIVATE_NETWORKS: optional({
+    defaultMeaning: 'none: only public addresses, only by https',
+    meaning:
+      'CIDRs, comma separated, in which the service may call URLs of apps (back-channel logout), by http too. Loopback and private addresses are not called otherwise.',
+    example: '10.20.0.0/16',
+    parse: values.list(values.cidr),
+  }),
   KEYWAY_CORS_ORIGINS: optional({
     defaultMeaning: 'none',
     meaning:

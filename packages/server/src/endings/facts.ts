@@ -68,6 +68,8 @@ export const FACTS: FactTable = {
       ),
     endAllOfApp: (ids, userId, _appId, { at, caller }) =>
       ids.flatMap(id => ended('session', id, userId, at, 'session_ended', caller)),
+    endAllOfSignIn: (sessions, _signInId, { at, caller }) =>
+      sessions.flatMap(({ id, userId }) => ended('session', id, userId, at, 'session_ended', caller)),
     endSomeOfApp: (sessions, _appId, _limit, { at, caller }) =>
       sessions.flatMap(({ id, userId }) => ended('session', id, userId, at, 'session_ended', caller)),
   },
@@ -158,6 +160,12 @@ function recording(
 async function write(rows: RowTransaction, facts: readonly Fact[]): Promise<void> {
   const endings = facts.flatMap(fact => (fact.type === 'ending' ? [fact.ending] : []))
   if (endings.length > 0) await rows.endings.insert(endings)
+  const sessions = endings.filter(({ kind }) => kind === 'session')
+  if (sessions.length > 0) {
+    const ids = sessions.map(({ subjectId }) => subjectId)
+    const queued = await rows.logoutNotices.queue(ids, sessions[0]!.at)
+    if (queued > 0) rows.publish({ type: 'logout_notice.queued' })
+  }
   for (const fact of facts) {
     if (fact.type === 'security_event') await rows.securityEvents.insert(fact.event)
     if (fact.type === 'changed') rows.publish(EVENTS[fact.kind](fact.id, fact.userId))

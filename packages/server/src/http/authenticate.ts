@@ -72,19 +72,10 @@ export function createAuthenticate({
 }: Needs): Authenticate {
   return async (access, incoming, caller) => {
     if (access === 'public') return null
-    const credential = parseAuthorization(incoming)
-    if (access === 'app') return await authenticateApp(credential)
-    if (credential?.scheme !== 'bearer') {
-      throw new KeywayError(
-        'authentication_required',
-        'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
-      )
-    }
-    if (!TOKEN68.test(credential.value)) throw invalidToken('The Bearer token is malformed.')
-    const isKey = credential.value.startsWith(API_KEY_PREFIX)
-    return isKey
-      ? await authenticateKey(credential.value, access, caller)
-      : await authenticateSession(credential.value, access)
+    if (access === 'app') return await authenticateApp(parseAuthorization(incoming))
+    const token = bearerToken(incoming)
+    const isKey = token.startsWith(API_KEY_PREFIX)
+    return isKey ? await authenticateKey(token, access, caller) : await authenticateSession(token, access)
   }
 
   async function authenticateSession(token: string, access: UserAccess): Promise<Owner> {
@@ -170,6 +161,19 @@ function assertAppMay(scopes: readonly string[], access: UserAccess): void {
     const detail = `This access token lacks the scope ${access}. Ask the person for it.`
     throw new KeywayError('insufficient_scope', detail, { scope: access })
   }
+}
+
+/** The credential of a Bearer request. @throws KeywayError `authentication_required`, `invalid_token` */
+export function bearerToken(incoming: IncomingMessage): string {
+  const credential = parseAuthorization(incoming)
+  if (credential?.scheme !== 'bearer') {
+    throw new KeywayError(
+      'authentication_required',
+      'Sign in, or send an API key: Authorization: Bearer <access token or svc_… key>.',
+    )
+  }
+  if (!TOKEN68.test(credential.value)) throw invalidToken('The Bearer token is malformed.')
+  return credential.value
 }
 
 function invalidToken(detail: string): KeywayError {

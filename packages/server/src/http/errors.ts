@@ -1,11 +1,11 @@
 import { KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { toOAuthRefusal } from '../oauth/oauth-error.ts'
+import { OAuthError, toOAuthRefusal } from '../oauth/oauth-error.ts'
 import { type ProblemContext, problemOf } from '../problems.ts'
 import { SealError } from '../secrets.ts'
 import type { Answer } from './answer.ts'
 import { rateLimitFields } from './rate-limit-fields.ts'
-import { type Challenge, CLIENT_CHALLENGE, challengeFor } from './www-authenticate.ts'
+import { type Challenge, challengeFor, clientChallenge } from './www-authenticate.ts'
 
 export interface ErrorContext extends ProblemContext {
   /** The kind of credential that the route accepts. */
@@ -33,7 +33,9 @@ export function toOAuthAnswer(error: KeywayError): Answer {
   const headers: Record<string, string> = {}
   if (error.extras.retryAfter !== undefined) headers['Retry-After'] = String(error.extras.retryAfter)
   if (error.extras.limits?.length) Object.assign(headers, rateLimitFields(error.extras.limits))
-  if (status === 401) headers['WWW-Authenticate'] = CLIENT_CHALLENGE
+  const challenge =
+    error instanceof OAuthError ? clientChallenge(status) : challengeFor(error, status, 'bearer')
+  if (challenge) headers['WWW-Authenticate'] = challenge
   if (status === 413) headers.Connection = 'close'
   return { status, body, headers }
 }

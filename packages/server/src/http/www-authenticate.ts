@@ -5,7 +5,9 @@ import type { Route } from './route.ts'
 export type Challenge = 'bearer' | 'basic' | 'none'
 
 /** Of the OAuth endpoints that clients call. */
-export const CLIENT_CHALLENGE = 'Basic realm="Keyway clients", charset="UTF-8"'
+export function clientChallenge(status: number): string | null {
+  return status === 401 ? 'Basic realm="Keyway clients", charset="UTF-8"' : null
+}
 
 export function challengeOf({ access }: Route): Challenge {
   return access === 'app' ? 'basic' : 'bearer'

@@ -1,5 +1,6 @@
 import type { AgentTokens } from '../agent-tokens/agent-tokens.ts'
 import type { Apps } from '../apps/apps.ts'
+import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Clock } from '../clock.ts'
 import type { RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -20,6 +21,8 @@ export interface GrantDeps {
   agentTokens: Pick<AgentTokens, 'exchange'>
   apps: Pick<Apps, 'authenticate' | 'find'>
   sessions: Sessions
+  /** Loaded on first use. */
+  authorizations(): Promise<Authorizations>
   clients: ClientAuthentication
 }
 

@@ -1,4 +1,5 @@
 import type { Grant, GrantDeps, Metadata } from './grant.ts'
+import { signInMetadata } from './sign-in-metadata.ts'
 
 interface GrantType {
   /** What discovery says because this grant exists. */
@@ -11,6 +12,13 @@ export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 /** Every grant type of the token endpoint. Discovery is made from this table. */
 export const GRANT_TYPES: Record<string, GrantType> = {
+  authorization_code: {
+    metadata: signInMetadata,
+    load: async () => (await import('./authorization-code.ts')).createAuthorizationCode,
+  },
+  refresh_token: {
+    load: async () => (await import('./refresh-token.ts')).createRefreshToken,
+  },
   client_credentials: {
     load: async () => (await import('./client-credentials.ts')).createClientCredentials,
   },

@@ -2,7 +2,10 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import { type ErrorExtras, KeywayError } from '../errors.ts'
 import { PROBLEMS } from '../problems.ts'
 
-/** Error codes of RFC 6749 sections 4.1.2.1 and 5.2, RFC 8628 section 3.5, RFC 8707 section 2 and RFC 7009 section 2.2.1. */
+/**
+ * Error codes of RFC 6749 sections 4.1.2.1 and 5.2, RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 8707 section 2,
+ * RFC 7009 section 2.2.1 and OpenID Connect Core section 3.1.2.6.
+ */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -13,6 +16,11 @@ export type OAuthErrorCode =
   | 'unsupported_grant_type'
   | 'unsupported_token_type'
   | 'access_denied'
+  | 'invalid_token'
+  | 'insufficient_scope'
+  | 'unsupported_response_type'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
   | 'authorization_pending'
   | 'slow_down'
   | 'expired_token'
@@ -57,10 +65,13 @@ export function toOAuthRefusal(error: KeywayError): OAuthRefusal {
     return { status, body: { error: error.error, error_description: description } }
   }
   const { status } = PROBLEMS[error.code]
-  return { status, body: { error: codeOf(status), error_description: description } }
+  return { status, body: { error: codeOf(error.code, status), error_description: description } }
 }
 
-function codeOf(status: number): OAuthErrorCode {
+function codeOf(code: ErrorCode, status: number): OAuthErrorCode {
+  if (code === 'invalid_token' || code === 'insufficient_scope') return code
+  // RFC 6750 section 3 has no code for a request without a token.
+  if (status === 401) return 'invalid_token'
   if (status === 500) return 'server_error'
   return status === 429 || status === 503 ? 'temporarily_unavailable' : 'invalid_request'
 }

@@ -2,6 +2,7 @@ import { API_KEY_PREFIX } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { App } from '../apps/app.ts'
 import { webOriginOf } from '../apps/redirect-uri.ts'
+import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Introspection, IntrospectionAnswer } from '../introspection/introspection.ts'
 import type { Caller } from '../network.ts'
@@ -25,6 +26,14 @@ export interface OAuth {
    *   token that only expires)
    */
   revoke(request: ClientRequest, token: string, caller: Caller): Promise<void>
+  /** Pushes an authorization request (RFC 9126). @throws OAuthError */
+  push(request: ClientRequest): Promise<{ requestUri: string; expiresIn: number }>
+  /**
+   * Claims about the person of an app's access token (OpenID Connect Core section 5.3).
+   *
+   * @throws KeywayError `invalid_token`, `insufficient_scope`
+   */
+  userinfo(accessToken: string): Promise<Record<string, unknown>>
   /** Origins of the web pages to which public clients return, from which they call the endpoints. */
   clientOrigins(): Promise<readonly string[]>
 }
@@ -50,6 +59,20 @@ export function createOAuth(
       const app = await clients.app(request)
       if (app.isPublic) throw invalidClient('Only a client with a secret may introspect tokens.')
       return introspection.introspect(token, app, consume)
+    },
+
+    async push(request) {
+      const { pushRequest } = await import('./pushed-request.ts')
+      return pushRequest(await deps.authorizations(), await clients.app(request), request.form)
+    },
+
+    async userinfo(accessToken) {
+      const [{ claimsAbout }, { user, scopes }] = await Promise.all([
+        import('../authorizations/id-token.ts'),
+        sessions.authenticate(accessToken),
+      ])
+      if (scopes?.includes('openid')) return claimsAbout(user, scopes)
+      throw new KeywayError('insufficient_scope', 'Ask the person for the scope openid.', { scope: 'openid' })
     },
 
     async revoke(request, token, caller) {

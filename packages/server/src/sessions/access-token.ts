@@ -67,10 +67,11 @@ export async function readAccessToken(
   { jwt, publicUrl }: { jwt: Jwt; publicUrl: string },
   token: string,
   audience: string = publicUrl,
-): Promise<{ sessionId: string; userId: string } | null> {
+): Promise<{ sessionId: string; userId: string; scopes: string[] } | null> {
   const claims = await jwt.verify(token, { typ: TYP, audience })
   if (claims?.type !== 'access' || typeof claims.sid !== 'string' || typeof claims.sub !== 'string')
     return null
   const sessionId = parseId(claims.sid)
-  return sessionId ? { sessionId, userId: claims.sub } : null
+  const scopes = typeof claims.scope === 'string' ? claims.scope.split(' ') : []
+  return sessionId ? { sessionId, userId: claims.sub, scopes } : null
 }

@@ -42,7 +42,9 @@ export function createAuthentication(
       // Read now too, so that the removal of an app, and of a scope that it was given, take effect at once.
       const app = isUsable(found, 'app') ? await appOf(store.apps, session) : null
       if (!app) throw invalidToken()
-      return { ...found, scopes: scopesOf(app, session) }
+      // A refreshed access token may have fewer scopes than its session.
+      const scopes = scopesOf(app, session).filter(scope => claimed.scopes.includes(scope))
+      return { ...found, scopes }
     },
 
     async authenticateCookie(cookie) {

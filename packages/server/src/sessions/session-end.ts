@@ -20,7 +20,10 @@ export function createSessionEnd({
   audit,
   clock,
   secretOf,
-}: SessionEndDeps): Pick<Sessions, 'ofRefreshToken' | 'endByToken' | 'end' | 'endOthers' | 'endAll'> {
+}: SessionEndDeps): Pick<
+  Sessions,
+  'ofRefreshToken' | 'endByToken' | 'end' | 'replace' | 'endOthers' | 'endAll'
+> {
   const { store } = storage
 
   return {
@@ -37,6 +40,11 @@ export function createSessionEnd({
       const session = await store.sessions.find(sessionId)
       if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
       await end(session, 'revoked', caller)
+    },
+
+    async replace(before, after, caller) {
+      if (before.userId === after.userId) await store.sessions.moveToSignIn(before.id, after.id)
+      await end(before, 'revoked', caller)
     },
 
     async endOthers(userId, exceptSessionId, caller) {
@@ -71,7 +79,8 @@ export function createSessionEnd({
     await storage.transaction(
       async tx => {
         const now = clock.now()
-        await tx.sessions.end(session.id, by, now, { at: now, caller })
+        const ended = await tx.sessions.end(session.id, by, now, { at: now, caller })
+        if (ended?.kind === 'page') await tx.sessions.endAllOfSignIn(session.id, { at: now, caller })
         return true
       },
       async () => (await store.sessions.find(session.id))?.endedAt !== null || undefined,

@@ -19,6 +19,8 @@ export interface SessionStore {
     counter: number,
     change: { at: Instant; idleSince: Instant; retryKeys: string[] },
   ): Promise<Session | null>
+  /** Makes sessions of apps that were granted in one page session those of another. */
+  moveToSignIn(fromId: string, toId: string): Promise<void>
   /** Moves `lastUsedAt` forward (page sessions). */
   touch(id: string, at: Instant): Promise<void>
   /** Live sessions: not ended, last used after `idleSince`, `expiresAt` later than `now`. */
@@ -34,6 +36,8 @@ export interface SessionChanges {
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
   /** Ends all sessions that were opened for an app by this user; returns the ids. */
   endAllOfApp(userId: string, appId: string, by: Attribution): Promise<string[]>
+  /** Ends the sessions of apps that were granted in this page session, except those with offline access; returns them. */
+  endAllOfSignIn(signInId: string, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
   /** Ends at most `limit` sessions that were opened for an app (kind `app`); returns them. */
   endSomeOfApp(appId: string, limit: number, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
 }

@@ -90,6 +90,11 @@ export interface Sessions {
   list(userId: string, page: PageRequest): Promise<Slice<Session>>
   /** @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
+  /**
+   * Ends the page session that a new one of the same browser replaces. What apps got in it stays, if it is the same
+   * person's.
+   */
+  replace(before: Session, after: Session, caller: Caller): Promise<void>
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
   /** Ends all of a person's sessions, for an administrator. Returns how many. */
   endAll(userId: string, by: By): Promise<number>

@@ -20,6 +20,11 @@ export interface Jwt {
    * audience, currently valid and canonically encoded. Null for anything else; never throws on bad input.
    */
   verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Claims | null>
+  /**
+   * The claims of a token with this header type that one of our own keys signed, for whatever audience, and also if it
+   * has expired: it shows what was issued, and must not authenticate anybody.
+   */
+  readIssued(token: string, typ: JwtType): Promise<Claims | null>
 }
 
 /** Longer tokens are refused unparsed; this service issues none. */
@@ -50,15 +55,21 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     },
 
     async verify(token, { typ, audience }) {
-      const parts = partsOf(token)
-      const kid = parts && (kids.get(parts.header) ?? kidOf(parts.header))
-      const key = kid ? await signingKeys.find(kid) : null
-      // The whole header must equal one that this service writes. That excludes other algorithms, embedded keys,
-      // `crit`, compression and members that two parsers read differently.
-      if (!parts || !key || header(typ, key) !== parts.header) return null
-      const claims = known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key)
+      const claims = await readIssued(token, typ)
       return claims && isSound(claims, audience) ? claims : null
     },
+
+    readIssued,
+  }
+
+  async function readIssued(token: string, typ: JwtType): Promise<Claims | null> {
+    const parts = partsOf(token)
+    const kid = parts && (kids.get(parts.header) ?? kidOf(parts.header))
+    const key = kid ? await signingKeys.find(kid) : null
+    // The whole header must equal one that this service writes. That excludes other algorithms, embedded keys,
+    // `crit`, compression and members that two parsers read differently.
+    if (!parts || !key || header(typ, key) !== parts.header) return null
+    return known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key)
   }
 
   function withSignature(signed: string, signature: Buffer): string {

@@ -17,6 +17,7 @@ import { createInboxStore } from './inbox.ts'
 import { createInstanceStore } from './instance.ts'
 import { createKeyAlertStore } from './key-alerts.ts'
 import { createLeaseStore } from './limit-leases.ts'
+import { createLogoutNoticeStore } from './logout-notices.ts'
 import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
 import { createOutboxStore } from './outbox.ts'
@@ -119,6 +120,7 @@ function createStore(statements: Statements): Rows {
     apps: createAppStore(statements),
     authorizationCodes: createAuthorizationCodeStore(statements),
     consents: createConsentStore(statements),
+    logoutNotices: createLogoutNoticeStore(statements),
     deviceAuthorizations: createDeviceAuthorizationStore(statements),
     audit: createAuditStore(statements),
     endings: createEndingStore(statements),

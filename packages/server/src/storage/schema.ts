@@ -32,6 +32,7 @@ export interface Schema {
   charge_authorizations: ChargeAuthorizationRow
   consents: ConsentRow
   authorization_codes: AuthorizationCodeRow
+  logout_notices: LogoutNoticeRow
   api_keys: ApiKeyRow
   key_alerts: { lineage_id: string; kind: string; period: number; at: Instant }
   key_networks: { lineage_id: string; network: string; seen_at: Instant }
@@ -337,6 +338,15 @@ export interface ConsentRow {
   scopes: ListText
   granted_at: Instant
   revoked_at: Instant | null
+}
+
+export interface LogoutNoticeRow {
+  session_id: string
+  app_id: string
+  user_id: string
+  created_at: Instant
+  attempts: number
+  next_attempt_at: Instant
 }
 
 export interface AuthorizationCodeRow {

@@ -103,6 +103,20 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .execute()
       return rows.map(row => row.id)
     },
+    async endAllOfSignIn(signInId, { at }) {
+      const rows = await db
+        .updateTable('sessions')
+        .set({ ended_at: at, ended_by: 'logout' })
+        .where('sign_in_id', '=', signInId)
+        .where('ended_at', 'is', null)
+        .where('scopes', 'not like', '%"offline_access"%')
+        .returning(['id', 'user_id'])
+        .execute()
+      return rows.map(row => ({ id: row.id, userId: row.user_id }))
+    },
+    async moveToSignIn(fromId, toId) {
+      await db.updateTable('sessions').set({ sign_in_id: toId }).where('sign_in_id', '=', fromId).execute()
+    },
     async endSomeOfApp(appId, limit, { at }) {
       const some = db
         .selectFrom('sessions')

@@ -33,6 +33,16 @@ export const appTexts = {
     since: 'since',
     withdraw: 'Withdraw',
   },
+  logout: {
+    title: 'Sign out',
+    lead: (app: string | null) =>
+      app === null ? 'Do you want to sign out?' : `${app} asks you to sign out.`,
+    explained: 'You are signed out here and in the apps that you signed in to from this browser.',
+    confirm: 'Sign out',
+    stay: 'Stay signed in',
+    unusable: 'Back to the app',
+    unusableLead: 'The app asked to be shown next, but this is not an address that is registered for it.',
+  },
   unusable: {
     title: 'This sign-in cannot go on',
     lead: 'The app that sent you here made a request that cannot be answered. Go back to it and try again; if that does not help, tell the people who run it this:',

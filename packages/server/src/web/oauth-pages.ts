@@ -2,9 +2,13 @@ import type { Hono } from 'hono'
 import type { PageKit, PageVariables } from './kit.ts'
 import { allowOpener } from './security-headers.ts'
 
-/** /oauth/authorize, and /oauth/consent, where a request goes on after a sign-in. Their code is loaded on first use. */
+/**
+ * /oauth/authorize, /oauth/consent, where a request goes on after a sign-in, and /oauth/logout. Their code is loaded on
+ * first use.
+ */
 export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {
   const load = () => import('./authorize.ts')
+  const loadLogout = () => import('./logout.ts')
   app.use('/oauth/*', (c, next) => {
     allowOpener(c)
     return next()
@@ -13,4 +17,6 @@ export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/oauth/authorize', async c => (await load()).authorizeByForm(kit, c))
   app.get('/oauth/consent', async c => (await load()).goOn(kit, c))
   app.post('/oauth/consent', async c => (await load()).decide(kit, c))
+  app.get('/oauth/logout', async c => (await loadLogout()).logout(kit, c))
+  app.post('/oauth/logout', async c => (await loadLogout()).logoutByForm(kit, c))
 }

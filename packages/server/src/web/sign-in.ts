@@ -3,6 +3,7 @@ import { html, raw } from 'hono/html'
 import { DEFAULT_APP_ID, isAppId } from '../apps/app.ts'
 import { KeywayError } from '../errors.ts'
 import { isLoginCode } from '../magic-links/login-code.ts'
+import type { Session } from '../sessions/session.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import type { RequestedLink } from './cookies.ts'
@@ -112,13 +113,13 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
 export async function startSession(
   kit: PageKit,
   c: PageContext,
-  started: { cookie: string; isNewUser: boolean; user: User },
+  started: { cookie: string; isNewUser: boolean; user: User; session: Session },
 ): Promise<Response> {
   kit.cookies.setSession(c, started.cookie, kit.lifetimes.sessionSeconds)
   const email = started.user.email && parseEmailAddress(started.user.email)
   if (email) kit.cookies.rememberSignIn(c, email)
   const before = c.get('signedIn')
-  if (before) await kit.sessions.end(before.user.id, before.session.id, kit.callerOf(c.req.raw, c.env))
+  if (before) await kit.sessions.replace(before.session, started.session, kit.callerOf(c.req.raw, c.env))
   const home = started.isNewUser ? '/keys?done=welcome' : '/keys'
   return c.redirect(kit.cookies.takeDestination(c) ?? home, 303)
 }

@@ -367,7 +367,8 @@ test('discovery names what the token endpoint does, in both documents', async t 
   assert.equal(body.issuer, PUBLIC_URL)
   for (const type of body.grant_types_supported)
     assert.notEqual((await token({ grant_type: type })).body.error, 'unsupported_grant_type', type)
-  const paths = server.app.routes.map(({ path }) => PUBLIC_URL + path)
+  const pages = ['/oauth/authorize', '/oauth/logout']
+  const paths = [...pages, ...server.app.routes.map(({ path }) => path)].map(path => PUBLIC_URL + path)
   for (const [name, value] of Object.entries(body))
     if (/_endpoint$|_uri$/.test(name)) assert.ok(paths.includes(String(value)), name)
 })

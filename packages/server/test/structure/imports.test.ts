@@ -40,6 +40,7 @@ const NOUNS = [
     'agent-tokens',
     'consents',
     'authorizations',
+    'logout-notices',
     'device-authorizations',
     'introspection',
     'limits',
@@ -61,6 +62,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'signing-keys': SMALL_NOUNS,
   sessions: ['users', 'outbox', 'signing-keys', ...SMALL_NOUNS],
   consents: SMALL_NOUNS,
+  'logout-notices': ['signing-keys', ...SMALL_NOUNS],
+  outgoing: [],
   authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [

@@ -3,6 +3,8 @@ import { loadConfig, loadOrCreateSecret } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import type { Browser, BrowserContext, Page } from './browser.ts'
+import type { EngineName } from './engines.ts'
+import { freshPostgres, NODE_SECRET } from './nodes.ts'
 import { patienceMs, until } from './patience.ts'
 import { closeAtOnce, temporaryFolder } from './serve.ts'
 
@@ -89,4 +91,10 @@ export async function newPerson(
   const context = await browser.newContext(options)
   context.setDefaultTimeout(patienceMs(20_000))
   return { context, page: await context.newPage() }
+}
+
+/** Settings for a fresh database of this engine. */
+export async function engineSettings(engine: EngineName, t: TestContext): Promise<Record<string, string>> {
+  if (engine === 'sqlite') return {}
+  return { KEYWAY_DATABASE_URL: await freshPostgres(t), KEYWAY_SECRET: NODE_SECRET }
 }

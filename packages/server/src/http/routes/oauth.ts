@@ -11,7 +11,8 @@ import { type Route, type RouteInput, route } from '../route.ts'
 import { introspectionBody } from './introspect.ts'
 import { revocationBody } from './revoke.ts'
 
-const TAG = 'OAuth'
+export const OAUTH_TAG = 'OAuth'
+const TAG = OAUTH_TAG
 /** Of discovery documents, in seconds. */
 const METADATA_MAX_AGE_SECONDS = 300
 const DISCOVERY_PATHS = {
@@ -19,7 +20,7 @@ const DISCOVERY_PATHS = {
   getAuthorizationServerMetadata: '/.well-known/oauth-authorization-server',
 } as const
 
-const clientFields = {
+export const clientFields = {
   client_id: z.string().optional(),
   client_secret: z.string().optional(),
 }
@@ -160,7 +161,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
   ]
 }
 
-function clientOf(
+export function clientOf(
   { incoming }: Pick<RouteInput<'public', unknown, unknown>, 'incoming'>,
   fields: Record<string, string | undefined>,
 ) {

@@ -29,13 +29,13 @@ import { type RootOptions, rootRoutes } from './root.ts'
 import { sdkRoutes } from './sdk.ts'
 import { securityEventRoutes } from './security-events.ts'
 import { sessionRoutes } from './sessions.ts'
+import { signInForAppsRoutes } from './sign-in-for-apps.ts'
 import { usageRoutes } from './usage.ts'
 
 /** First path segments of the API; requests below them never reach the pages. */
 const API_SEGMENTS = new Set([
   'v1',
   'auth',
-  'oauth',
   '.well-known',
   'errors',
   'hub',
@@ -80,6 +80,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     revokeRoute(services),
     introspectRoute(services),
     ...oauthRoutes(services, options.publicUrl),
+    ...signInForAppsRoutes(services),
     ...apiKeyRoutes(services, clock),
     ...usageRoutes(services),
     ...accountRoutes(services),

@@ -46,6 +46,22 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .column('created_at')
     .execute()
 
+  // Ended sessions of which their app is told. One that is leased is due again when its lease ends.
+  await db.schema
+    .createTable('logout_notices')
+    .addColumn('session_id', 'text', c => c.notNull().primaryKey())
+    .addColumn('app_id', 'text', c => c.notNull())
+    .addColumn('user_id', 'text', c => c.notNull())
+    .addColumn('created_at', 'bigint', c => c.notNull())
+    .addColumn('attempts', 'integer', c => c.notNull())
+    .addColumn('next_attempt_at', 'bigint', c => c.notNull())
+    .execute()
+  await db.schema
+    .createIndex('logout_notices_by_next_attempt_at')
+    .on('logout_notices')
+    .column('next_attempt_at')
+    .execute()
+
   // Of sessions of apps: the session of the pages that they were opened from.
   await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
   await db.schema

@@ -1,0 +1,94 @@
+import { type Clock, SECOND } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type { Jwt } from '../signing-keys/jwt.ts'
+import type { Storage } from '../store.ts'
+import { LEASE, type LogoutNotice, RETRY_AFTER } from './logout-notice.ts'
+
+/** OpenID Connect Back-Channel Logout 1.0 section 2.4. */
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+/** Seconds: the token must arrive now. */
+const LOGOUT_TOKEN_SECONDS = 120
+/** Called at once by one node. */
+const BATCH = 20
+
+export interface LogoutNotices {
+  /** Calls the apps of all notices that are due. Resolves when none is left for now. */
+  deliver(): Promise<void>
+}
+
+export interface LogoutNoticeDeps {
+  storage: Storage
+  clock: Clock
+  jwt: Jwt
+  publicUrl: string
+  log: Log
+  /** Calls a URL; see outgoing/outgoing.ts. Rejects if there is no answer. */
+  call(
+    url: string,
+    request: { method: 'POST'; headers: Record<string, string>; body: string },
+  ): Promise<{ status: number }>
+}
+
+/**
+ * Tells apps of the end of their sessions. Notices are queued in the transaction that ends the session, so none is lost;
+ * one may be delivered twice if a node dies after the call, which a repeated logout does no harm to.
+ */
+export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
+  const { storage, clock, log, call } = deps
+  const { apps, logoutNotices } = storage.store
+
+  return {
+    async deliver() {
+      for (;;) {
+        const now = clock.now()
+        const due = await logoutNotices.lease(now, now + LEASE, BATCH)
+        await Promise.all(due.map(deliverOne))
+        if (due.length < BATCH) return
+      }
+    },
+  }
+
+  async function deliverOne(notice: LogoutNotice): Promise<void> {
+    const app = await apps.find(notice.appId)
+    if (!app?.backchannelLogoutUri) return logoutNotices.remove(notice.sessionId)
+    const failure = await failureOf(app.backchannelLogoutUri, notice)
+    if (failure === null) return logoutNotices.remove(notice.sessionId)
+    const wait = RETRY_AFTER[notice.attempts]
+    const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
+    if (wait !== undefined) {
+      log.debug(fields, 'an app could not be told of a logout yet')
+      return logoutNotices.postpone(notice.sessionId, clock.now() + wait)
+    }
+    log.warn(fields, 'an app could not be told of a logout')
+    return logoutNotices.remove(notice.sessionId)
+  }
+
+  async function failureOf(uri: string, notice: LogoutNotice): Promise<string | null> {
+    const body = new URLSearchParams({ logout_token: await logoutToken(notice) }).toString()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    try {
+      const { status } = await call(uri, { method: 'POST', headers, body })
+      return status >= 200 && status < 300 ? null : `status ${status}`
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  /** Section 2.4; like id tokens with RS256. */
+  function logoutToken({ sessionId, appId, userId }: LogoutNotice): Promise<string> {
+    const now = clock.now()
+    const iat = Math.floor(now / SECOND)
+    return deps.jwt.signAs('RS256', 'logout+jwt', {
+      type: 'logout',
+      iss: deps.publicUrl,
+      aud: appId,
+      sub: userId,
+      sid: sessionId,
+      events: { [EVENT]: {} },
+      iat,
+      exp: iat + LOGOUT_TOKEN_SECONDS,
+      jti: newId(now),
+    })
+  }
+}

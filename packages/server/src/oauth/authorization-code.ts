@@ -1,0 +1,23 @@
+import { audienceOf } from './form.ts'
+import type { Grant, GrantDeps } from './grant.ts'
+import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
+import { createSessionAnswer } from './session-answer.ts'
+
+/** The grant `authorization_code` (RFC 6749 section 4.1.3, OpenID Connect Core section 3.1.3). */
+export function createAuthorizationCode(deps: GrantDeps): Grant {
+  const answerOf = createSessionAnswer(deps)
+
+  return async ({ form, header, caller }) => {
+    const app = await deps.clients.app({ form, header })
+    const { code, redirect_uri: redirectUri = null, code_verifier: verifier = null } = form
+    if (code === undefined) throw new OAuthError('invalid_request', 'code is required.')
+    const { redeem } = await deps.authorizations()
+    const audience = audienceOf(form) ?? null
+    const redeemed = await redeem({ code, app, redirectUri, verifier, audience }, caller)
+    if ('refusal' in redeemed) {
+      const { error, description } = redeemed.refusal
+      throw new OAuthError(error as OAuthErrorCode, description)
+    }
+    return { answer: await answerOf(redeemed, redeemed.nonce) }
+  }
+}

@@ -1,0 +1,22 @@
+import type { App } from '../apps/app.ts'
+import { readParams } from '../authorizations/authorization-request.ts'
+import type { Authorizations } from '../authorizations/authorizations.ts'
+import type { Form } from './form.ts'
+import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
+
+/** Checks an authorization request as the authorization endpoint does, and pushes it (RFC 9126 section 2.1). */
+export async function pushRequest({ resume, push }: Authorizations, app: App, form: Form) {
+  const { client_id: _, client_secret: __, ...sent } = form
+  const read = readParams(new URLSearchParams({ ...sent, client_id: app.id }))
+  if ('refusal' in read) throw refusalOf(read.refusal)
+  if (read.params.request_uri)
+    throw new OAuthError('invalid_request', 'A pushed request must not name a request_uri.')
+  const checked = await resume(read.params, null)
+  if ('unusable' in checked) throw refusalOf(checked.unusable)
+  if ('refusal' in checked) throw refusalOf(checked.refusal)
+  return push(read.params)
+}
+
+function refusalOf({ error, description }: { error: string; description: string }): OAuthError {
+  return new OAuthError(error as OAuthErrorCode, description)
+}

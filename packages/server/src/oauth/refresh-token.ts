@@ -1,0 +1,43 @@
+import { KeywayError } from '../errors.ts'
+import type { Session } from '../sessions/session.ts'
+import { audienceOf, type Form, scopesOf } from './form.ts'
+import type { Grant, GrantDeps } from './grant.ts'
+import { OAuthError } from './oauth-error.ts'
+import { createSessionAnswer } from './session-answer.ts'
+
+/** The grant `refresh_token` (RFC 6749 section 6), by the rules of all refresh tokens: rotation, reuse, honest retry. */
+export function createRefreshToken(deps: GrantDeps): Grant {
+  const { sessions, clients, publicUrl } = deps
+  const answerOf = createSessionAnswer(deps)
+
+  return async ({ form, header, caller, retryKey }) => {
+    const app = await clients.app({ form, header })
+    const token = form.refresh_token
+    if (token === undefined) throw new OAuthError('invalid_request', 'refresh_token is required.')
+    try {
+      // Before the rotation, so that a refusal costs no token.
+      const known = await sessions.ofRefreshToken(token)
+      const scopes = known && known.appId === app.id ? narrowed(known, form) : null
+      const { user, session } = await sessions.refreshForApp(token, app.id, retryKey, caller)
+      const grant = { ...session.grant!, scopes: scopes ?? session.grant!.scopes }
+      return { answer: await answerOf({ user, session: { ...session, grant } }, null, session.grant!.scopes) }
+    } catch (error) {
+      if (!(error instanceof KeywayError) || !REFUSALS.has(error.code)) throw error
+      throw OAuthError.of('invalid_grant', error)
+    }
+  }
+
+  /** The asked scopes of the access token, at most those that were granted; null: all of them. */
+  function narrowed({ grant }: Session, form: Form): string[] | null {
+    const audience = audienceOf(form) ?? null
+    if (audience !== null && audience !== (grant?.audience ?? publicUrl))
+      throw new OAuthError('invalid_target', 'The refresh token is for another audience.')
+    const asked = scopesOf(form) ?? null
+    const excess = asked?.find(scope => !grant?.scopes.includes(scope))
+    if (excess !== undefined)
+      throw new OAuthError('invalid_scope', `The person did not grant the scope ${excess}.`)
+    return asked
+  }
+}
+
+const REFUSALS = new Set<string>(['invalid_refresh_token', 'refresh_token_reused'])

@@ -1,0 +1,27 @@
+import { signIdToken } from '../authorizations/id-token.ts'
+import type { SignedIn } from '../sessions/sessions.ts'
+import type { GrantDeps, TokenAnswer } from './grant.ts'
+
+/** The tokens of an app's session, as its scopes say. */
+export function createSessionAnswer(deps: GrantDeps) {
+  /**
+   * @param nonce of the authorization request
+   * @param granted all scopes of the session, where this access token has fewer
+   */
+  return async function answerOf(
+    { user, session }: SignedIn,
+    nonce: string | null,
+    granted: readonly string[] = session.grant!.scopes,
+  ): Promise<TokenAnswer> {
+    const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, session)
+    const { scopes } = session.grant!
+    return {
+      access_token: accessToken,
+      token_type: 'Bearer',
+      expires_in: expiresIn,
+      scope: scopes.join(' '),
+      ...(granted.includes('offline_access') && { refresh_token: refreshToken }),
+      ...(scopes.includes('openid') && { id_token: await signIdToken(deps, { user, session }, nonce) }),
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import type { Metadata } from './grant.ts'
+
+/** What discovery says about people who sign in to apps. */
+export function signInMetadata(issuer: string): Metadata {
+  return {
+    authorization_endpoint: `${issuer}/oauth/authorize`,
+    pushed_authorization_request_endpoint: `${issuer}/oauth/par`,
+    userinfo_endpoint: `${issuer}/oauth/userinfo`,
+    end_session_endpoint: `${issuer}/oauth/logout`,
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    code_challenge_methods_supported: ['S256'],
+    prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
+    authorization_response_iss_parameter_supported: true,
+    request_parameter_supported: false,
+    request_uri_parameter_supported: false,
+    claims_parameter_supported: false,
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256'],
+    claims_supported: [
+      'iss',
+      'sub',
+      'aud',
+      'exp',
+      'iat',
+      'auth_time',
+      'amr',
+      'nonce',
+      'sid',
+      'email',
+      'email_verified',
+      'name',
+    ],
+    backchannel_logout_supported: true,
+    backchannel_logout_session_supported: true,
+  }
+}

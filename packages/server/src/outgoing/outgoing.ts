@@ -1,0 +1,109 @@
+import { type LookupAddress, lookup } from 'node:dns'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { isIP } from 'node:net'
+import { SECOND } from '../clock.ts'
+import { createAddressRule } from './addresses.ts'
+
+/** From the look-up of the name to the last byte of the answer. */
+const TIMEOUT_MS = 5 * SECOND
+const MAX_RESPONSE_BYTES = 64 * 1024
+
+export interface OutgoingRequest {
+  method?: 'GET' | 'POST'
+  headers?: Record<string, string>
+  body?: string
+}
+
+export interface OutgoingResponse {
+  status: number
+  headers: IncomingMessage['headers']
+  text: string
+}
+
+/**
+ * Calls a URL that an operator, a client or its metadata named.
+ *
+ * Only https, and only public addresses; the address that was checked is the one that is connected to, so that a name
+ * cannot change its meaning in between (DNS rebinding). Plain http and other addresses only within the networks that
+ * the operator lists. Redirects are not followed. At most 5 seconds and 64 KiB.
+ *
+ * @throws OutgoingError
+ */
+export type Outgoing = (url: string, request?: OutgoingRequest) => Promise<OutgoingResponse>
+
+/** A call that was not allowed, or got no answer in time; the message is for the operator. */
+export class OutgoingError extends Error {
+  override readonly name = 'OutgoingError'
+}
+
+/** @param privateNetworks CIDRs to which calls are allowed although they are not public */
+export function createOutgoing(privateNetworks: readonly string[]): Outgoing {
+  const rule = createAddressRule(privateNetworks)
+
+  return (text, { method = 'GET', headers = {}, body } = {}) =>
+    new Promise((resolve, reject) => {
+      const fail = (message: string) => reject(new OutgoingError(message))
+      const url = URL.parse(text)
+      if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
+        return fail('the URL is not one of http or https without credentials')
+      const isPlain = url.protocol === 'http:'
+      const mayCall = (address: string) => rule.isListed(address) || (!isPlain && rule.isPublic(address))
+      const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+      // Literal addresses are not looked up.
+      if (isIP(host) && !mayCall(host)) return fail('the address is not one that may be called')
+      const send = isPlain ? httpRequest : httpsRequest
+      const outgoing = send(url, {
+        method,
+        headers: { ...headers, ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }) },
+        // No connection is reused: each is to an address that was checked for this call.
+        agent: false,
+        lookup: (name, options, done) => {
+          lookup(name, { ...options, all: true }, (error, found) => {
+            const addresses = found as LookupAddress[] | undefined
+            if (error || !addresses) return done(error ?? new Error('no address'), [])
+            if (!addresses.every(({ address }) => mayCall(address)))
+              return done(new OutgoingError('the name leads to an address that may not be called'), [])
+            if ('all' in options && options.all) return done(null, addresses)
+            const [{ address, family } = { address: '', family: 4 }] = addresses
+            done(null, address, family)
+          })
+        },
+      })
+      const timer = setTimeout(
+        () => outgoing.destroy(new OutgoingError('no complete answer within 5 seconds')),
+        TIMEOUT_MS,
+      )
+      outgoing.on('close', () => clearTimeout(timer))
+      outgoing.on('error', error => reject(error instanceof OutgoingError ? error : toError(error)))
+      outgoing.on('response', response => {
+        read(response).then(
+          answer => resolve(answer),
+          error => {
+            outgoing.destroy()
+            reject(error instanceof OutgoingError ? error : toError(error))
+          },
+        )
+      })
+      outgoing.end(body)
+    })
+}
+
+async function read(response: IncomingMessage): Promise<OutgoingResponse> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > MAX_RESPONSE_BYTES) throw new OutgoingError('the answer is longer than 64 KiB')
+    chunks.push(chunk)
+  }
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    text: Buffer.concat(chunks).toString(),
+  }
+}
+
+function toError(error: NodeJS.ErrnoException): OutgoingError {
+  return new OutgoingError(`no answer: ${error.code ?? error.message}`, { cause: error })
+}

@@ -1,0 +1,92 @@
+import { html } from 'hono/html'
+import type { App } from '../apps/app.ts'
+import type { IssuedIdToken } from '../authorizations/id-token.ts'
+import { responseUri } from '../authorizations/response-uri.ts'
+import { FORM_TOKEN_FIELD } from './forms.ts'
+import type { PageContext, PageKit } from './kit.ts'
+import { formToken } from './layout.ts'
+import { allowRedirectTo } from './security-headers.ts'
+import { texts } from './texts.ts'
+
+/** A request to sign out (OpenID Connect RP-Initiated Logout 1.0 section 2). */
+interface LogoutRequest {
+  /** The session that the app shows to have had. */
+  hint: IssuedIdToken | null
+  app: App | null
+  /** Where the browser goes afterwards, one of the app's addresses; null: to our own page. */
+  redirectUri: string | null
+  state: string | null
+}
+
+/** GET /oauth/logout: at once for an app with the person's id token, else after a confirmation. */
+export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
+  const request = await read(kit, new URL(c.req.url).searchParams)
+  if (request === null) return renderUnusable(kit, c)
+  const signedIn = c.get('signedIn')
+  // Anybody can link to this address. Only who has the person's id token need not ask.
+  if (signedIn && request.hint?.userId !== signedIn.user.id) return renderConfirm(kit, c, request)
+  return finish(kit, c, request)
+}
+
+/** POST /oauth/logout: of our own page, or of an app (section 2), which becomes the GET that has the cookies. */
+export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Response> {
+  const fields = new URLSearchParams(kit.formOf(c.req.raw, c.env).toString())
+  if (!fields.has(FORM_TOKEN_FIELD)) return c.redirect(`/oauth/logout?${fields}`, 303)
+  const request = await read(kit, kit.forms.read(c))
+  return request === null ? renderUnusable(kit, c) : finish(kit, c, request)
+}
+
+/** Null if the browser cannot be sent to where the request asks. */
+async function read(kit: PageKit, params: URLSearchParams): Promise<LogoutRequest | null> {
+  const param = (name: string) => params.get(name) || null
+  const { readIdToken, findApp } = await kit.authorizations()
+  const token = param('id_token_hint')
+  const hint = token === null ? null : await readIdToken(token)
+  const clientId = param('client_id') ?? hint?.appId ?? null
+  if (hint && hint.appId !== clientId) return null
+  const app = clientId === null ? null : await findApp(clientId)
+  const redirectUri = param('post_logout_redirect_uri')
+  if (redirectUri !== null && !app?.logoutUris.includes(redirectUri)) return null
+  return { hint, app, redirectUri, state: param('state') }
+}
+
+/** Ends the session of these pages with what apps got in it, and the app's own, which may have offline access. */
+async function finish(kit: PageKit, c: PageContext, request: LogoutRequest): Promise<Response> {
+  const { hint, redirectUri, state } = request
+  const signedIn = c.get('signedIn')
+  const caller = kit.callerOf(c.req.raw, c.env)
+  if (signedIn) await kit.sessions.end(signedIn.user.id, signedIn.session.id, caller)
+  if (hint && (!signedIn || signedIn.user.id === hint.userId)) {
+    const { endIssued } = await kit.authorizations()
+    await endIssued(hint, caller)
+  }
+  kit.cookies.clearSession(c)
+  return c.redirect(
+    redirectUri === null ? '/sign-in?done=signed_out' : responseUri(redirectUri, { state }),
+    303,
+  )
+}
+
+function renderConfirm(kit: PageKit, c: PageContext, { app, redirectUri, state }: LogoutRequest) {
+  const { logout } = texts.apps
+  if (redirectUri !== null) allowRedirectTo(c, redirectUri)
+  const field = (name: string, value: string | null | undefined) =>
+    value ? html`<input type="hidden" name="${name}" value="${value}">` : ''
+  const body = html`<section class="card ask">
+<h1>${logout.title}</h1>
+<p class="lead">${logout.lead(app?.name ?? null)} ${logout.explained}</p>
+<form method="post" action="/oauth/logout">
+${formToken(kit.forms.token(c))}
+${field('client_id', app?.id)}${field('post_logout_redirect_uri', redirectUri)}${field('state', state)}
+<button class="full">${logout.confirm}</button>
+</form>
+<p><a href="/">${logout.stay}</a></p>
+</section>`
+  return kit.render(c, { title: logout.title, user: null }, body)
+}
+
+function renderUnusable(kit: PageKit, c: PageContext) {
+  const { logout } = texts.apps
+  const body = html`<section class="card"><h1>${logout.unusable}</h1><p class="lead">${logout.unusableLead}</p></section>`
+  return kit.render(c, { title: logout.unusable }, body, 400)
+}

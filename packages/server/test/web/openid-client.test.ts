@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
+import * as oauth from 'oauth4webapi'
+import * as client from 'openid-client'
+import { CALLBACK, consentForm, decideConsent, locationOf, registerShop } from '../support/authorize.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
+import { until } from '../support/patience.ts'
+import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
+
+const SCOPE = 'openid email profile offline_access account:read'
+const LOCAL = '127.0.0.0/8,::1/128'
+const AFTER_LOGOUT = 'https://shop.example.com/bye'
+
+async function open(engine: EngineName, t: TestContext, wanted: Parameters<typeof registerShop>[1] = {}) {
+  const settings = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL, ...(await engineSettings(engine, t)) }
+  const web = await startWeb(t, settings)
+  const secret = await registerShop(web, { logoutUris: [AFTER_LOGOUT], ...wanted })
+  const config = await client.discovery(
+    new URL(web.url),
+    'shop',
+    secret || undefined,
+    secret ? undefined : client.None(),
+    { execute: [client.allowInsecureRequests] },
+  )
+  return { web, secret, config, browser: await signedIn(web) }
+}
+
+/** The person's part: signed in already, they agree; the URL to which the browser then goes. */
+async function agree(browser: Client, web: WebServer, to: URL): Promise<URL> {
+  const path = to.href.slice(web.url.length)
+  const form = await consentForm(browser, path)
+  return locationOf(await decideConsent(browser, form, 'allow'))
+}
+
+async function signInWith(config: client.Configuration, browser: Client, web: WebServer, pushed = false) {
+  const pkceCodeVerifier = client.randomPKCECodeVerifier()
+  const [expectedState, expectedNonce] = [client.randomState(), client.randomNonce()]
+  const parameters = {
+    redirect_uri: CALLBACK,
+    scope: SCOPE,
+    prompt: 'consent',
+    state: expectedState,
+    nonce: expectedNonce,
+    code_challenge: await client.calculatePKCECodeChallenge(pkceCodeVerifier),
+    code_challenge_method: 'S256',
+  }
+  const to = pushed
+    ? await client.buildAuthorizationUrlWithPAR(config, parameters)
+    : client.buildAuthorizationUrl(config, parameters)
+  const back = await agree(browser, web, to)
+  return client.authorizationCodeGrant(config, back, { pkceCodeVerifier, expectedState, expectedNonce })
+}
+
+forEachEngine(engine => {
+  test('openid-client signs a person in with code and PKCE, reads userinfo, refreshes and logs out', async t => {
+    const { web, config, browser } = await open(engine, t)
+    const tokens = await signInWith(config, browser, web)
+    const { sub, email, email_verified, aud, amr, auth_time, sid } = tokens.claims()!
+    assert.deepEqual([email, email_verified, aud, amr], [ADA, true, 'shop', ['otp']])
+    assert.equal(typeof auth_time, 'number')
+    const person = await client.fetchUserInfo(config, tokens.access_token, sub)
+    assert.deepEqual(person, { sub, email: ADA, email_verified: true })
+    assert.equal(tokens.scope, SCOPE)
+
+    const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
+    const verified = await jwtVerify(tokens.access_token, jwks, { issuer: web.url, audience: web.url })
+    assert.equal(verified.payload.client_id, 'shop')
+    const idToken = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
+    assert.equal(idToken.protectedHeader.alg, 'RS256')
+
+    const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    assert.notEqual(fresh.refresh_token, tokens.refresh_token)
+    assert.equal(fresh.claims()!.sid, sid)
+    const narrow = await client.refreshTokenGrant(config, fresh.refresh_token!, { scope: 'openid' })
+    assert.equal(narrow.scope, 'openid')
+    assert.deepEqual(await client.fetchUserInfo(config, narrow.access_token, sub), { sub })
+    const me = await fetch(`${web.url}/v1/me`, {
+      headers: { authorization: `Bearer ${narrow.access_token}` },
+    })
+    assert.equal(me.status, 403, 'a narrowed token does not act with the scopes of its session')
+
+    const end = client.buildEndSessionUrl(config, {
+      post_logout_redirect_uri: AFTER_LOGOUT,
+      id_token_hint: narrow.id_token!,
+      state: 'after',
+    })
+    const left = await browser.get(end.href.slice(web.url.length))
+    assert.equal(left.headers.get('location'), `${AFTER_LOGOUT}?state=after`)
+    assert.equal((await browser.get('/keys')).status, 303, 'the person is signed out here too')
+    await assert.rejects(client.refreshTokenGrant(config, narrow.refresh_token!), { error: 'invalid_grant' })
+    const refused = fetch(`${web.url}/oauth/userinfo`, {
+      headers: { authorization: `Bearer ${fresh.access_token}` },
+    })
+    assert.equal((await refused).status, 401)
+    assert.match((await refused).headers.get('www-authenticate')!, /invalid_token/)
+  })
+
+  test('openid-client signs a person in to a public client, by a pushed request', async t => {
+    const { web, config, browser } = await open(engine, t, { isPublic: true })
+    const tokens = await signInWith(config, browser, web, true)
+    assert.equal(tokens.claims()!.email, ADA)
+    const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    await assert.rejects(client.refreshTokenGrant(config, tokens.refresh_token!), { error: 'invalid_grant' })
+    await assert.rejects(client.refreshTokenGrant(config, fresh.refresh_token!), { error: 'invalid_grant' })
+  })
+
+  test('oauth4webapi completes code and PKCE, with the issuer in the answer, and revokes', async t => {
+    const { web, secret, browser } = await open(engine, t)
+    const insecure = { [oauth.allowInsecureRequests]: true }
+    const issuer = new URL(web.url)
+    const found = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure })
+    const server = await oauth.processDiscoveryResponse(issuer, found)
+    assert.equal(server.authorization_response_iss_parameter_supported, true)
+    const verifier = oauth.generateRandomCodeVerifier()
+    const to = new URL(server.authorization_endpoint!)
+    to.search = new URLSearchParams({
+      client_id: 'shop',
+      redirect_uri: CALLBACK,
+      response_type: 'code',
+      scope: SCOPE,
+      prompt: 'consent',
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    }).toString()
+    const app: oauth.Client = { client_id: 'shop' }
+    const auth = oauth.ClientSecretPost(secret)
+    const params = oauth.validateAuthResponse(server, app, await agree(browser, web, to))
+    const answer = await oauth.authorizationCodeGrantRequest(
+      server,
+      app,
+      auth,
+      params,
+      CALLBACK,
+      verifier,
+      insecure,
+    )
+    const tokens = await oauth.processAuthorizationCodeResponse(server, app, answer)
+    assert.ok(tokens.refresh_token && tokens.id_token)
+    const revoked = await oauth.revocationRequest(server, app, auth, tokens.refresh_token, insecure)
+    await oauth.processRevocationResponse(revoked)
+    const refused = await oauth.refreshTokenGrantRequest(server, app, auth, tokens.refresh_token, insecure)
+    assert.equal(refused.status, 400)
+  })
+
+  test('an app is told by back-channel logout when its session ends, and again if it did not answer', async t => {
+    const received: string[] = []
+    const rp = createServer((request, response) => {
+      let body = ''
+      request.on('data', chunk => {
+        body += chunk
+      })
+      request.on('end', () => {
+        received.push(body)
+        response.writeHead(received.length === 1 ? 503 : 200).end()
+      })
+    })
+    await new Promise<void>(resolve => rp.listen(0, '127.0.0.1', resolve))
+    t.after(() => rp.close())
+    const address = rp.address()
+    assert.ok(address && typeof address === 'object')
+    const backchannelLogoutUri = `http://127.0.0.1:${address.port}/logout`
+    const { web, config, browser } = await open(engine, t, { backchannelLogoutUri })
+    const offline = await signInWith(config, browser, web)
+    const form_token = await browser.formToken('/account')
+    const { consents, sessions, storage, clock } = web.server.services
+    const { sub, sid } = offline.claims()!
+    await browser.post('/sign-out', { form_token })
+    const caller = { address: '192.0.2.1', network: '192.0.2.1', client: null }
+    assert.equal(received.length, 0, 'offline access outlives the sign-out')
+    await consents.withdraw(sub, 'shop', caller)
+    await until('the first call', async () => received.length > 0 || undefined)
+    // The retry is due in seconds; here it is due now.
+    await until('the failed call is recorded', async () => {
+      const due = await storage.store.logoutNotices.lease(clock.now() + 60_000, clock.now() - 1, 10)
+      return due.some(({ attempts }) => attempts === 1) || undefined
+    })
+    await until('the second call', async () => received.length > 1 || undefined)
+    const token = new URLSearchParams(received[1]).get('logout_token')!
+    const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
+    const { payload, protectedHeader } = await jwtVerify(token, jwks, { issuer: web.url, audience: 'shop' })
+    assert.equal(protectedHeader.typ, 'logout+jwt')
+    assert.deepEqual([payload.sub, payload.sid, payload.nonce], [sub, sid, undefined])
+    assert.deepEqual(payload.events, { 'http://schemas.openid.net/event/backchannel-logout': {} })
+    assert.ok(sessions)
+  })
+
+  test('signing out ends what apps got in this browser without offline access, and nothing else', async t => {
+    const { web, config, browser } = await open(engine, t)
+    const offline = await signInWith(config, browser, web)
+    const elsewhere = await signedIn(web)
+    const there = await signInWith(config, elsewhere, web)
+    const { verifier, challenge } = await pkce()
+    const to = client.buildAuthorizationUrl(config, {
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    })
+    const back = locationOf(await browser.get(to.href.slice(web.url.length)))
+    const online = await client.authorizationCodeGrant(config, back, { pkceCodeVerifier: verifier })
+    assert.equal(online.refresh_token, undefined)
+    const works = async ({ access_token }: { access_token: string }) =>
+      (await fetch(`${web.url}/oauth/userinfo`, { headers: { authorization: `Bearer ${access_token}` } }))
+        .status
+    assert.deepEqual(await Promise.all([online, offline, there].map(works)), [200, 200, 200])
+    const form_token = await browser.formToken('/account')
+    await browser.post('/sign-out', { form_token })
+    assert.deepEqual(await Promise.all([online, offline, there].map(works)), [401, 200, 200])
+  })
+})
+
+async function pkce() {
+  const verifier = client.randomPKCECodeVerifier()
+  return { verifier, challenge: await client.calculatePKCECodeChallenge(verifier) }
+}
+
+test('a request to sign out is confirmed unless it brings the id token of the person who is signed in', async t => {
+  const { web, config, browser } = await open('sqlite', t)
+  const tokens = await signInWith(config, browser, web)
+  const eve = await signedIn(web, 'eve@example.com')
+  const plain = await browser.get('/oauth/logout')
+  assert.equal(plain.status, 200)
+  assert.match(await plain.text(), /Do you want to sign out\?/)
+  const hint = new URLSearchParams({ id_token_hint: tokens.id_token! })
+  assert.equal((await eve.get(`/oauth/logout?${hint}`)).status, 200, 'another person is asked')
+  for (const one of [browser, eve]) assert.equal((await one.get('/keys')).status, 200)
+  const query = new URLSearchParams({ client_id: 'shop', post_logout_redirect_uri: AFTER_LOGOUT, state: 's' })
+  const asked = await (await browser.get(`/oauth/logout?${query}`)).text()
+  assert.match(asked, /The Shop asks you to sign out/)
+  const form_token = /name="form_token" value="([^"]+)"/.exec(asked)![1]!
+  const fields = { ...Object.fromEntries(query), form_token }
+  const foreign = await browser.post('/oauth/logout', fields, { 'sec-fetch-site': 'cross-site' })
+  assert.equal(foreign.status, 403)
+  const forwarded = await browser.post(
+    '/oauth/logout',
+    { client_id: 'shop' },
+    { 'sec-fetch-site': 'cross-site' },
+  )
+  assert.equal(forwarded.headers.get('location'), '/oauth/logout?client_id=shop')
+  const confirmed = await browser.post('/oauth/logout', fields)
+  assert.equal(confirmed.headers.get('location'), `${AFTER_LOGOUT}?state=s`)
+  assert.equal((await browser.get('/keys')).status, 303)
+})
+
+test('after a sign-out the browser goes only to an address that is registered for the app', async t => {
+  const { web } = await open('sqlite', t)
+  const browser = createClient(web.url)
+  for (const changes of [
+    { post_logout_redirect_uri: 'https://evil.example.com/' },
+    { post_logout_redirect_uri: `${AFTER_LOGOUT}/more` },
+    { post_logout_redirect_uri: AFTER_LOGOUT, client_id: 'hub' },
+    { post_logout_redirect_uri: AFTER_LOGOUT, client_id: '' },
+    { post_logout_redirect_uri: CALLBACK },
+  ]) {
+    const query = new URLSearchParams({ client_id: 'shop', ...changes })
+    assert.equal((await browser.get(`/oauth/logout?${query}`)).status, 400, query.toString())
+  }
+})
