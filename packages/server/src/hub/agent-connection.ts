@@ -46,13 +46,15 @@ export class AgentConnection {
   renewingTo: string | null = null
   /** The key changed while its status was being loaded, so the status must be loaded again. */
   statusIsStale = false
-  /** Whether `token_expiring` was sent for the current token. */
+  /** Whether `token_expiring` was sent for the current `expiresAt`. */
   expiryNoticed = false
   lastReceivedAt: Instant
   nextPingAt: Instant
   /** Up to when its time was counted, once it is open. */
   meteredAt: Instant
   frames: Bucket
+  /** Null before the first renewal. */
+  renewals: Bucket | null = null
 
   constructor(
     id: string,

@@ -26,6 +26,16 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
 /** Frames of one connection, of all kinds. Beyond it they are refused; a debt of one more burst closes with 4429. */
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
+/** Renewals of one connection: a token lives for minutes, so more are a client's mistake, each with an exchange. */
+export const RENEWAL_ALLOWANCE: Allowance = { burst: 10, perSecond: 1 / 6 }
+
+/** Takes one renewal of a connection; false: it must wait. */
+export function takeRenewal(renewals: Bucket, now: Instant): boolean {
+  if (refill(renewals, RENEWAL_ALLOWANCE, now) < 1) return false
+  renewals.level--
+  return true
+}
+
 export type RateDecision = 'pass' | 'refuse' | 'close'
 
 /** Takes one frame from the allowance of its connection. */

@@ -7,6 +7,7 @@ import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Metering } from './metering.ts'
 import type { Presence } from './presence.ts'
+import { newBucket, RENEWAL_ALLOWANCE, takeRenewal } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 
 /** `token_expiring` is sent this long before the token expires. */
@@ -28,7 +29,10 @@ export interface Renewals {
    * belongs. If it is refused the agent gets `invalid_token`, and the old token stays.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
-  /** Sends `token_expiring` once for each token, from 60 s before its expiry. */
+  /**
+   * Sends `token_expiring` once for each expiry, from 60 s before it. A renewal that cannot move the expiry, since it is the
+   * key's own, is not followed by another notice: an agent that obeys it would renew without end.
+   */
   noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
@@ -44,6 +48,12 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     async renew(connection, token) {
       if (connection.renewingTo !== null) {
         connection.fail('rate_limited', 'A renewal is under way; send one token at a time.')
+        return
+      }
+      const now = clock.now()
+      connection.renewals ??= newBucket(RENEWAL_ALLOWANCE, now)
+      if (!takeRenewal(connection.renewals, now)) {
+        connection.fail('rate_limited', 'This connection was renewed too often; its token is valid longer.')
         return
       }
       connection.renewingTo = ''
@@ -76,11 +86,12 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
       connection.fail('invalid_token', 'The key of this token does not open the hub now.')
       return
     }
+    const expiredAt = connection.expiresAt
     moveTo(connection, claims)
     connection.update(key!)
     presence.add(connection)
     const now = clock.now()
-    connection.expiryNoticed = false
+    if (connection.expiresAt > expiredAt) connection.expiryNoticed = false
     connection.send({ type: 'token_accepted', ...connection.lifetime(now) })
     noticeExpiry(connection, now)
   }

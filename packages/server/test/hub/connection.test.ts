@@ -330,6 +330,37 @@ describe('the end of a connection', () => {
     await client.flush()
   })
 
+  test('an agent that renews whenever it is told to renews once when its key itself expires', async t => {
+    const { services, url, userId, later } = await open('sqlite', t)
+    const expiresAt = services.clock.now() + 90_000
+    const key = await makeKey(services, userId, { expiresAt })
+    const client = await connect(services, url, key)
+    for (let passed = 0; passed < 30; passed += 5) {
+      await later(5000)
+      await client.flush()
+    }
+    assert.equal((await client.next('token_expiring')).expires_in, 60)
+    client.send({ type: 'token', token: await tokenOf(services, key) })
+    assert.equal((await client.next('token_accepted')).expires_in, 60)
+    await client.flush()
+    assert.deepEqual(client.received, [])
+  })
+
+  test('renewals beyond ten at once and ten a minute are refused, and the connection stays', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const token = await tokenOf(services, key)
+    const renew = async () => {
+      client.send({ type: 'token', token })
+      return client.until(() => client.received.shift()?.type)
+    }
+    for (let renewal = 0; renewal < 10; renewal++) assert.equal(await renew(), 'token_accepted')
+    assert.equal(await renew(), 'error')
+    await later(6000)
+    assert.equal(await renew(), 'token_accepted')
+    assert.equal(await renew(), 'error')
+  })
+
   test('`token_expiring` is sent for every token, also for a renewed one', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
