@@ -7,6 +7,7 @@ const PROGRAMS = [
   'breakdown',
   'exchange',
   'introspect',
+  'oauth',
   'cores',
   'sign-in',
   'hub',

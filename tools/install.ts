@@ -11,6 +11,8 @@ export type Tool =
   | 'biome'
   | 'bun'
   | 'chromium'
+  | 'openapi-fetch'
+  | 'openapi-typescript'
   | 'playwright-core'
   | 'publint'
   | 'recheck'
@@ -22,7 +24,7 @@ interface TestContext {
 const FOLDER = import.meta.dirname
 const MODULES = join(FOLDER, 'node_modules')
 /** Tools that are imported, not run. */
-const LIBRARIES: readonly Tool[] = ['acorn', 'axe-core', 'playwright-core', 'recheck']
+const LIBRARIES: readonly Tool[] = ['acorn', 'axe-core', 'openapi-fetch', 'playwright-core', 'recheck']
 /** Inside node_modules, so that a new installation unpacks it again. */
 const UNPACKED = 'node_modules/.chromium'
 

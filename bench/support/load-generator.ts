@@ -144,12 +144,12 @@ function answerLength(buffer: Buffer, filled: number): number {
 }
 
 function toRequest({ method, path, headers }: LoadOrder, body: string): Buffer {
+  const all = { 'content-type': 'application/json', ...headers }
   const lines = [
     `${method} ${path} HTTP/1.1`,
     'Host: localhost',
-    'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
   ]
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
 }

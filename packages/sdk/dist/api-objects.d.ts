@@ -71,7 +71,7 @@ export interface UserObject {
     id: string;
     email: string;
     name: string | null;
-    role: 'user' | 'admin';
+    role: 'user' | 'support' | 'admin';
     status: 'active' | 'suspended' | 'deleted';
     created_at: string;
 }
@@ -245,4 +245,40 @@ export interface LeftOfLimits {
         remaining: string;
         reset_seconds?: number;
     }[];
+}
+/** What an administrator, the `keyway` command or a setting did. */
+export interface AuditEventObject {
+    id: string;
+    at: string;
+    actor: {
+        type: 'user' | 'command' | 'service';
+        id: string | null;
+        key_id: string | null;
+        session_id: string | null;
+    };
+    /** `user_id`: the person concerned. */
+    subject: {
+        type: string;
+        id: string | null;
+        user_id: string | null;
+    };
+    type: string;
+    before: {
+        [name: string]: Json;
+    } | null;
+    after: {
+        [name: string]: Json;
+    } | null;
+    /** Null also once it was erased with the person. */
+    reason: string | null;
+    network: string | null;
+    request_id: string | null;
+    /** SHA-256 of salt and reason; stands for the reason in `hash`. */
+    reason_hash: string | null;
+    reason_salt: string | null;
+    /** 1, 2, 3 … without gaps. */
+    sequence: number;
+    previous_hash: string;
+    /** SHA-256 of `previous_hash` and the canonical JSON (RFC 8785) of the fields from `id` to `request_id`. */
+    hash: string;
 }

@@ -1,3 +1,4 @@
+import { type VerificationKey } from './verification-key.js';
 /** Cache of an issuer's public keys; fetched again when stale or a key id is unknown, one request at a time. */
 export declare class Jwks {
     #private;
@@ -5,5 +6,5 @@ export declare class Jwks {
     /**
      * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
      */
-    key(id: string): Promise<CryptoKey | undefined>;
+    key(id: string): Promise<VerificationKey | undefined>;
 }

@@ -1,7 +1,7 @@
-import { decodeBase64url } from './base64url.js';
 import { systemClock } from './clock.js';
 import { KeywayError } from './errors.js';
 import { requestJson, withRetries } from './http.js';
+import { importKey } from './verification-key.js';
 /** Maximum age of a cached key set before it is fetched again. */
 const FRESH_FOR_MS = 5 * 60_000;
 /** How long cached keys are used while the issuer is unreachable. */
@@ -51,19 +51,14 @@ export class Jwks {
         this.#set = { keys, fetchedAt: systemClock.now() };
     }
 }
-/** Keeps only Ed25519 signature keys. */
+/** Keeps only keys that sign tokens. */
 async function importKeys(documents) {
     const keys = new Map();
     for (const document of documents) {
-        const { kty, crv, x, kid, use } = (document ?? {});
-        if (kty !== 'OKP' || crv !== 'Ed25519' || typeof x !== 'string' || typeof kid !== 'string')
-            continue;
-        if (use !== undefined && use !== 'sig')
-            continue;
-        const bytes = decodeBase64url(x);
-        if (bytes?.length !== 32)
-            continue;
-        keys.set(kid, await crypto.subtle.importKey('raw', bytes, { name: 'Ed25519' }, false, ['verify']));
+        const members = (document ?? {});
+        const key = typeof members.kid === 'string' ? await importKey(members) : undefined;
+        if (key)
+            keys.set(members.kid, key);
     }
     return keys;
 }

@@ -8,6 +8,8 @@ export declare const SCOPES: {
     readonly 'keys:read': 'list keys and read when they were used';
     readonly 'keys:write': 'rename and revoke keys, and narrow the networks they may be used from';
     readonly 'events:read': 'read the security events of the account';
+    readonly 'admin:read': 'read everything that administrators see (keys of administrators only)';
+    readonly 'admin:write': 'do what administrators may, except give rights (keys of administrators only)';
 };
 export type KnownScope = keyof typeof SCOPES;
 /** Reserved prefixes: unknown scopes with these are refused. */

@@ -8,6 +8,8 @@ export const SCOPES = {
     'keys:read': 'list keys and read when they were used',
     'keys:write': 'rename and revoke keys, and narrow the networks they may be used from',
     'events:read': 'read the security events of the account',
+    'admin:read': 'read everything that administrators see (keys of administrators only)',
+    'admin:write': 'do what administrators may, except give rights (keys of administrators only)',
 };
 /** Reserved prefixes: unknown scopes with these are refused. */
 export const RESERVED_SCOPE_PREFIXES = [

@@ -22,8 +22,10 @@ export interface AccessTokenClaims {
     aud: string;
     sub: string;
     client_id: string;
+    /** Space separated; of an app's token, and absent of a sign-in's. */
+    scope?: string;
     sid: string;
-    role: 'user' | 'admin';
+    role: 'user' | 'support' | 'admin';
     iat: number;
     exp: number;
     jti: string;

@@ -1,10 +1,10 @@
 import { decodeBase64url } from './base64url.js';
 import { KeywayError } from './errors.js';
 import { Jwks } from './jwks.js';
+import { TOKEN_ALGS } from './verification-key.js';
 /** Clocks of two services may differ by this much. */
 const CLOCK_TOLERANCE_SECONDS = 5;
 const MAX_TOKEN_LENGTH = 8192;
-const SIGNATURE_BYTES = 64;
 /**
  * Verifies an agent token: signature, algorithm, type, issuer, audience, times. It does not check whether the key was
  * revoked since; services that need this use `GET /v1/revocations` or `/auth/introspect`.
@@ -44,27 +44,30 @@ async function verify(token, options, kind) {
     checkClaims(claims, options, kind.type);
     return claims;
 }
-/** @returns the key id. Keys that the header names or embeds (jku, x5u, jwk) are never used. */
+/** Keys that the header names or embeds (jku, x5u, jwk) are never used. */
 function checkHeader(part, typ) {
     const header = parseObject(part);
-    if (header.alg !== 'EdDSA')
-        throw invalid('alg is not EdDSA');
+    if (!TOKEN_ALGS.includes(header.alg))
+        throw invalid(`alg is not one of ${TOKEN_ALGS.join(', ')}`);
     if (header.typ !== typ)
         throw invalid(`typ is not ${typ}`);
     if (header.crit !== undefined)
         throw invalid('it has critical extensions');
     if (typeof header.kid !== 'string')
         throw invalid('kid is missing');
-    return header.kid;
+    return { kid: header.kid, alg: header.alg };
 }
-async function checkSignature(signed, part, kid, options) {
+async function checkSignature(signed, part, { kid, alg }, options) {
     const signature = decodeBase64url(part);
-    if (signature?.length !== SIGNATURE_BYTES)
+    if (!signature)
         throw invalid('the signature is malformed');
     const key = await jwksOf(options).key(kid);
     if (!key)
         throw invalid('the issuer has no such key');
-    const good = await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, new TextEncoder().encode(signed));
+    // The key says how it is used, never the token (RFC 8725 section 3.1).
+    if (key.alg !== alg)
+        throw invalid('alg is not that of the key');
+    const good = await key.verify(new TextEncoder().encode(signed), signature);
     if (!good)
         throw invalid('the signature is wrong');
 }

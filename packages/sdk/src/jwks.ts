@@ -1,7 +1,7 @@
-import { decodeBase64url } from './base64url.ts'
 import { systemClock } from './clock.ts'
 import { KeywayError } from './errors.ts'
 import { requestJson, withRetries } from './http.ts'
+import { importKey, type VerificationKey } from './verification-key.ts'
 
 /** Maximum age of a cached key set before it is fetched again. */
 const FRESH_FOR_MS = 5 * 60_000
@@ -12,7 +12,7 @@ const UNKNOWN_KEY_PAUSE_MS = 10_000
 const TIMEOUT_MS = 5_000
 
 interface KeySet {
-  keys: Map<string, CryptoKey>
+  keys: Map<string, VerificationKey>
   fetchedAt: number
 }
 
@@ -32,7 +32,7 @@ export class Jwks {
   /**
    * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
    */
-  async key(id: string): Promise<CryptoKey | undefined> {
+  async key(id: string): Promise<VerificationKey | undefined> {
     const known = this.#set?.keys.get(id)
     if (known && this.#age() < FRESH_FOR_MS) return known
     if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#flight) await this.#refresh()
@@ -64,16 +64,13 @@ export class Jwks {
   }
 }
 
-/** Keeps only Ed25519 signature keys. */
-async function importKeys(documents: unknown[]): Promise<Map<string, CryptoKey>> {
-  const keys = new Map<string, CryptoKey>()
+/** Keeps only keys that sign tokens. */
+async function importKeys(documents: unknown[]): Promise<Map<string, VerificationKey>> {
+  const keys = new Map<string, VerificationKey>()
   for (const document of documents) {
-    const { kty, crv, x, kid, use } = (document ?? {}) as Record<string, unknown>
-    if (kty !== 'OKP' || crv !== 'Ed25519' || typeof x !== 'string' || typeof kid !== 'string') continue
-    if (use !== undefined && use !== 'sig') continue
-    const bytes = decodeBase64url(x)
-    if (bytes?.length !== 32) continue
-    keys.set(kid, await crypto.subtle.importKey('raw', bytes, { name: 'Ed25519' }, false, ['verify']))
+    const members = (document ?? {}) as Record<string, unknown>
+    const key = typeof members.kid === 'string' ? await importKey(members) : undefined
+    if (key) keys.set(members.kid as string, key)
   }
   return keys
 }

@@ -1,6 +1,7 @@
 import { decodeBase64url } from './base64url.ts'
 import { KeywayError } from './errors.ts'
 import { Jwks } from './jwks.ts'
+import { TOKEN_ALGS } from './verification-key.ts'
 
 /** The claims of an agent token. */
 export interface AgentTokenClaims {
@@ -27,6 +28,8 @@ export interface AccessTokenClaims {
   aud: string
   sub: string
   client_id: string
+  /** Space separated; of an app's token, and absent of a sign-in's. */
+  scope?: string
   sid: string
   role: 'user' | 'support' | 'admin'
   iat: number
@@ -47,7 +50,6 @@ export interface VerifyOptions {
 /** Clocks of two services may differ by this much. */
 const CLOCK_TOLERANCE_SECONDS = 5
 const MAX_TOKEN_LENGTH = 8192
-const SIGNATURE_BYTES = 64
 
 /**
  * Verifies an agent token: signature, algorithm, type, issuer, audience, times. It does not check whether the key was
@@ -96,32 +98,30 @@ async function verify(
   return claims
 }
 
-/** @returns the key id. Keys that the header names or embeds (jku, x5u, jwk) are never used. */
-function checkHeader(part: string, typ: string): string {
+/** Keys that the header names or embeds (jku, x5u, jwk) are never used. */
+function checkHeader(part: string, typ: string): { kid: string; alg: unknown } {
   const header = parseObject(part)
-  if (header.alg !== 'EdDSA') throw invalid('alg is not EdDSA')
+  if (!(TOKEN_ALGS as readonly unknown[]).includes(header.alg))
+    throw invalid(`alg is not one of ${TOKEN_ALGS.join(', ')}`)
   if (header.typ !== typ) throw invalid(`typ is not ${typ}`)
   if (header.crit !== undefined) throw invalid('it has critical extensions')
   if (typeof header.kid !== 'string') throw invalid('kid is missing')
-  return header.kid
+  return { kid: header.kid, alg: header.alg }
 }
 
 async function checkSignature(
   signed: string,
   part: string,
-  kid: string,
+  { kid, alg }: { kid: string; alg: unknown },
   options: VerifyOptions,
 ): Promise<void> {
   const signature = decodeBase64url(part)
-  if (signature?.length !== SIGNATURE_BYTES) throw invalid('the signature is malformed')
+  if (!signature) throw invalid('the signature is malformed')
   const key = await jwksOf(options).key(kid)
   if (!key) throw invalid('the issuer has no such key')
-  const good = await crypto.subtle.verify(
-    { name: 'Ed25519' },
-    key,
-    signature,
-    new TextEncoder().encode(signed),
-  )
+  // The key says how it is used, never the token (RFC 8725 section 3.1).
+  if (key.alg !== alg) throw invalid('alg is not that of the key')
+  const good = await key.verify(new TextEncoder().encode(signed), signature)
   if (!good) throw invalid('the signature is wrong')
 }
 

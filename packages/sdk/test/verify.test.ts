@@ -180,9 +180,51 @@ describe("the issuer's keys", () => {
     assert.ok(requests <= before + 2)
   })
 
-  test('other than Ed25519 signature keys are ignored', async () => {
+  test('of each algorithm verify its tokens, and no token under another', async () => {
     const counting: typeof fetch = (...input) => fetch(...input)
-    keys = [null, 1, { kty: 'oct', k: 'AA', kid: 'k1' }, { ...jwk, use: 'enc' }, { ...jwk, x: 'AAAA' }]
+    const pairs = {
+      EdDSA: pair,
+      ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+      RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+    }
+    const entries = Object.entries(pairs)
+    keys = entries.map(([alg, { publicKey }]) => ({
+      ...publicKey.export({ format: 'jwk' }),
+      kid: alg,
+      alg,
+      use: 'sig',
+    }))
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
+    const signed = (alg: string, kid: string, privateKey: KeyObject) => {
+      const text = `${encode({ alg, typ: 'agent_ws', kid })}.${encode(agentClaims())}`
+      const hash = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256'
+      const key = { key: privateKey, dsaEncoding: 'ieee-p1363' } as const
+      return `${text}.${sign(hash, Buffer.from(text), key).toString('base64url')}`
+    }
+    for (const [alg, { privateKey }] of entries) {
+      assert.deepEqual(await verifyAgentToken(signed(alg, alg, privateKey), options), agentClaims())
+      for (const [other] of entries.filter(([name]) => name !== alg)) {
+        for (const forged of [
+          signed(other, alg, privateKey),
+          signed(alg, other, privateKey),
+          signed(other, other, privateKey),
+        ])
+          await assert.rejects(verifyAgentToken(forged, options), isInvalid, `${alg} as ${other}`)
+      }
+    }
+    keys = [jwk]
+  })
+
+  test('for other algorithms or uses are ignored', async () => {
+    const counting: typeof fetch = (...input) => fetch(...input)
+    keys = [
+      null,
+      1,
+      { kty: 'oct', k: 'AA', kid: 'k1' },
+      { ...jwk, use: 'enc' },
+      { ...jwk, x: 'AAAA' },
+      { ...jwk, alg: 'ES256' },
+    ]
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
     await assert.rejects(verifyAgentToken(token(agentClaims()), options), isInvalid)
     keys = [jwk]

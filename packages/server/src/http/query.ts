@@ -40,7 +40,15 @@ const limit = z
   .transform(Number)
   .refine(value => value <= MAX_PAGE_SIZE, { error: `must be 1 to ${MAX_PAGE_SIZE}, for example 50` })
   .default(DEFAULT_PAGE_SIZE)
-  .meta({ description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`, examples: ['50'] })
+  .meta({
+    description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`,
+    // In a URL it is text; to clients it is a number.
+    type: 'integer',
+    pattern: undefined,
+    minimum: 1,
+    maximum: MAX_PAGE_SIZE,
+    examples: [50],
+  })
 
 const cursor = z
   .string()

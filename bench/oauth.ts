@@ -1,0 +1,101 @@
+import {
+  type BenchDatabase,
+  benchId,
+  benchKey,
+  exchangeBodies,
+  postgresDatabase,
+  sqliteDatabase,
+} from './support/databases.ts'
+import { type Measured, startLoad } from './support/load.ts'
+import { pinBench } from './support/machine.ts'
+import { type RunningProcess, startKeyway } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+import { median, spread } from './support/statistics.ts'
+
+/** The token endpoint with a key as client, and token exchange, held against the plain exchange of the same round. */
+
+const KEYS = 1000
+const ROUNDS = QUICK ? 3 : 7
+const RUN_MS = QUICK ? 1000 : 2000
+const CONNECTIONS = 32
+/** Of the plain exchange. */
+const WANTED = 0.6
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
+const plain = { path: '/auth/agent-token', bodies: exchangeBodies(KEYS), headers: undefined }
+const grants: Record<string, typeof plain | { path: string; bodies: string[]; headers: typeof FORM }> = {
+  exchange: plain,
+  'client credentials': {
+    path: '/oauth/token',
+    headers: FORM,
+    bodies: formsOf(n => ({
+      grant_type: 'client_credentials',
+      client_id: benchId(2, n),
+      client_secret: benchKey(n),
+    })),
+  },
+  'token exchange': {
+    path: '/oauth/token',
+    headers: FORM,
+    bodies: formsOf(n => ({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: benchKey(n),
+      subject_token_type: 'urn:keyway:token-type:api-key',
+    })),
+  },
+}
+
+pinBench()
+await using sqlite = await sqliteDatabase(KEYS)
+await using postgres = await postgresDatabase(KEYS)
+await using load = await startLoad()
+const databases: Record<string, BenchDatabase> = { sqlite, postgres }
+const table: Row[] = []
+const targets: Target[] = []
+for (const [engine, database] of Object.entries(databases)) {
+  await using keyway = await startKeyway(database.settings)
+  const runs = await measured(keyway)
+  for (const name of Object.keys(grants)) {
+    const of = (pick: (run: Measured) => number) => median(runs[name]!.map(pick))
+    table.push({
+      '': `${engine}, ${name}`,
+      'requests/s': Math.round(of(each => each.perSecond)),
+      'of the exchange': spread(ratios(runs, name)),
+      'CPU µs': of(each => each.cpuMicroseconds),
+      'p50 ms': of(each => each.p50),
+      'p99 ms': of(each => each.p99),
+    })
+  }
+  const measure = ratios(runs, 'client credentials')
+  targets.push({
+    what: `client credentials with a key on ${engine}, of the exchange, ${CONNECTIONS} connections`,
+    wanted: `≥ ${WANTED}`,
+    measured: spread(measure),
+    reached: median(measure) >= WANTED,
+  })
+}
+report('oauth', { 'Tokens for keys, 32 connections': table }, targets)
+
+async function measured(keyway: RunningProcess): Promise<Record<string, Measured[]>> {
+  for (const name of Object.keys(grants)) await run(keyway, name, QUICK ? 1500 : 4000)
+  const runs: Record<string, Measured[]> = Object.fromEntries(Object.keys(grants).map(name => [name, []]))
+  for (let round = 0; round < ROUNDS; round++)
+    for (const name of Object.keys(grants)) runs[name]!.push(await run(keyway, name))
+  return runs
+}
+
+function run({ port, pid }: RunningProcess, name: string, durationMs = RUN_MS): Promise<Measured> {
+  const order = { port, connections: CONNECTIONS, method: 'POST', warmUpMs: 300, durationMs, rate: null }
+  return load.run({ ...order, ...grants[name]! }, pid)
+}
+
+function ratios(runs: Record<string, Measured[]>, name: string): number[] {
+  return runs[name]!.map((each, round) => each.perSecond / runs.exchange![round]!.perSecond)
+}
+
+/** In an order without locality, as `exchangeBodies`. */
+function formsOf(fieldsOf: (n: number) => Record<string, string>): string[] {
+  return Array.from({ length: KEYS }, (_, index) =>
+    new URLSearchParams(fieldsOf((index * 7919) % KEYS)).toString(),
+  )
+}

@@ -1,0 +1,13 @@
+/** A public key of the issuer, for one algorithm. */
+export interface VerificationKey {
+    alg: TokenAlg;
+    /** Whether the signature of the message was made with this key. */
+    verify(message: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>): Promise<boolean>;
+}
+/** Algorithms of tokens. */
+export declare const TOKEN_ALGS: readonly ['EdDSA', 'ES256', 'RS256'];
+export type TokenAlg = (typeof TOKEN_ALGS)[number];
+type Jwk = Record<string, unknown>;
+/** The algorithm is that of the key's type; a member `alg` that names another excludes the key. */
+export declare function importKey(document: Jwk): Promise<VerificationKey | undefined>;
+export {};
