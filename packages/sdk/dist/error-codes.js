@@ -26,6 +26,7 @@ export const ERROR_CODES = [
     'unsupported_media_type',
     'upgrade_required',
     'last_administrator',
+    'mail_not_available',
     'key_limit_reached',
     'idempotency_conflict',
     'api_key_inactive',

@@ -179,7 +179,12 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
     store: storage.store,
     administration: createAdministration({ ...services, disconnect: hub.disconnect }),
     introspection,
-    oauth: createOAuth({ ...services, introspection, publicUrl: config.publicUrl }),
+    oauth: createOAuth({
+      ...services,
+      introspection,
+      publicUrl: config.publicUrl,
+      exchangeLimits: config.exchangeLimits,
+    }),
     readiness: { checks: () => checkHealth(services, hub) },
     revocations: createRevocations(services),
     mailHooks: config.mailHookSecret

@@ -70,9 +70,9 @@ function problemsOfCombinations(app: Described): FieldError[] {
     ),
     // Any program of the person's machine may take such a URI and with it, unasked, the code (RFC 8252 section 8.6).
     ...problem(
-      'trusted',
-      app.isPublic && app.trusted && native !== undefined,
-      `is not for a public client with the redirect URI ${JSON.stringify(native)}, which other programs may take: the person must be asked`,
+      app.firstParty ? 'redirect_uris' : 'trusted',
+      app.isPublic && (app.trusted || app.firstParty) && native !== undefined,
+      `is not for a public client without consent and with the redirect URI ${JSON.stringify(native)}, which other programs may take: the person must be asked`,
     ),
   ]
 }

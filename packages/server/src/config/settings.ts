@@ -213,7 +213,7 @@ export const settings = {
   KEYWAY_EXCHANGE_LIMITS: required({
     default: '600/minute',
     meaning:
-      'Successful exchanges of one key on one node, in sliding windows. A token is valid for 15 minutes, so an agent needs about one every ten minutes.',
+      'Successful exchanges of one key, and tokens of one app for itself, on one node, in sliding windows. A token is valid for 15 minutes, so an agent needs about one every ten minutes.',
     example: '600/minute',
     parse: rateWindows,
   }),

@@ -1,5 +1,8 @@
 import type { App } from '../apps/app.ts'
+import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
+import { createKeyedWindows } from '../keyed-windows.ts'
+import type { Wait } from '../rate-windows.ts'
 import { signAppToken } from './app-token.ts'
 import { namedClient } from './client-authentication.ts'
 import { audienceOf, scopesOf } from './form.ts'
@@ -7,11 +10,16 @@ import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
 import { exchangeKey } from './key-exchange.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
 
+/** Apps with counts in memory; operators register far fewer. */
+const MAX_REMEMBERED_APPS = 10_000
+
 /**
  * The grant `client_credentials` (RFC 6749 section 4.4). Of an API key as client: the agent token that its exchange gives.
  * Of an app: a token for the app itself.
  */
 export function createClientCredentials(deps: GrantDeps): Grant {
+  const limits = createKeyedWindows({ ...deps, windows: deps.exchangeLimits, maxNames: MAX_REMEMBERED_APPS })
+
   return async request => {
     const named = namedClient(request)
     if (!named?.secret)
@@ -33,6 +41,13 @@ export function createClientCredentials(deps: GrantDeps): Grant {
     const excess = scopes.find(scope => !client.scopes.includes(scope))
     if (excess !== undefined)
       throw new OAuthError('invalid_scope', `The operator did not give this app the scope ${excess}.`)
+    const wait = limits.take(client.id)
+    if (wait) throw tooMany(wait)
     return { answer: await signAppToken(deps, client, target, scopes) }
   }
+}
+
+function tooMany({ retryAfter, window }: Wait): KeywayError {
+  const detail = `This app asked for too many tokens within this ${window}. A token works for 15 minutes: keep it.`
+  return new KeywayError('rate_limited', detail, { retryAfter, window, setting: 'KEYWAY_EXCHANGE_LIMITS' })
 }

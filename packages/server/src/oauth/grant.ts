@@ -4,6 +4,7 @@ import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Clock } from '../clock.ts'
 import type { RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
+import type { RateWindow } from '../rate-windows.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage } from '../store.ts'
@@ -24,6 +25,8 @@ export interface GrantDeps {
   /** Loaded on first use. */
   authorizations(): Promise<Authorizations>
   clients: ClientAuthentication
+  /** Successful exchanges of one key, and tokens of one app for itself, on this node. */
+  exchangeLimits: readonly RateWindow[]
 }
 
 /** A request to the token endpoint. */

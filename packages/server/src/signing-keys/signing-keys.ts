@@ -76,6 +76,8 @@ export function createSigningKeys(deps: {
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
   let keys: HeldKey[] = []
+  /** Under way; one for each algorithm, since searching primes takes a second of a processor. */
+  const creations = new Map<SigningAlg, Promise<void>>()
   let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
   let unknownRead: Promise<void> | null = null
   let timer: NodeJS.Timeout | undefined
@@ -125,8 +127,12 @@ export function createSigningKeys(deps: {
     async currentOf(alg) {
       const key = signing(alg)
       if (key) return key
-      await reload()
-      if (!signing(alg)) await createFirst(alg)
+      let creation = creations.get(alg)
+      if (!creation) {
+        creation = loadOrCreate(alg).finally(() => creations.delete(alg))
+        creations.set(alg, creation)
+      }
+      await creation
       return signing(alg)!
     },
 
@@ -179,6 +185,11 @@ export function createSigningKeys(deps: {
     }
     // Another node, whose clock is slightly ahead, created the first key.
     return oldest
+  }
+
+  async function loadOrCreate(alg: SigningAlg): Promise<void> {
+    await reload()
+    if (!signing(alg)) await createFirst(alg)
   }
 
   /** It signs at once. Of several nodes that create it, the key of one is stored, and all use that. */

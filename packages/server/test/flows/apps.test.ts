@@ -232,6 +232,12 @@ forEachEngine(engine => {
         JSON.stringify(change),
       )
     assert.deepEqual((await apps.find('shop')).redirectUris, [])
+    const unasked = { isPublic: true, redirectUris: ['http://localhost/cb'] }
+    assert.equal(
+      await refusedWith(apps.change('console', unasked)),
+      'invalid_request',
+      'nobody is asked for these',
+    )
     await apps.change('shop', {
       isPublic: true,
       redirectUris: [

@@ -65,11 +65,13 @@ forEachEngine(engine => {
   })
 
   test('two nodes that need the first key of an algorithm at once agree on one', async t => {
-    const { one, two } = await twoNodes(engine, t)
+    const { opened, one, two } = await twoNodes(engine, t)
     for (const alg of ['ES256', 'RS256'] as const) {
       const [a, b] = await Promise.all([one.issue(alg), two.issue(alg), one.issue(alg), two.issue(alg)])
       assert.equal(decodeProtectedHeader(a!).kid, decodeProtectedHeader(b!).kid)
       assert.equal(algsOf(one).filter(each => each === alg).length, 1)
+      const stored = await opened.storage.store.signingKeys.list(opened.clock.now())
+      assert.equal(stored.filter(key => key.alg === alg).length, 1)
     }
   })
 

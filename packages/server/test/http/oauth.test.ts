@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
+import { exec, spawnSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { API_KEY_TOKEN_TYPE } from '../../src/oauth/token-exchange.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, type CallAnswer, openServer, type ServerOverrides } from '../support/http.ts'
+import { skipWithout } from '../support/missing-servers.ts'
 import { caller, PUBLIC_URL } from '../support/services.ts'
 
 const HUB = `${PUBLIC_URL}/hub`
@@ -270,6 +275,19 @@ forEachEngine(engine => {
     assert.ok(refused.headers.get('retry-after') && refused.headers.get('ratelimit'))
   })
 
+  test('an app gets as many tokens for itself as a key, and is told how long to wait', async t => {
+    const exchangeLimits = [{ window: 'minute', limit: 2 }] as const
+    const { server, secret, token } = await openWorld(engine, t, { exchangeLimits: [...exchangeLimits] })
+    const ask = () => token({ grant_type: 'client_credentials', resource: AUDIENCE }, basic('shop', secret))
+    assert.deepEqual([(await ask()).status, (await ask()).status], [200, 200])
+    const refused = await ask()
+    assert.deepEqual(errorOf(refused), [429, 'temporarily_unavailable'])
+    const wait = Number(refused.headers.get('retry-after'))
+    assert.ok(wait > 0 && wait <= 66, String(wait))
+    server.clock.advance(wait * 1000)
+    assert.equal((await ask()).status, 200)
+  })
+
   test('RFC 7662: introspection takes forms and JSON, on both addresses', async t => {
     const { server, secret, makeKey, user } = await openWorld(engine, t)
     const key = await makeKey({ app_id: 'shop', limits: { requests: [{ limit: 9, per: 'minute' }] } })
@@ -371,6 +389,21 @@ test('discovery names what the token endpoint does, in both documents', async t 
   const paths = [...pages, ...server.app.routes.map(({ path }) => path)].map(path => PUBLIC_URL + path)
   for (const [name, value] of Object.entries(body))
     if (/_endpoint$|_uri$/.test(name)) assert.ok(paths.includes(String(value)), name)
+})
+
+const noCurl = skipWithout(spawnSync('curl', ['--version']).status === 0, 'curl is not installed here')
+
+test('the commands of docs/oauth.md work as printed', { skip: noCurl }, async t => {
+  const { server, secret, makeKey } = await openWorld('sqlite', t)
+  const text = await readFile(join(import.meta.dirname, '../../../../docs/oauth.md'), 'utf8')
+  const { id, key } = await makeKey()
+  const env = { ...process.env, KEYWAY: server.url, KEY_ID: id, API_KEY: key, SECRET: secret }
+  const commands = [...text.matchAll(/```sh\n(curl [^`]+)```/g)].map(([, command]) => command!)
+  assert.equal(commands.length, 3)
+  for (const command of commands) {
+    const { stdout } = await promisify(exec)(command.replace('curl', 'curl -sS'), { env })
+    assert.equal(JSON.parse(stdout).token_type, 'Bearer', command)
+  }
 })
 
 test('pages of public clients call the endpoints for tokens, and any page reads discovery and keys', async t => {
