@@ -7,6 +7,7 @@ import type { Answer } from './answer.ts'
 import type { Access, Principal, PrincipalOf } from './authenticate.ts'
 import type { BodyFormat } from './body.ts'
 import type { CorsPolicy } from './cors.ts'
+import type { Tag } from './tags.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -66,7 +67,7 @@ interface Declaration<
   path: Path
   /** The operationId. */
   operation: string
-  tag: string
+  tag: Tag
   summary: string
   description: string
   access: A

@@ -46,12 +46,7 @@ describe('the API document', () => {
       Object.values(document.paths).flatMap(path => Object.keys(path as object)).length,
       app.routes.length,
     )
-    const described = document.tags.map(({ name }: { name: string }) => name)
-    const used = new Set(app.routes.map(({ tag }) => tag))
-    assert.deepEqual(
-      [...used].filter(tag => !described.includes(tag)),
-      [],
-    )
+    assert.ok(document.tags.every((tag: { description: string }) => tag.description.length > 20))
     const text = JSON.stringify(document)
     assert.doesNotMatch(text, /"type":"number"/, 'every number is an integer')
     for (const [, name] of text.matchAll(/"#\/components\/(?:schemas|examples)\/(\w+)"/g)) {
