@@ -28,3 +28,16 @@ test('no shipped package runs a script when it is installed, node excepted', asy
     ['node_modules/node'],
   )
 })
+
+test('installing with the oldest supported Node 20 warns of no engine, since the packages run with the Node that is installed', async () => {
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { engines?: { node?: string } }>
+  }
+  const newer = Object.entries(lock.packages).filter(([, { engines }]) =>
+    />=? ?2[1-9]/.test(engines?.node ?? ''),
+  )
+  assert.deepEqual(
+    newer.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 2)`),
+    [],
+  )
+})
