@@ -10,12 +10,15 @@ const EXECUTABLE = 'dist/keyway-agent.js'
 /**
  * Packs the package as npm installs it. The archive is reproducible, so that `/sdk.tgz` can be cached and compared.
  * Needs no compiler.
+ *
+ * @param url the instance that serves it, so that its command need not be told
  */
-export async function packSdk(): Promise<Buffer> {
+export async function packSdk(url?: string): Promise<Buffer> {
   const files = new Map([
     ['package.json', Buffer.from(await publishedManifest())],
     ['README.md', await readFile(join(ROOT, 'README.md'))],
   ])
+  if (url !== undefined) files.set('service.json', Buffer.from(`${JSON.stringify({ url })}\n`))
   for (const path of await builtFiles()) files.set(path, await readFile(join(ROOT, path)))
   const entries = [...files].map(([path, content]) =>
     tarEntry(`package/${path}`, content, path === EXECUTABLE),

@@ -1,59 +1,74 @@
 #!/usr/bin/env node
-import { Agent } from './agent.ts'
+import process from 'node:process'
+import { parseArgs } from 'node:util'
+import { login } from './command/login.ts'
+import { logout } from './command/logout.ts'
+import { EXIT } from './command/node-process.ts'
+import { run } from './command/run.ts'
 import { KeywayError } from './errors.ts'
 
-/**
- * A demo agent: connects, prints its events, and echoes messages. Settings are KEYWAY_URL and KEYWAY_API_KEY.
+/*
+ * The command of the package. Settings are KEYWAY_URL and KEYWAY_API_KEY; without them `run` uses what `login` stored.
  *
- * Exit status: 0 when asked to end, 77 (EX_NOPERM, sysexits.h) when the service stopped it for good. Tell a service
- * manager not to restart it then: `RestartPreventExitStatus=77`.
+ * Exit status: 0 when asked to end, 64 for a wrong command line, 77 (EX_NOPERM) when the service refused for good, 78 for
+ * wrong settings, 1 otherwise.
  */
-const STOPPED_FOR_GOOD = 77
-const WRONG_SETTINGS = 78
+const HELP = `Usage: keyway-agent [COMMAND] [OPTIONS]
 
-interface NodeProcess {
-  exitCode: number | undefined
-  exit(status: number): never
-  once(signal: string, listener: () => void): void
-}
+  run      connect with the key of this machine, print events and echo messages (default)
+  login    get a key for this machine: approve it in a browser
+  logout   forget the key of this machine; it is not revoked
 
-const { process } = globalThis as unknown as { process: NodeProcess }
+  --url URL       the service (default: KEYWAY_URL, or where this package came from)
+  --scope SCOPE   login: what the key may do, repeatable (default: agent:connect)
+  --name NAME     login: the key's name (default: the name of this machine)
+  --no-browser    login: only print the address
+`
 
-function say(text: string): void {
-  console.log(`${new Date().toISOString()} ${text}`)
-}
+const OPTIONS = {
+  url: { type: 'string' },
+  scope: { type: 'string', multiple: true },
+  name: { type: 'string' },
+  'no-browser': { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const
 
-function run(agent: Agent): void {
-  agent
-    .on('ready', ({ connectionId, keyName }) =>
-      say(`ready: connection ${connectionId}, key ${keyName ?? '(unnamed)'}`),
-    )
-    .on('renewed', ({ expiresIn }) => say(`renewed: good for ${expiresIn} s`))
-    .on('disconnected', ({ code, reason, willReconnect, retryInMs = 0 }) => {
-      const next = willReconnect ? `trying again in ${(retryInMs / 1000).toFixed(1)} s` : 'not coming back'
-      say(`disconnected: ${code} ${reason}, ${next}`)
-    })
-    .on('message', ({ from, data }) => {
-      say(`message from ${from}: ${JSON.stringify(data)}`)
-      // Messages sent over HTTP have no connection to reply to, and echoing an echo would loop forever.
-      if (from !== 'api' && !isEcho(data))
-        agent.send(from, { echo: data }).catch(error => say(`not sent: ${error.message}`))
-    })
-    .on('stopped', ({ error }) => {
-      say(error ? `stopped: ${error.message}` : 'stopped')
-      process.exitCode = error ? STOPPED_FOR_GOOD : 0
-    })
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => agent.close())
-}
+/** Refusals after which trying again does not help. */
+const FOR_GOOD = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope'])
 
-function isEcho(data: unknown): boolean {
-  return typeof data === 'object' && data !== null && 'echo' in data
-}
+class UsageError extends Error {}
 
 try {
-  run(new Agent())
+  await command(process.argv.slice(2))
 } catch (error) {
-  if (!(error instanceof KeywayError)) throw error
-  console.error(error.message)
-  process.exit(error.code === 'invalid_api_key' ? STOPPED_FOR_GOOD : WRONG_SETTINGS)
+  if (error instanceof UsageError) console.error(`${error.message}\n\n${HELP}`)
+  else if (error instanceof KeywayError) console.error(error.message)
+  else throw error
+  process.exitCode = statusOf(error)
+}
+
+async function command(words: string[]): Promise<void> {
+  const { values, positionals } = parsed(words)
+  const [name = 'run', ...rest] = positionals
+  if (values.help) return console.log(HELP.trimEnd())
+  if (rest.length > 0) throw new UsageError(`Unknown argument "${rest[0]}".`)
+  if (name === 'run') return run(values.url)
+  if (name === 'logout') return logout(values.url)
+  if (name !== 'login') throw new UsageError(`Unknown command "${name}".`)
+  const { url, scope = [] } = values
+  await login({ url, scopes: scope, name: values.name, opensBrowser: !values['no-browser'] })
+}
+
+function parsed(args: string[]) {
+  try {
+    return parseArgs({ args, options: OPTIONS, allowPositionals: true })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function statusOf(error: UsageError | KeywayError): number {
+  if (error instanceof UsageError) return EXIT.usage
+  if (FOR_GOOD.has(error.code)) return EXIT.stoppedForGood
+  return error.code === 'invalid_configuration' ? EXIT.wrongSettings : EXIT.failed
 }

@@ -79,7 +79,7 @@ describe('the package', () => {
     const { url } = await startKeyway(t)
     const response = await fetch(`${url}/sdk.tgz`)
     assert.equal(response.headers.get('content-type'), 'application/gzip')
-    assert.ok((await packSdk()).equals(Buffer.from(await response.arrayBuffer())))
+    assert.ok((await packSdk(url)).equals(Buffer.from(await response.arrayBuffer())))
   })
 
   test('can be installed, imported and required', async t => {

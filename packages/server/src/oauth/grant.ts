@@ -2,6 +2,7 @@ import type { AgentTokens } from '../agent-tokens/agent-tokens.ts'
 import type { Apps } from '../apps/apps.ts'
 import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Clock } from '../clock.ts'
+import type { DeviceTokens } from '../device-authorizations/device-tokens.ts'
 import type { RateLimitState } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { RateWindow } from '../rate-windows.ts'
@@ -24,6 +25,7 @@ export interface GrantDeps {
   sessions: Sessions
   /** Loaded on first use. */
   authorizations(): Promise<Authorizations>
+  deviceTokens: DeviceTokens
   clients: ClientAuthentication
   /** Successful exchanges of one key, and tokens of one app for itself, on this node. */
   exchangeLimits: readonly RateWindow[]

@@ -10,6 +10,8 @@ interface GrantType {
 
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
+export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+
 /** Every grant type of the token endpoint. Discovery is made from this table. */
 export const GRANT_TYPES: Record<string, GrantType> = {
   authorization_code: {
@@ -21,6 +23,10 @@ export const GRANT_TYPES: Record<string, GrantType> = {
   },
   client_credentials: {
     load: async () => (await import('./client-credentials.ts')).createClientCredentials,
+  },
+  [DEVICE_CODE]: {
+    metadata: issuer => ({ device_authorization_endpoint: `${issuer}/oauth/device` }),
+    load: async () => (await import('./device-code.ts')).createDeviceCode,
   },
   [TOKEN_EXCHANGE]: {
     load: async () => (await import('./token-exchange.ts')).createTokenExchange,

@@ -2,12 +2,14 @@ import { API_KEY_PREFIX } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { App } from '../apps/app.ts'
 import { webOriginOf } from '../apps/redirect-uri.ts'
+import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Introspection, IntrospectionAnswer } from '../introspection/introspection.ts'
 import type { Caller } from '../network.ts'
 import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
 import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
+import type { DeviceAnswer, DeviceRequest } from './device-authorization.ts'
 import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
@@ -16,6 +18,8 @@ import { invalidClient, OAuthError } from './oauth-error.ts'
 export interface OAuth {
   /** The token endpoint (RFC 6749 section 3.2). @throws OAuthError, KeywayError `rate_limited`, `unavailable` */
   token(request: TokenRequest): Promise<Granted>
+  /** The device authorization endpoint (RFC 8628 section 3.1). @throws OAuthError, KeywayError `rate_limited` */
+  device(request: DeviceRequest): Promise<DeviceAnswer>
   /** RFC 7662, for apps that authenticate. @throws OAuthError, and KeywayError as `Introspection.introspect` */
   introspect(request: ClientRequest, token: string, consume?: number): Promise<IntrospectionAnswer>
   /**
@@ -42,6 +46,7 @@ export function createOAuth(
   deps: Omit<GrantDeps, 'clients'> & {
     introspection: Introspection
     apiKeys: Pick<ApiKeys, 'revokeByPossession'>
+    deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
   },
 ): OAuth {
   const { storage, introspection, apiKeys, sessions } = deps
@@ -53,6 +58,11 @@ export function createOAuth(
       const { grant_type: type } = request.form
       if (type === undefined) throw new OAuthError('invalid_request', 'grant_type is required.')
       return (loaded.get(type) ?? (await load(type)))(request)
+    },
+
+    async device(request) {
+      const { answerDevice } = await import('./device-authorization.ts')
+      return answerDevice({ ...deps, clients }, request)
     },
 
     async introspect(request, token, consume) {

@@ -44,6 +44,12 @@ const ALLOWED: readonly Allowance[] = [
     why: "the browser's own cookie, which its forms are bound to",
   },
   {
+    kinds: ['random token'],
+    place: /^stdout of /,
+    before: /\/device\?user_code=[A-Z]{4}-[A-Z]{4}&ticket=[\w-]*$/,
+    why: "the SDK's command shows the page for the person to open; who opens it must sign in and compare the code",
+  },
+  {
     kinds: ['login code'],
     place: /^metrics of /,
     before: /^\w+(\{.*\})? \d+$/,

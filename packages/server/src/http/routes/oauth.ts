@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CLI_CLIENT_ID } from '../../apps/app.ts'
 import { publicFor } from '../../cache-control.ts'
 import type { Form } from '../../oauth/form.ts'
 import { metadataOf } from '../../oauth/metadata.ts'
@@ -52,6 +53,27 @@ const tokenExample = {
   expires_in: 900,
   scope: 'agent:connect',
 }
+
+const deviceForm = z
+  .object({ ...clientFields, scope: z.string().optional(), device_name: z.string().optional() })
+  .catchall(z.string())
+
+const deviceAnswer = z.object({
+  device_code: z.string(),
+  user_code: z.string(),
+  verification_uri: z.string(),
+  verification_uri_complete: z.string(),
+  expires_in: z.int(),
+  interval: z.int(),
+})
+const deviceExample = (publicUrl: string) => ({
+  device_code: 'LwMvFHmnUIUW3ovRpf5wYbBJUDVFPzoEFAYBYTdYB9I',
+  user_code: 'WDJB-MJHT',
+  verification_uri: `${publicUrl}/device`,
+  verification_uri_complete: `${publicUrl}/device?user_code=WDJB-MJHT&ticket=2UqFJTSGpP8zbcU-Zvy3Kw`,
+  expires_in: 600,
+  interval: 5,
+})
 
 /** What all endpoints that clients call have in common. */
 const forClients = {
@@ -117,6 +139,22 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
           retryKey: idempotencyKey,
         })
         return withRateLimits(ok(answer), limits)
+      },
+    }),
+    route({
+      ...forClients,
+      path: '/oauth/device',
+      operation: 'authorizeDevice',
+      summary: 'Begin to connect a device (RFC 8628)',
+      description:
+        'Show the person `user_code` and open `verification_uri_complete`, and poll the token endpoint every `interval` seconds. `device_name` is shown to the person. Only the built-in client `keyway-cli` may use it now: with `keys:create` and the scopes of the key that it will create (`agent:connect` without any).',
+      body: deviceForm,
+      form: { only: true },
+      example: { client_id: CLI_CLIENT_ID, scope: 'keys:create agent:connect', device_name: 'laptop' },
+      answers: [answers.okAnswer('The codes.', deviceAnswer, deviceExample(publicUrl))],
+      errors: [],
+      async handle({ body, ...input }) {
+        return ok(await oauth.device({ ...clientOf(input, body), caller: input.caller }))
       },
     }),
     route({

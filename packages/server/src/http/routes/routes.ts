@@ -72,7 +72,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...healthRoutes(options),
     ...metricsRoutes(options),
     ...docsRoutes(options),
-    ...sdkRoutes(),
+    ...sdkRoutes(options.publicUrl),
     ...errorRoutes(),
     ...hubRoutes(options.publicUrl),
     ...magicLinkRoutes(services, options),

@@ -1,0 +1,14 @@
+import { createCredentials } from './credentials.js';
+import { serviceUrl } from './service-url.js';
+/** Forgets the key of this machine. It revokes nothing, since other processes may use the key. */
+export function logout(asked) {
+    const credentials = createCredentials();
+    const url = serviceUrl(asked, credentials.latest);
+    const forgotten = credentials.forget(url);
+    if (forgotten) {
+        console.log(`Forgotten: ${credentials.path} has no key for ${url} any more.
+The key itself still works. Revoke it at ${url}/keys/${forgotten.id}`);
+    }
+    else
+        console.log(`There is no key for ${url} in ${credentials.path}.`);
+}

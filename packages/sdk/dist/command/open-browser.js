@@ -1,0 +1,27 @@
+import { spawn } from 'node:child_process';
+import process from 'node:process';
+/**
+ * Tries to open a page: with `$BROWSER`, else as the platform does. Never through a shell. Nothing is reported: the
+ * address is printed anyway.
+ */
+export function openBrowser(url, env = process.env) {
+    const command = opener(env);
+    if (!command)
+        return;
+    const [program, ...words] = command;
+    const child = spawn(program, [...words, url], { stdio: 'ignore', detached: true });
+    child.on('error', () => { });
+    child.unref();
+}
+function opener(env) {
+    if (env.BROWSER)
+        return [env.BROWSER];
+    // Over SSH a browser would open where nobody sees it.
+    if (env.SSH_CONNECTION)
+        return null;
+    if (process.platform === 'darwin')
+        return ['open'];
+    if (process.platform === 'win32')
+        return ['rundll32', 'url.dll,FileProtocolHandler'];
+    return env.DISPLAY || env.WAYLAND_DISPLAY ? ['xdg-open'] : null;
+}

@@ -1,0 +1,45 @@
+import process from 'node:process';
+import { Agent } from '../agent.js';
+import { environment } from '../environment.js';
+import { KeywayError } from '../errors.js';
+import { createCredentials } from './credentials.js';
+import { EXIT } from './node-process.js';
+import { serviceUrl } from './service-url.js';
+/** A demo agent: connects, prints its events, and echoes messages. */
+export function run(asked) {
+    const credentials = createCredentials();
+    const url = serviceUrl(asked, credentials.latest);
+    const apiKey = environment('KEYWAY_API_KEY') ?? credentials.find(url)?.key;
+    if (!apiKey)
+        throw noKey(url);
+    const agent = new Agent({ url, apiKey });
+    agent
+        .on('ready', ({ connectionId, keyName }) => say(`ready: connection ${connectionId}, key ${keyName ?? '(unnamed)'}`))
+        .on('renewed', ({ expiresIn }) => say(`renewed: good for ${expiresIn} s`))
+        .on('disconnected', ({ code, reason, willReconnect, retryInMs = 0 }) => {
+        const next = willReconnect ? `trying again in ${(retryInMs / 1000).toFixed(1)} s` : 'not coming back';
+        say(`disconnected: ${code} ${reason}, ${next}`);
+    })
+        .on('message', ({ from, data }) => {
+        say(`message from ${from}: ${JSON.stringify(data)}`);
+        // Messages sent over HTTP have no connection to reply to, and echoing an echo would loop forever.
+        if (from !== 'api' && !isEcho(data))
+            agent.send(from, { echo: data }).catch(error => say(`not sent: ${error.message}`));
+    })
+        .on('stopped', ({ error }) => {
+        say(error ? `stopped: ${error.message}` : 'stopped');
+        process.exitCode = error ? EXIT.stoppedForGood : 0;
+    });
+    for (const signal of ['SIGINT', 'SIGTERM'])
+        process.once(signal, () => agent.close());
+}
+function noKey(url) {
+    const detail = `This machine has no key for ${url}. Run the command "login", or set KEYWAY_API_KEY.`;
+    return new KeywayError('invalid_configuration', detail);
+}
+function say(text) {
+    console.log(`${new Date().toISOString()} ${text}`);
+}
+function isEcho(data) {
+    return typeof data === 'object' && data !== null && 'echo' in data;
+}

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto'
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { KeywayError } from '../errors.ts'
+import { configFolder } from './node-process.ts'
+
+/** A key of this machine, as `login` stored it. */
+export interface StoredKey {
+  key: string
+  id: string
+  name: string | null
+  scopes: string[]
+  expires_at: string | null
+}
+
+interface Content {
+  /** By the service's origin. */
+  services: Record<string, StoredKey>
+  /** The service of the last login. */
+  latest: string | null
+}
+
+/** Readable by this user only. */
+const FOLDER_MODE = 0o700
+const FILE_MODE = 0o600
+
+/** The keys of this machine, in the user's configuration folder. */
+export function createCredentials(folder: string = configFolder()) {
+  const path = join(folder, 'credentials.json')
+
+  return {
+    path,
+    find: (url: string): StoredKey | null => read().services[url] ?? null,
+    latest: (): string | null => read().latest,
+    store(url: string, key: StoredKey): void {
+      const { services } = read()
+      write({ services: { ...services, [url]: key }, latest: url })
+    },
+    /** The forgotten key; null if there was none. */
+    forget(url: string): StoredKey | null {
+      const { services, latest } = read()
+      const { [url]: forgotten, ...others } = services
+      if (!forgotten) return null
+      const left = Object.keys(others)
+      if (left.length === 0) rmSync(path)
+      else write({ services: others, latest: latest === url ? left[0]! : latest })
+      return forgotten
+    },
+  }
+
+  /** @throws KeywayError `invalid_configuration` if the file was damaged */
+  function read(): Content {
+    let text: string
+    try {
+      text = readFileSync(path, 'utf8')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { services: {}, latest: null }
+      throw unusable(`cannot be read: ${(error as Error).message}`)
+    }
+    try {
+      const { services, latest } = JSON.parse(text) as Partial<Content>
+      if (typeof services !== 'object' || services === null) throw new Error('no services')
+      return { services, latest: latest ?? null }
+    } catch {
+      throw unusable('is not what `login` wrote. Remove it, and log in again.')
+    }
+  }
+
+  /** Written beside and renamed, so that no reader sees half of it and no crash loses the other keys. */
+  function write(content: Content): void {
+    try {
+      mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
+      const beside = join(folder, `.credentials-${randomUUID()}`)
+      writeFileSync(beside, `${JSON.stringify(content, null, 2)}\n`, { mode: FILE_MODE, flag: 'wx' })
+      // The mode above is narrowed by the umask, never widened; this one is exact.
+      chmodSync(beside, FILE_MODE)
+      renameSync(beside, path)
+    } catch (error) {
+      throw unusable(`cannot be written: ${(error as Error).message}`)
+    }
+  }
+
+  function unusable(why: string): KeywayError {
+    return new KeywayError('invalid_configuration', `${path} ${why}`)
+  }
+}

@@ -1,0 +1,114 @@
+import { pause, systemClock } from '../clock.ts'
+import { userAgent } from '../environment.ts'
+import { errorFromFetch, KeywayError } from '../errors.ts'
+
+/** The client that the service has built in for this command. */
+const CLIENT_ID = 'keyway-cli'
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+/** RFC 8628 section 3.5. */
+const SLOW_DOWN_SECONDS = 5
+const REQUEST_TIMEOUT_MS = 30_000
+
+/** The answer to a device authorization request (RFC 8628 section 3.2). */
+export interface DeviceCodes {
+  device_code: string
+  user_code: string
+  verification_uri: string
+  verification_uri_complete: string
+  /** Seconds. */
+  expires_in: number
+  /** Seconds. */
+  interval: number
+}
+
+export interface DeviceToken {
+  access_token: string
+  scope: string
+}
+
+/** Asks for a device code. @throws KeywayError */
+export async function requestDeviceCodes(
+  url: string,
+  { scopes, deviceName }: { scopes: readonly string[]; deviceName: string },
+): Promise<DeviceCodes> {
+  const scope = ['keys:create', ...scopes].join(' ')
+  const fields = { client_id: CLIENT_ID, scope, device_name: deviceName }
+  const { body, status } = await postForm(`${url}/oauth/device`, fields)
+  if (status !== 200) throw refused(body, status)
+  const codes = body as unknown as DeviceCodes
+  assertOwn(url, codes)
+  return codes
+}
+
+/** What is shown and opened must be of the service that was asked: a terminal and a browser act on it. */
+function assertOwn(url: string, codes: DeviceCodes): void {
+  const pages = [codes.verification_uri, codes.verification_uri_complete]
+  const areOwn = pages.every(
+    page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page),
+  )
+  if (areOwn && /^[A-Z0-9-]{4,20}$/.test(codes.user_code)) return
+  throw new KeywayError('bad_response', `${url} answered with the page of another site. Check the address.`)
+}
+
+/** Polls until a person decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
+export async function awaitDecision(url: string, codes: DeviceCodes): Promise<DeviceToken> {
+  const endsAt = performance.now() + codes.expires_in * 1000
+  let interval = codes.interval
+  while (performance.now() < endsAt) {
+    await pause(systemClock, interval * 1000)
+    const answer = await poll(url, codes.device_code)
+    if (answer === 'slow_down') interval += SLOW_DOWN_SECONDS
+    else if (answer !== 'pending') return answer
+  }
+  throw expired()
+}
+
+async function poll(url: string, deviceCode: string): Promise<DeviceToken | 'pending' | 'slow_down'> {
+  const fields = { grant_type: DEVICE_CODE, client_id: CLIENT_ID, device_code: deviceCode }
+  const answer = await postForm(`${url}/oauth/token`, fields).catch((error: KeywayError) => {
+    if (error.retryable) return null
+    throw error
+  })
+  // The connection was lost or the service restarts: as after a timeout, poll less often (RFC 8628 section 3.5).
+  if (answer === null || answer.status === 429 || answer.status >= 500) return 'slow_down'
+  const { body, status } = answer
+  if (status === 200) return body as unknown as DeviceToken
+  if (body.error === 'authorization_pending') return 'pending'
+  if (body.error === 'slow_down') return 'slow_down'
+  if (body.error === 'expired_token') throw expired()
+  if (body.error === 'access_denied') throw new KeywayError('refused', 'The request was denied.', { status })
+  throw refused(body, status)
+}
+
+function expired(): KeywayError {
+  return new KeywayError('timeout', 'Nobody approved within ten minutes. Start again.')
+}
+
+interface OAuthAnswer {
+  error?: string
+  error_description?: string
+  [name: string]: unknown
+}
+
+function refused(body: OAuthAnswer, status: number): KeywayError {
+  const why = body.error_description ?? body.error ?? `status ${status}`
+  return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status })
+}
+
+/** A form call of OAuth 2.0. @throws KeywayError, retryable where there was no answer */
+async function postForm(
+  url: string,
+  fields: Record<string, string>,
+): Promise<{ body: OAuthAnswer; status: number }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    body: new URLSearchParams(fields),
+    headers: { accept: 'application/json', ...userAgent() },
+    redirect: 'error',
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+  }).catch(cause => {
+    throw errorFromFetch(cause, url)
+  })
+  const body = (await response.json().catch(() => ({}))) as OAuthAnswer
+  return { body, status: response.status }
+}

@@ -1,0 +1,47 @@
+import type { ApiKeyObject } from '../api-objects.ts'
+import { requestJson } from '../http.ts'
+import { createCredentials } from './credentials.ts'
+import { awaitDecision, requestDeviceCodes } from './device-grant.ts'
+import { keyName, machineName } from './node-process.ts'
+import { openBrowser } from './open-browser.ts'
+import { serviceUrl } from './service-url.ts'
+
+export interface LoginOptions {
+  url: string | undefined
+  /** Of the key; empty: `agent:connect`. */
+  scopes: readonly string[]
+  name: string | undefined
+  opensBrowser: boolean
+}
+
+/** Gets a key for this machine by the device grant (RFC 8628) and stores it. Nobody copies a key. */
+export async function login(options: LoginOptions): Promise<void> {
+  const credentials = createCredentials()
+  const url = serviceUrl(options.url, credentials.latest)
+  const before = credentials.find(url)
+  const name = keyName(options.name ?? '') || machineName()
+
+  const codes = await requestDeviceCodes(url, { scopes: options.scopes, deviceName: name })
+  console.log(`To connect this machine, open this page and compare its code with ${codes.user_code}:
+
+  ${codes.verification_uri_complete}
+
+In another browser open ${codes.verification_uri} and type the code. Waiting…`)
+  if (options.opensBrowser) openBrowser(codes.verification_uri_complete)
+
+  const token = await awaitDecision(url, codes)
+  const made = await requestJson<ApiKeyObject & { key: string }>(fetch, `${url}/v1/api-keys`, {
+    method: 'POST',
+    body: { name },
+    headers: { authorization: `Bearer ${token.access_token}` },
+  })
+  const { key, id, scopes, expires_at } = made
+  credentials.store(url, { key, id, name: made.name, scopes, expires_at })
+  console.log(`Connected. The key "${made.name}" (${made.key_prefix}…) may ${scopes.join(', ')}${until(expires_at)}.
+It is stored in ${credentials.path}, and \`run\` uses it.`)
+  if (before) console.log(`The key that was stored before still works. Revoke it at ${url}/keys/${before.id}`)
+}
+
+function until(expiresAt: string | null): string {
+  return expiresAt === null ? '' : ` until ${expiresAt.slice(0, 10)}`
+}

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type Page, sharedBrowser } from '../../server/test/support/browser.ts'
+import { until } from '../../server/test/support/patience.ts'
+import { startWeb, type WebServer } from '../../server/test/support/web.ts'
+
+const browser = sharedBrowser()
+const COMMAND = join(import.meta.dirname, '../dist/keyway-agent.js')
+const ADA = 'ada@example.com'
+
+test('npx … login opens the page, gets the approved key into a private file, and npx … run connects with it', async t => {
+  const opened = await browser(t)
+  if (!opened) return
+  const web = await startWeb(t)
+  const machine = newMachine(t)
+  const npx = { ...machine.env, npm_config_cache: join(machine.home, 'npm') }
+  const login = start(t, 'npx', ['-y', `${web.url}/sdk.tgz`, 'login', '--scope', 'agent:connect'], npx)
+  const address = await until('the browser was started', () => machine.openedPage())
+  assert.ok((await login.saidWhen(/Waiting/)).includes(address))
+
+  const page = await (await opened.newContext()).newPage()
+  await page.goto(address)
+  await signInHere(page, web)
+  await page.getByRole('heading', { name: /asks for access/ }).waitFor()
+  assert.ok((await page.locator('main').textContent())!.includes(hostname()))
+  const [code = ''] = /[A-Z]{4}-[A-Z]{4}/.exec((await page.locator('main').textContent())!) ?? []
+  assert.ok(login.output().includes(code), 'the codes are to be compared')
+  await page.getByLabel('I started this myself').check()
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByRole('heading', { name: 'The device is connected' }).waitFor()
+
+  assert.equal(await login.status(), 0)
+  assert.match(login.output(), /Connected\. The key .* may agent:connect until 20\d\d-/)
+  const path = join(machine.home, 'config/keyway/credentials.json')
+  assert.equal(statSync(path).mode & 0o777, 0o600)
+  assert.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
+  const { services } = JSON.parse(readFileSync(path, 'utf8'))
+  assert.equal(services[web.url].name, hostname())
+  assert.doesNotMatch(login.output(), /svc_\w{20}/, 'the key itself is not shown')
+
+  const agent = start(t, 'npx', ['-y', `${web.url}/sdk.tgz`, 'run'], npx)
+  assert.ok((await agent.saidWhen(/ready: connection/)).includes(`key ${hostname()}`))
+  await page.goto(`${web.url}/keys`)
+  await page.getByText(hostname()).first().waitFor()
+  await post(`${web.url}/auth/revoke`, { token: services[web.url].key })
+  assert.equal(await agent.status(), 77)
+})
+
+test('logout forgets the key and says that it still works', async t => {
+  const web = await startWeb(t)
+  const machine = newMachine(t)
+  await loggedIn(t, web, machine)
+  const { services } = JSON.parse(readFileSync(machine.credentials, 'utf8'))
+  const logout = start(t, process.execPath, [COMMAND, 'logout'], machine.env)
+  assert.equal(await logout.status(), 0)
+  assert.match(logout.output(), /The key itself still works\. Revoke it at http:.*\/keys\//)
+  assert.equal(existsSync(machine.credentials), false)
+  const exchange = await post(`${web.url}/auth/agent-token`, { api_key: services[web.url].key })
+  assert.equal(exchange.status, 200)
+  const agent = start(t, process.execPath, [COMMAND, 'run'], { ...machine.env, KEYWAY_URL: web.url })
+  assert.equal(await agent.status(), 78)
+  assert.match(agent.output(), /has no key for .*login/)
+})
+
+test('a second login keeps the keys of other services, and names the key that it replaces', async t => {
+  const web = await startWeb(t)
+  const machine = newMachine(t)
+  await loggedIn(t, web, machine)
+  const before = JSON.parse(readFileSync(machine.credentials, 'utf8'))
+  const other = { 'https://other.test': before.services[web.url] }
+  writeFileSync(
+    machine.credentials,
+    JSON.stringify({ ...before, services: { ...before.services, ...other } }),
+  )
+  const login = await loggedIn(t, web, machine, ['--name', 'lathe'])
+  assert.match(login.output(), /The key that was stored before still works/)
+  const { services, latest } = JSON.parse(readFileSync(machine.credentials, 'utf8'))
+  assert.deepEqual(Object.keys(services).sort(), [web.url, 'https://other.test'].sort())
+  assert.deepEqual([services[web.url].name, latest], ['lathe', web.url])
+})
+
+test('a denied login ends with status 77 and stores nothing', async t => {
+  const web = await startWeb(t)
+  const machine = newMachine(t)
+  const login = startLogin(t, web, machine)
+  await decide(web, await login.saidWhen(/Waiting/), 'denied')
+  assert.equal(await login.status(), 77)
+  assert.match(login.output(), /was denied/)
+  assert.equal(existsSync(machine.credentials), false)
+})
+
+test('a scope that cannot be asked, a wrong command line and a service without the device grant are explained', async t => {
+  const web = await startWeb(t)
+  const { env } = newMachine(t)
+  const cases: [words: string[], status: number, said: RegExp][] = [
+    [['login', '--url', web.url, '--scope', 'admin:write'], 77, /admin:write/],
+    [['login', '--url', `${web.url}/nowhere`, '--scope', 'agents:nothing'], 77, /agents:nothing/],
+    [['login', '--url', 'nonsense'], 78, /is not a URL/],
+    [['login', '--url', 'http://localhost:9'], 1, /localhost:9/],
+    [['dance'], 64, /Unknown command "dance"/],
+    [['login', '--bogus'], 64, /--bogus/],
+    [['login', 'twice'], 64, /Unknown argument "twice"/],
+    [['--help'], 0, /--no-browser/],
+  ]
+  for (const [words, status, said] of cases) {
+    const command = start(t, process.execPath, [COMMAND, ...words], env)
+    assert.equal(await command.status(), status, command.output())
+    assert.match(command.output(), said)
+  }
+})
+
+function post(url: string, body: object): Promise<Response> {
+  const headers = { 'content-type': 'application/json' }
+  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+}
+
+interface Machine {
+  home: string
+  credentials: string
+  env: NodeJS.ProcessEnv
+  /** The address that the command opened in the browser. */
+  openedPage(): string | undefined
+}
+
+/** A home directory of its own, with a browser that only notes what it is to open. */
+function newMachine(t: TestContext): Machine {
+  const home = mkdtempSync(join(tmpdir(), 'keyway-login-'))
+  t.after(() => rmSync(home, { recursive: true, force: true }))
+  const [script, opened] = [join(home, 'browser'), join(home, 'opened')]
+  writeFileSync(script, `#!/bin/sh\nprintf '%s' "$1" > '${opened}'\n`)
+  chmodSync(script, 0o755)
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_'))
+  const folders = { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), BROWSER: script }
+  return {
+    home,
+    credentials: join(home, 'config/keyway/credentials.json'),
+    env: { ...Object.fromEntries(own), ...folders },
+    openedPage: () => (existsSync(opened) ? readFileSync(opened, 'utf8') || undefined : undefined),
+  }
+}
+
+interface Running {
+  output(): string
+  /** All that it said, once it has said this. */
+  saidWhen(what: RegExp): Promise<string>
+  status(): Promise<number | null>
+}
+
+function start(t: TestContext, program: string, words: string[], env: NodeJS.ProcessEnv): Running {
+  const child: ChildProcess = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.after(() => void child.kill('SIGKILL'))
+  const ended = once(child, 'close')
+  let output = ''
+  for (const stream of [child.stdout!, child.stderr!]) stream.on('data', chunk => (output += chunk))
+  return {
+    output: () => output,
+    saidWhen: what => until(`the command says ${what}`, () => (what.test(output) ? output : undefined)),
+    status: async () => (await ended)[0],
+  }
+}
+
+function startLogin(t: TestContext, web: WebServer, { env }: Machine, words: string[] = []): Running {
+  const args = [COMMAND, 'login', '--url', web.url, '--no-browser', ...words]
+  return start(t, process.execPath, args, env)
+}
+
+async function loggedIn(t: TestContext, web: WebServer, machine: Machine, words: string[] = []) {
+  const login = startLogin(t, web, machine, words)
+  await decide(web, await login.saidWhen(/Waiting/), 'approved')
+  assert.equal(await login.status(), 0, login.output())
+  return login
+}
+
+/** Decides as the page does. */
+async function decide(web: WebServer, said: string, decision: 'approved' | 'denied'): Promise<void> {
+  const { deviceAuthorizations, magicLinks } = web.server.services
+  const { searchParams } = new URL(/http\S+ticket=\S+/.exec(said)![0])
+  const found = await deviceAuthorizations.ofLink(searchParams.get('ticket')!, searchParams.get('user_code')!)
+  const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
+  const before = (await web.mails(ADA, 0)).length
+  const { loginId } = await magicLinks.send({ email: ADA as never, appId: 'console' }, caller)
+  const [mail] = await web.mails(ADA, before + 1)
+  const proof = { loginId, code: mail!.code!, email: ADA as never }
+  const person = await magicLinks.verify(proof, 'page', caller)
+  assert.equal(await deviceAuthorizations.decide(found!.id, decision, person), 'done')
+}
+
+async function signInHere(page: Page, web: WebServer): Promise<void> {
+  await page.getByLabel('E-mail address').fill(ADA)
+  await page.getByRole('button', { name: 'Send me a link' }).click()
+  await page.waitForURL('**/check-mail')
+  const [mail] = await web.mails(ADA)
+  await page.getByLabel('Code from the mail').fill(mail!.code!)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}

@@ -1,0 +1,38 @@
+import type { PollRefusal } from '../device-authorizations/device-authorizations.ts'
+import type { Grant, GrantDeps } from './grant.ts'
+import { OAuthError } from './oauth-error.ts'
+
+/** RFC 8628 section 3.5. */
+const DESCRIPTIONS: Record<PollRefusal, string> = {
+  authorization_pending: 'Nobody decided yet. Poll again after the interval.',
+  slow_down: 'Polled too early. From now on wait five seconds longer.',
+  access_denied: 'The person denied the request, or may not sign in any more.',
+  expired_token: 'The device code has expired. Ask for a new one.',
+  invalid_grant: 'The device code is unknown, was used already, or belongs to another client.',
+}
+
+/** The grant of device codes (RFC 8628 section 3.4). */
+export function createDeviceCode({ clients, deviceTokens }: GrantDeps): Grant {
+  return async request => {
+    const app = await clients.app(request)
+    const { device_code: deviceCode } = request.form
+    if (deviceCode === undefined) throw new OAuthError('invalid_request', 'device_code is required.')
+    const granted = await deviceTokens.poll(app, deviceCode, request.caller)
+    if ('refused' in granted) throw refused(granted.refused)
+    const { tokens, scopes } = granted
+    return {
+      answer: {
+        access_token: tokens.accessToken,
+        token_type: 'Bearer',
+        expires_in: tokens.expiresIn,
+        scope: scopes.join(' '),
+      },
+    }
+  }
+}
+
+function refused(error: PollRefusal): OAuthError {
+  // A device code has 256 random bits; what is unknown still counts among the failures of its network.
+  const isGuess = error === 'invalid_grant'
+  return new OAuthError(error, DESCRIPTIONS[error], 'invalid_request', isGuess ? { isGuess } : {})
+}
