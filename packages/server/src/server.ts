@@ -184,6 +184,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
       introspection,
       publicUrl: config.publicUrl,
       exchangeLimits: config.exchangeLimits,
+      privateNetworks: config.webhookPrivateNetworks,
     }),
     readiness: { checks: () => checkHealth(services, hub) },
     revocations: createRevocations(services),

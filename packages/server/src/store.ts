@@ -17,6 +17,7 @@ import type { QuotaStore } from './limits/quota-store.ts'
 import type { LogoutNoticeStore } from './logout-notices/logout-notice-store.ts'
 import type { MagicLinkChanges, MagicLinkStore } from './magic-links/magic-link-store.ts'
 import type { WrongCodeStore } from './magic-links/wrong-code-store.ts'
+import type { ClientAssertionStore } from './oauth/client-assertion-store.ts'
 import type { InstanceStore } from './operations/instance-store.ts'
 import type { InboxStore, OutboxStore } from './outbox/outbox-store.ts'
 import type { SuppressionStore } from './outbox/suppression-store.ts'
@@ -35,6 +36,7 @@ export interface Store {
   administrators: AdministratorStore
   apps: AppStore
   authorizationCodes: AuthorizationCodeStore
+  clientAssertions: ClientAssertionStore
   consents: ConsentStore
   logoutNotices: LogoutNoticeStore
   deviceAuthorizations: DeviceAuthorizationStore

@@ -1,6 +1,7 @@
 import type { App } from '../apps/app.ts'
 import type { Apps } from '../apps/apps.ts'
 import { KeywayError } from '../errors.ts'
+import type { VerifyAssertion } from './client-assertion.ts'
 import type { Form } from './form.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
 
@@ -32,12 +33,19 @@ export interface ClientAuthentication {
 }
 
 /** Ways in which clients authenticate at the token endpoint (RFC 8414 section 2). */
-export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'none']
+export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none']
+/** Algorithms of `private_key_jwt`. */
+export const ASSERTION_ALGS = ['EdDSA', 'Ed25519', 'ES256', 'RS256']
+/** RFC 7523 section 2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 export function createClientAuthentication({
   apps,
+  assertions,
 }: {
   apps: Pick<Apps, 'authenticate' | 'find'>
+  /** Loaded on first use. */
+  assertions(): Promise<VerifyAssertion>
 }): ClientAuthentication {
   return { app, appIfNamed }
 
@@ -48,12 +56,32 @@ export function createClientAuthentication({
   }
 
   async function appIfNamed(request: ClientRequest): Promise<App | null> {
+    if (request.form.client_assertion_type !== undefined) return byAssertion(request)
     const named = namedClient(request)
     if (!named) return null
     const found =
       named.secret === null ? await publicApp(named.id) : await apps.authenticate(named.id, named.secret)
     if (!found || found.isPublic !== (named.secret === null))
       throw invalidClient('No client has this id and secret.')
+    return found
+  }
+
+  async function byAssertion({ form, header }: ClientRequest): Promise<App> {
+    const {
+      client_assertion_type: type,
+      client_assertion: assertion,
+      client_id: id,
+      client_secret: secret,
+    } = form
+    if (type !== ASSERTION_TYPE || assertion === undefined)
+      throw new OAuthError(
+        'invalid_request',
+        `client_assertion_type must be ${ASSERTION_TYPE}, with a client_assertion.`,
+      )
+    if (secret !== undefined || header !== null)
+      throw new OAuthError('invalid_request', 'Authenticate the client in one way.')
+    const found = await (await assertions())(assertion, id)
+    if (!found) throw invalidClient('The client assertion is not valid, or was used before.')
     return found
   }
 

@@ -21,6 +21,7 @@ export function createClientCredentials(deps: GrantDeps): Grant {
   const limits = createKeyedWindows({ ...deps, windows: deps.exchangeLimits, maxNames: MAX_REMEMBERED_APPS })
 
   return async request => {
+    if (request.form.client_assertion !== undefined) return ofApp(request, await deps.clients.app(request))
     const named = namedClient(request)
     if (!named?.secret)
       throw invalidClient('Send client_id and client_secret: of an API key its id and the key.')

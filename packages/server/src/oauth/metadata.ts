@@ -1,6 +1,6 @@
 import { PERSONAL_SCOPES } from '../apps/app.ts'
 import { GIVEN_SCOPES } from '../apps/app-settings.ts'
-import { CLIENT_AUTH_METHODS } from './client-authentication.ts'
+import { ASSERTION_ALGS, CLIENT_AUTH_METHODS } from './client-authentication.ts'
 import type { Metadata } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
 
@@ -22,8 +22,11 @@ function ofService(issuer: string): Metadata {
     response_types_supported: [],
     grant_types_supported: Object.keys(GRANT_TYPES),
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
-    introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+    token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGS,
+    introspection_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS.filter(method => method !== 'none'),
+    introspection_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGS,
     revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGS,
   }
 }
 

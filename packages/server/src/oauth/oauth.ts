@@ -8,6 +8,7 @@ import { parseId } from '../ids.ts'
 import type { Introspection, IntrospectionAnswer } from '../introspection/introspection.ts'
 import type { Caller } from '../network.ts'
 import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
+import type { VerifyAssertion } from './client-assertion.ts'
 import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
 import type { DeviceAnswer, DeviceRequest } from './device-authorization.ts'
 import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
@@ -47,10 +48,21 @@ export function createOAuth(
     introspection: Introspection
     apiKeys: Pick<ApiKeys, 'revokeByPossession'>
     deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
+    /** Networks in which URLs of apps may be called, besides the public Internet. */
+    privateNetworks: readonly string[]
   },
 ): OAuth {
   const { storage, introspection, apiKeys, sessions } = deps
-  const clients = createClientAuthentication(deps)
+  let assertions: Promise<VerifyAssertion> | undefined
+  const clients = createClientAuthentication({
+    ...deps,
+    assertions() {
+      assertions ??= import('./client-assertion.ts').then(({ createClientAssertions }) =>
+        createClientAssertions({ ...deps, findApp: deps.storage.store.apps.find }),
+      )
+      return assertions
+    },
+  })
   const loaded = new Map<string, Grant>()
 
   return {

@@ -74,6 +74,7 @@ export function createHousekeeping({
   function prunesAt(now: number): ((batch: number) => Promise<number>)[] {
     return [
       batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
+      batch => store.clientAssertions.prune(now, batch),
       batch => store.authorizationCodes.prune(now - KEPT_FOR.authorizationCodes, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
       batch => store.deviceAuthorizations.prune(now - KEPT_FOR.deviceAuthorizations, batch),

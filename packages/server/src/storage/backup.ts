@@ -12,6 +12,7 @@ const EXCLUDED = new Set([
   'signing_keys',
   'algorithm_keys',
   'authorization_codes',
+  'client_assertions',
   'logout_notices',
   'nodes',
   'connections',

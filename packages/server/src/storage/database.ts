@@ -9,6 +9,7 @@ import { createAppStore } from './apps.ts'
 import { createAuditStore } from './audit.ts'
 import { createAuthorizationCodeStore } from './authorization-codes.ts'
 import { createBillingStore } from './billing.ts'
+import { createClientAssertionStore } from './client-assertions.ts'
 import { createConsentStore } from './consents.ts'
 import { createDeviceAuthorizationStore } from './device-authorizations.ts'
 import { createEndingStore } from './endings.ts'
@@ -119,6 +120,7 @@ function createStore(statements: Statements): Rows {
     administrators: createAdministratorStore(statements),
     apps: createAppStore(statements),
     authorizationCodes: createAuthorizationCodeStore(statements),
+    clientAssertions: createClientAssertionStore(statements),
     consents: createConsentStore(statements),
     logoutNotices: createLogoutNoticeStore(statements),
     deviceAuthorizations: createDeviceAuthorizationStore(statements),

@@ -97,7 +97,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   storage: [...NOUNS, 'config.ts', 'operations/reseal.ts'],
   mail: [...NOUNS, 'config.ts'],
   // The endpoints for OAuth clients: grants over the nouns, without HTTP.
-  oauth: NOUNS,
+  oauth: [...NOUNS, 'outgoing'],
   http: [...NOUNS, 'oauth', 'config.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],

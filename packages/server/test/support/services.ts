@@ -46,6 +46,7 @@ export interface ServiceOverrides {
   personLimits?: RequestLimit[]
   log?: Log
   mailHookSecret?: string
+  webhookPrivateNetworks?: string[]
   adminEmails?: string[]
   /** Maximum number of connections to PostgreSQL. */
   poolSize?: number
@@ -159,6 +160,7 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     personLimits: overrides.personLimits ?? [],
     verifyUrl: overrides.verifyUrl ?? settings.verifyUrl,
     mailHookSecret: overrides.mailHookSecret ?? null,
+    webhookPrivateNetworks: overrides.webhookPrivateNetworks ?? [],
     adminEmails: (overrides.adminEmails ?? []).map(address),
   }
 }

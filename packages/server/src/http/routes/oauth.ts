@@ -24,6 +24,8 @@ const DISCOVERY_PATHS = {
 export const clientFields = {
   client_id: z.string().optional(),
   client_secret: z.string().optional(),
+  client_assertion_type: z.string().optional(),
+  client_assertion: z.string().optional(),
 }
 const tokenForm = z
   .object({

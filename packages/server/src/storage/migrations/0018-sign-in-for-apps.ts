@@ -62,6 +62,20 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .column('next_attempt_at')
     .execute()
 
+  // Used assertions of clients (RFC 7523 section 3: a jti is good once).
+  await db.schema
+    .createTable('client_assertions')
+    .addColumn('app_id', 'text', c => c.notNull())
+    .addColumn('jti_hash', 'text', c => c.notNull())
+    .addColumn('expires_at', 'bigint', c => c.notNull())
+    .addPrimaryKeyConstraint('client_assertions_pkey', ['app_id', 'jti_hash'] as never)
+    .execute()
+  await db.schema
+    .createIndex('client_assertions_by_expires_at')
+    .on('client_assertions')
+    .column('expires_at')
+    .execute()
+
   // Of sessions of apps: the session of the pages that they were opened from.
   await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
   await db.schema

@@ -1,0 +1,117 @@
+import { type KeyObject, verify as verifySignature } from 'node:crypto'
+import type { App } from '../apps/app.ts'
+import { type Clock, MINUTE, SECOND } from '../clock.ts'
+import { createOutgoing } from '../outgoing/outgoing.ts'
+import { sha256 } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import { type ClientKey, createKeySets } from './key-sets.ts'
+
+/** Longest accepted; a longer one is refused unparsed. */
+const MAX_LENGTH = 4096
+/** Longest lifetime, so that used ones need not be remembered for long. */
+const MAX_LIFETIME = 10 * MINUTE
+/** By which the clock of a client may be ahead. */
+const LEEWAY = 30 * SECOND
+
+/** By key type; the algorithm is that of the key, never just that of the header (RFC 8725 section 3.1). */
+const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean }> = {
+  EdDSA: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
+  // Another name of the same (RFC 9864).
+  Ed25519: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
+  ES256: {
+    hash: 'sha256',
+    fits: key => key.asymmetricKeyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === 'prime256v1',
+  },
+  RS256: {
+    hash: 'sha256',
+    fits: key => key.asymmetricKeyType === 'rsa' && (key.asymmetricKeyDetails?.modulusLength ?? 0) >= 2048,
+  },
+}
+
+export interface ClientAssertionDeps {
+  storage: Storage
+  clock: Clock
+  publicUrl: string
+  /** Networks in which the key sets of clients may be, besides the public Internet. */
+  privateNetworks: readonly string[]
+  findApp(id: string): Promise<App | null>
+}
+
+/** The app that an assertion authenticates, once; null for anything else. */
+export type VerifyAssertion = (assertion: string, clientId: string | undefined) => Promise<App | null>
+
+/** Authenticates clients by `private_key_jwt` (RFC 7523 section 3, OpenID Connect Core section 9). */
+export function createClientAssertions(deps: ClientAssertionDeps): VerifyAssertion {
+  const { storage, clock, publicUrl, findApp } = deps
+  const keySets = createKeySets({ call: createOutgoing(deps.privateNetworks), clock })
+  const audiences = [publicUrl, `${publicUrl}/oauth/token`, `${publicUrl}/oauth/par`]
+
+  return async (assertion, clientId) => {
+    const jwt = parse(assertion)
+    const id = jwt?.claims.sub
+    if (!jwt || typeof id !== 'string' || jwt.claims.iss !== id) return null
+    if (clientId !== undefined && clientId !== id) return null
+    const app = await findApp(id)
+    if (!app?.jwksUri || app.isPublic || !isSound(jwt.claims)) return null
+    const keys = await keySets.keysOf(app.jwksUri, jwt.kid)
+    if (!keys.some(key => isSignedBy(jwt, key))) return null
+    const { jti, exp } = jwt.claims
+    const isFirstUse = await storage.store.clientAssertions.use(id, sha256(String(jti)), Number(exp) * SECOND)
+    return isFirstUse ? app : null
+  }
+
+  function isSound({ aud, exp, iat = 0, nbf = 0, jti }: Claims): boolean {
+    const isForUs = (Array.isArray(aud) ? aud : [aud]).some(each => audiences.includes(each as string))
+    if (!isForUs || typeof jti !== 'string' || jti === '') return false
+    if (typeof exp !== 'number' || typeof iat !== 'number' || typeof nbf !== 'number') return false
+    const now = clock.now()
+    if (exp * SECOND <= now || exp * SECOND > now + MAX_LIFETIME) return false
+    return Math.max(iat, nbf) * SECOND <= now + LEEWAY
+  }
+}
+
+type Claims = Record<string, unknown>
+
+interface Assertion {
+  alg: string
+  kid: string | undefined
+  claims: Claims
+  signed: string
+  signature: Buffer
+}
+
+function parse(text: string): Assertion | null {
+  const [head = '', body = '', tail = '', ...rest] = text.split('.')
+  if (text.length > MAX_LENGTH || rest.length > 0) return null
+  const [header, claims] = [objectOf(head), objectOf(body)]
+  if (!header || !claims || typeof header.alg !== 'string' || !Object.hasOwn(ALGS, header.alg)) return null
+  // An extension that must be understood is not (RFC 7515 section 4.1.11).
+  if (header.crit !== undefined) return null
+  const kid = typeof header.kid === 'string' ? header.kid : undefined
+  const signature = Buffer.from(tail, 'base64url')
+  return { alg: header.alg, kid, claims, signed: `${head}.${body}`, signature }
+}
+
+function isSignedBy({ alg, kid, signed, signature }: Assertion, key: ClientKey): boolean {
+  const { hash, fits } = ALGS[alg]!
+  if ((kid !== undefined && key.kid !== kid) || !isFor(key, alg) || !fits(key.publicKey)) return false
+  return verifySignature(
+    hash,
+    Buffer.from(signed),
+    { key: key.publicKey, dsaEncoding: 'ieee-p1363' },
+    signature,
+  )
+}
+
+function isFor({ alg }: ClientKey, asked: string): boolean {
+  return alg === undefined || alg === asked || (alg.startsWith('Ed') && asked.startsWith('Ed'))
+}
+
+function objectOf(segment: string): Claims | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(segment, 'base64url').toString())
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Claims) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,74 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import type { Outgoing } from '../outgoing/outgoing.ts'
+
+/** How long a key set is used without reading it again. */
+const FRESH_FOR = 5 * MINUTE
+/** A set is read again at most this often, however many unknown keys are presented. */
+const PAUSE = 30 * SECOND
+/** Of one client. */
+const MAX_KEYS = 20
+/** Key sets in memory. */
+const MAX_SETS = 1000
+
+/** A public key of a client, for the algorithms that its type allows. */
+export interface ClientKey {
+  kid: string | undefined
+  alg: string | undefined
+  publicKey: KeyObject
+}
+
+interface KeySet {
+  readAt: Instant
+  keys: Promise<ClientKey[]>
+}
+
+export interface KeySets {
+  /** The keys of a JWK set (RFC 7517), read again if none has this id. Empty if it cannot be read. */
+  keysOf(url: string, kid: string | undefined): Promise<ClientKey[]>
+}
+
+/** Key sets of clients, at their `jwks_uri`, kept in memory for some minutes. */
+export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock }): KeySets {
+  const sets = new Map<string, KeySet>()
+
+  return {
+    async keysOf(url, kid) {
+      const now = clock.now()
+      const known = sets.get(url)
+      if (!known || now >= known.readAt + FRESH_FOR) return read(url, now)
+      const keys = await known.keys
+      const isKnown = kid === undefined || keys.some(key => key.kid === kid)
+      return isKnown || now < known.readAt + PAUSE ? keys : read(url, now)
+    },
+  }
+
+  function read(url: string, now: Instant): Promise<ClientKey[]> {
+    const keys = fetchKeys(url).catch(() => [])
+    sets.delete(url)
+    sets.set(url, { readAt: now, keys })
+    if (sets.size > MAX_SETS) sets.delete(sets.keys().next().value!)
+    return keys
+  }
+
+  async function fetchKeys(url: string): Promise<ClientKey[]> {
+    const { status, text } = await call(url, { headers: { accept: 'application/json' } })
+    const body = status === 200 ? (JSON.parse(text) as { keys?: unknown }) : {}
+    return Array.isArray(body.keys) ? body.keys.slice(0, MAX_KEYS).flatMap(toKey) : []
+  }
+}
+
+/** Nothing for a key that cannot verify signatures. */
+function toKey(jwk: Record<string, unknown>): ClientKey[] {
+  try {
+    if (jwk.use !== undefined && jwk.use !== 'sig') return []
+    const publicKey = createPublicKey({ key: jwk, format: 'jwk' })
+    return [{ kid: textOf(jwk.kid), alg: textOf(jwk.alg), publicKey }]
+  } catch {
+    return []
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

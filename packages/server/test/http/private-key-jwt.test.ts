@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
+import * as client from 'openid-client'
+import { MINUTE, SECOND } from '../../src/clock.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { openServer } from '../support/http.ts'
+import { startWeb } from '../support/web.ts'
+
+const AUDIENCE = 'https://files.example.com'
+const LOCAL = '127.0.0.0/8,::1/128'
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+/** A client's key set on loopback; `reads` counts the calls. */
+async function serveKeys(t: TestContext) {
+  const keys: object[] = []
+  let reads = 0
+  const server = createServer((_request, response) => {
+    reads++
+    response.end(JSON.stringify({ keys }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = server.address()
+  assert.ok(address && typeof address === 'object')
+  return {
+    url: `http://127.0.0.1:${address.port}/jwks.json`,
+    reads: () => reads,
+    async add(alg: string, kid: string): Promise<CryptoKey> {
+      const { privateKey, publicKey } = await generateKeyPair(alg)
+      keys.push({ ...(await exportJWK(publicKey)), kid, alg, use: 'sig' })
+      return privateKey
+    },
+  }
+}
+
+for (const alg of ['EdDSA', 'ES256', 'RS256'])
+  test(`openid-client authenticates with a key of its own for ${alg}, without a secret`, async t => {
+    const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL })
+    const keys = await serveKeys(t)
+    const { apps } = web.server.services
+    await apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
+    const { secret } = await apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
+    assert.equal(secret, null)
+    const auth = client.PrivateKeyJwt({ key: await keys.add(alg, 'one'), kid: 'one' })
+    const config = await client.discovery(new URL(web.url), 'shop', undefined, auth, {
+      execute: [client.allowInsecureRequests],
+    })
+    const first = await client.clientCredentialsGrant(config, { resource: AUDIENCE })
+    assert.ok(first.access_token)
+    // A new key is read as soon as it is used, if the set was not just read.
+    await client.clientCredentialsGrant(config, { resource: AUDIENCE })
+    assert.equal(keys.reads(), 1)
+  })
+
+forEachEngine(engine => {
+  test('an assertion authenticates its own client, for this service, for minutes, and once', async t => {
+    const server = await openServer(engine, t, { webhookPrivateNetworks: LOCAL.split(',') })
+    const keys = await serveKeys(t)
+    await server.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
+    await server.apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
+    await server.apps.register({ id: 'other', name: 'Other' })
+    const key = await keys.add('ES256', 'one')
+    const now = () => Math.floor(server.clock.now() / SECOND)
+    let count = 0
+    const claims = () => ({
+      iss: 'shop',
+      sub: 'shop',
+      aud: server.publicUrl as string | string[],
+      iat: now(),
+      exp: (now() + 60) as number | undefined,
+      jti: `jti ${count++}` as string | undefined,
+    })
+    const sign = (changes: object = {}, header: object = {}, by = key) =>
+      new SignJWT({ ...claims(), ...changes })
+        .setProtectedHeader({ alg: 'ES256', kid: 'one', ...header })
+        .sign(by)
+    const ask = async (client_assertion: string, fields: Record<string, string> = {}) =>
+      (
+        await server.form('/oauth/token', {
+          grant_type: 'client_credentials',
+          resource: AUDIENCE,
+          client_assertion_type: ASSERTION_TYPE,
+          client_assertion,
+          ...fields,
+        })
+      ).body.error ?? 'none'
+
+    const one = await sign()
+    assert.equal(await ask(one, { client_id: 'shop' }), 'none')
+    assert.equal(await ask(one), 'invalid_client', 'once')
+    assert.equal(
+      await ask(await sign({ aud: ['https://x.test', `${server.publicUrl}/oauth/token`] })),
+      'none',
+    )
+    const another = await generateKeyPair('ES256')
+    const wrong = [
+      await sign({ iss: 'other' }),
+      await sign({ iss: 'other', sub: 'other' }),
+      await sign({ iss: 'unknown', sub: 'unknown' }),
+      await sign({ aud: 'https://another.example.com' }),
+      await sign({ aud: undefined }),
+      await sign({ exp: undefined }),
+      await sign({ exp: now() }),
+      await sign({ exp: now() + (11 * MINUTE) / SECOND }),
+      await sign({ nbf: now() + 60 }),
+      await sign({ jti: undefined }),
+      await sign({ jti: '' }),
+      await sign({}, { kid: 'two' }),
+      await sign({}, {}, another.privateKey),
+      `${(await sign()).slice(0, -4)}AAAA`,
+      unsigned(claims()),
+      'not.a.jwt',
+      'x'.repeat(5000),
+    ]
+    for (const [at, assertion] of wrong.entries())
+      assert.equal(await ask(assertion), 'invalid_client', `wrong ${at}`)
+    assert.equal(await ask(await sign(), { client_id: 'other' }), 'invalid_client')
+    assert.equal(await ask(await sign(), { client_secret: 'sva_x', client_id: 'shop' }), 'invalid_request')
+    assert.equal(await ask(await sign(), { client_assertion_type: 'other' }), 'invalid_request')
+
+    const reads = keys.reads()
+    const second = await keys.add('ES256', 'two')
+    assert.equal(await ask(await sign({}, { kid: 'two' }, second)), 'invalid_client', 'the set was just read')
+    server.clock.advance(31 * SECOND)
+    assert.equal(await ask(await sign({}, { kid: 'two' }, second)), 'none')
+    assert.equal(keys.reads(), reads + 1)
+
+    const twenty = await sign()
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => ask(twenty)))
+    assert.equal(outcomes.filter(outcome => outcome === 'none').length, 1)
+  })
+})
+
+function unsigned(claims: object): string {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  return `${encode({ alg: 'none' })}.${encode(claims)}.`
+}
