@@ -64,3 +64,10 @@ export function unavailable(cause: unknown, retryAfter = 1): KeywayError {
     cause,
   })
 }
+
+/** Whether the database refused a write because its disk is full: SQLSTATE 53100 (disk_full), SQLITE_FULL. */
+export function isDiskFull(error: unknown): boolean {
+  const cause = error instanceof KeywayError ? error.extras.cause : error
+  const { code, message = '' } = (cause ?? {}) as { code?: string; message?: string }
+  return code === '53100' || /disk is full/.test(message)
+}

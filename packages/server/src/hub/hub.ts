@@ -23,6 +23,8 @@ const TICK_MS = 500
 export interface HubHealth {
   /** False: this node would not notice a revocation now, and has closed its connections. */
   databaseFresh: boolean
+  /** Why this node could not write to the database at its last heartbeat; null if it could. */
+  writeError: unknown
   /** When the last successful poll of the database began. */
   lastPollAt: Instant | null
   connections: number
@@ -115,6 +117,7 @@ export function createHub(deps: HubDeps): Hub {
     },
     health: () => ({
       databaseFresh: freshness.isFresh(clock.now()),
+      writeError: presence.heartbeatError,
       lastPollAt: freshness.lastPollAt,
       connections: registry.byId.size,
       draining,

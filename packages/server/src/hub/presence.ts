@@ -26,6 +26,8 @@ export interface Presence {
   /** Called when a message of a peer arrives. */
   markAlive(nodeId: string): void
   heartbeat(): Promise<void>
+  /** Why the last heartbeat could not be recorded; null if it was. */
+  readonly heartbeatError: unknown
   /** Deregisters this node. Never rejects. */
   deregister(): Promise<void>
 }
@@ -50,6 +52,7 @@ export function createPresence(deps: {
   /** Peers whose messages arrived since the last heartbeat began; its query may have missed their rows. */
   const newcomers = new Set<string>()
   let lastHeartbeatAt: Instant | null = null
+  let heartbeatError: unknown = null
   let isDeregistered = false
 
   return {
@@ -78,7 +81,18 @@ export function createPresence(deps: {
       newcomers.add(other)
       if (!peers.includes(other)) peers = [...peers, other]
     },
-    heartbeat: () => beat().catch(error => log.warn({ err: error }, 'the heartbeat could not be recorded')),
+    async heartbeat() {
+      try {
+        await beat()
+        heartbeatError = null
+      } catch (error) {
+        heartbeatError = error
+        log.warn({ err: error }, 'the heartbeat could not be recorded')
+      }
+    },
+    get heartbeatError() {
+      return heartbeatError
+    },
     async deregister() {
       isDeregistered = true
       clearTimeout(timer)

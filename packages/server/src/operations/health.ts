@@ -1,3 +1,4 @@
+import { isDiskFull } from '../errors.ts'
 import type { HealthCheck } from '../http/http-ports.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Services } from '../services.ts'
@@ -12,7 +13,7 @@ const NOT_LISTENING =
 /** The checks of /readyz, by name. Only a failed required one makes this node not ready. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
-  const { databaseFresh } = hub.health()
+  const { databaseFresh, writeError } = hub.health()
   const reachable = await storage.readClock().then(
     () => true,
     () => false,
@@ -22,6 +23,12 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   const time = clockProblem(clock.behind, storage.engine.clockReference)
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
+    {
+      name: 'writes',
+      required: false,
+      ok: !writeError,
+      detail: writeError ? writeProblem(writeError) : undefined,
+    },
     { name: 'hub', required: true, ok: databaseFresh, detail: databaseFresh ? undefined : STALE },
     {
       name: 'events',
@@ -37,4 +44,10 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
     },
     { name: 'clock', required: false, ok: time === null, detail: time ?? undefined },
   ]
+}
+
+function writeProblem(error: unknown): string {
+  return isDiskFull(error)
+    ? "the database's disk is full: reads go on, writes are refused until there is space"
+    : 'the database refuses writes; the log says why'
 }

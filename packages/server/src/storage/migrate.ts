@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { KeywayError } from '../errors.ts'
+import { isDiskFull, KeywayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { CannotStart } from '../operator-error.ts'
 import { VERSION } from '../version.ts'
@@ -146,16 +146,11 @@ async function withRetries(step: () => Promise<void>): Promise<void> {
       return await step()
     } catch (error) {
       const code = (error as { code?: string }).code
-      const isUnavailable = error instanceof KeywayError && !isDiskFull(error.extras.cause)
+      // A full disk is not retryable: the operator must learn of it at once.
+      const isUnavailable = error instanceof KeywayError && !isDiskFull(error)
       const isRetryable = isUnavailable || (code !== undefined && CREATED_CONCURRENTLY.has(code))
       if (!isRetryable || waited >= MAX_WAIT_MS) throw error
       await wait(RETRY_MS)
     }
   }
-}
-
-/** Not retryable: the operator must learn of it at once. */
-function isDiskFull(cause: unknown): boolean {
-  const { code, message = '' } = (cause ?? {}) as { code?: string; message?: string }
-  return code === '53100' || /disk is full/.test(message)
 }

@@ -51,7 +51,8 @@ export async function diskFull(seed: number, scale: number): Promise<ScenarioRes
   }
 }
 
-function fill(file: string): void {
+/** Fills the disk of a file. */
+export function fill(file: string): void {
   const handle = openSync(file, 'w')
   let size = 1 << 20
   while (size >= 512) {

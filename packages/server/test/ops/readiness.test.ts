@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { MINUTE } from '../../src/clock.ts'
 import { aMessage } from '../contract/fixtures.ts'
+import { fill, mountSmallDisk } from '../faults/disk.ts'
+import { until } from '../support/patience.ts'
+import { serve } from '../support/serve.ts'
 import { startKeyway } from './running.ts'
 
 async function mailCheck(url: string) {
@@ -22,4 +27,25 @@ test('mail whose deliveries fail is reported as late whenever its next attempt i
   const late = await mailCheck(url)
   assert.deepEqual([late.status, late.ok], [200, false])
   assert.match(late.detail!, /waited for 1\d\d s/)
+})
+
+test('a full disk is named by /readyz, which stays 200, until there is space again', async t => {
+  const disk = mountSmallDisk()
+  if (!disk) return t.skip('no disk can be mounted here')
+  t.after(disk.unmount)
+  const served = await serve({ KEYWAY_DATA_DIR: disk.path, KEYWAY_PORT: '0' })
+  t.after(() => served.end('SIGKILL'))
+  const writes = async () => {
+    const answer = await fetch(`${served.url}/readyz`)
+    const { checks } = (await answer.json()) as { checks: { name: string; ok: boolean; detail?: string }[] }
+    return { status: answer.status, ...checks.find(({ name }) => name === 'writes')! }
+  }
+  const filler = join(disk.path, 'filler')
+  fill(filler)
+  await until('the full disk is named', async () => !(await writes()).ok)
+  const { status, detail } = await writes()
+  assert.equal(status, 200)
+  assert.match(detail!, /disk is full/)
+  rmSync(filler)
+  await until('writes succeed again', async () => (await writes()).ok)
 })
