@@ -391,11 +391,22 @@ test('discovery names what the token endpoint does, in both documents', async t 
     if (/_endpoint$|_uri$/.test(name)) assert.ok(paths.includes(String(value)), name)
 })
 
+const GUIDE = join(import.meta.dirname, '../../../../docs/oauth.md')
+
+test('docs/oauth.md names every grant and endpoint of the discovery document', async t => {
+  const server = await openServer('sqlite', t)
+  const { body } = await server.get('/.well-known/oauth-authorization-server')
+  const text = await readFile(GUIDE, 'utf8')
+  const endpoints = Object.entries(body).filter(([name]) => /_endpoint$|jwks_uri/.test(name))
+  const paths = endpoints.map(([, address]) => new URL(String(address)).pathname)
+  for (const name of [...body.grant_types_supported, ...paths]) assert.ok(text.includes(`${name}\``), name)
+})
+
 const noCurl = skipWithout(spawnSync('curl', ['--version']).status === 0, 'curl is not installed here')
 
 test('the commands of docs/oauth.md work as printed', { skip: noCurl }, async t => {
   const { server, secret, makeKey } = await openWorld('sqlite', t)
-  const text = await readFile(join(import.meta.dirname, '../../../../docs/oauth.md'), 'utf8')
+  const text = await readFile(GUIDE, 'utf8')
   const { id, key } = await makeKey()
   const env = { ...process.env, KEYWAY: server.url, KEY_ID: id, API_KEY: key, SECRET: secret }
   const commands = [...text.matchAll(/```sh\n(curl [^`]+)```/g)].map(([, command]) => command!)
