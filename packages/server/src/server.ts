@@ -209,6 +209,8 @@ function composeHttpServer(
   const pages = createPages({
     ...services,
     agents: hub,
+    administration: createAdministration({ ...services, disconnect: hub.disconnect }),
+    store: services.storage.store,
     failures: limits,
     inbox,
     lifetimes: config,

@@ -13,20 +13,21 @@ const SHOWN_SCOPES = 3
 const MAX_CLIENT_LENGTH = 24
 
 /** A table with one row per key; narrow screens show each row as a block with labels. */
-export function keyTable(keys: readonly ApiKey[], now: Instant): Html {
+/** @param place `admin`: without links to the owner's pages */
+export function keyTable(keys: readonly ApiKey[], now: Instant, place: 'own' | 'admin' = 'own'): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
   return html`<table class="rows keys"><thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
-${keys.map(key => row(key, now))}
+${keys.map(key => row(key, now, place))}
 </tbody></table>`
 }
 
-function row(key: ApiKey, now: Instant): Html {
+function row(key: ApiKey, now: Instant, place: 'own' | 'admin'): Html {
   const { keys } = texts
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row"><a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, day)}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${place === 'own' ? html`<a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a>` : html`<span class="name">${key.name ?? keys.unnamed}</span>`} <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, day)}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 

@@ -1,8 +1,10 @@
 import type { Json } from '@keyway/sdk/protocol'
 import type { Context } from 'hono'
+import type { Administration } from '../administration/administration.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Accounts } from '../billing/accounts.ts'
+import type { Credits } from '../billing/credits.ts'
 import type { Clock } from '../clock.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
@@ -11,11 +13,13 @@ import type { Log } from '../log.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { Caller } from '../network.ts'
 import type { Inbox } from '../outbox/outbox.ts'
+import type { Suppressions } from '../outbox/suppressions.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { Secrets } from '../secrets.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import type { Sessions, SignedIn } from '../sessions/sessions.ts'
+import type { Store } from '../store.ts'
 import type { UsageReports } from '../usage/reports.ts'
 import type { Users } from '../users/users.ts'
 import type { Cookies } from './cookies.ts'
@@ -43,6 +47,11 @@ export interface PageAgents {
 
 export interface PageServices {
   accounts: Accounts
+  administration: Administration
+  credits: Credits
+  suppressions: Pick<Suppressions, 'lift'>
+  /** What administrators list, straight from its port. */
+  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'outbox'>
   agents: PageAgents
   apiKeys: ApiKeys
   /** Loaded on first use. */

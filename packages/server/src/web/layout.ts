@@ -65,13 +65,14 @@ function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox'
 }
 
-function navigation({ current, showsInbox }: PageOptions): Html {
+function navigation({ current, showsInbox, user }: PageOptions): Html {
   const entries: [string, string][] = [
     ['/keys', texts.nav.keys],
     ['/agents', texts.nav.agents],
     ['/sessions', texts.nav.sessions],
     ['/account', texts.nav.account],
   ]
+  if (user && user.role !== 'user') entries.push(['/admin', texts.nav.admin])
   if (showsInbox) entries.push(['/inbox', texts.nav.inbox])
   return html`<nav class="tabs" aria-label="${texts.nav.main}">${entries.map(([path, label]) => html`<a href="${path}"${current === path ? raw(' aria-current="page"') : ''}>${label}</a>`)}</nav>`
 }

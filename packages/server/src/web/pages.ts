@@ -1,5 +1,6 @@
 import { Hono, type Next } from 'hono'
 import { accountPages } from './account.ts'
+import { adminPages } from './admin-pages.ts'
 import { agentPages } from './agents.ts'
 import { type Assets, loadAssets, serveAssets } from './assets.ts'
 import { createCookies } from './cookies.ts'
@@ -68,6 +69,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   sessionPages(app, kit)
   devicePages(app, kit)
   accountPages(app, kit)
+  adminPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
   // Last, so that a hidden page stays hidden for every method.
   app.use((c, next) => otherMethod(app, kit, c, next))

@@ -14,6 +14,7 @@ export const texts = {
     sessions: 'Sessions',
     account: 'Account',
     inbox: 'Inbox',
+    admin: 'Admin',
     localInbox: 'Local inbox',
     signIn: 'Sign in',
     signOut: 'Sign out',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { toScopes } from '../../src/api-keys/api-key.ts'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { axeSource, type Browser, type Page, sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
@@ -29,6 +30,8 @@ async function openPages(
   await signIn(page, web, ADA)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
+  await services.suppressions.record({ addresses: [ADA], reason: 'bounce' }, 'resend')
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
   const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
   const live = await services.apiKeys.create(user.id, wanted, caller)
@@ -55,6 +58,17 @@ async function openPages(
       '/sessions',
       '/account',
     ],
+    ...[
+      '',
+      '/users',
+      '/users?query=nobody@',
+      `/users/${user.id}`,
+      `/users/${user.id}?show=ledger`,
+      '/keys',
+      '/agents',
+    ]
+      .concat(['/mails', '/mails?state=sent', '/nodes', '/audit', '/confirm'])
+      .map(path => `/admin${path}`),
     ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
   ]
   return { web, page, paths: paths.map(path => web.url + path) }

@@ -6,6 +6,7 @@ import { invalidRequest, KeywayError } from '../../../errors.ts'
 import { parseId } from '../../../ids.ts'
 import { page } from '../../../paging.ts'
 import { USER_ROLES, type User } from '../../../users/user.ts'
+import { searchOf } from '../../../users/user-search.ts'
 import type { UserSearch } from '../../../users/user-store.ts'
 import { created, NO_CONTENT, ok } from '../../answer.ts'
 import { createKeyObjects } from '../../api-key-object.ts'
@@ -320,16 +321,6 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
     if (!user) throw notFound()
     return user
   }
-}
-
-/** Addresses are stored in lower case. */
-export function searchOf(query: string | undefined): UserSearch['by'] {
-  const text = query?.trim() ?? ''
-  if (text === '') return undefined
-  if (text.startsWith('svc_')) return { keyPrefixBeginning: text.slice(0, 12) }
-  return text.startsWith('@')
-    ? { domainBeginning: text.toLowerCase() }
-    : { addressBeginning: text.toLowerCase() }
 }
 
 function roleNeedsSession(): KeywayError {

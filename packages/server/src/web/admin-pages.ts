@@ -1,0 +1,66 @@
+import type { Hono } from 'hono'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
+
+type AdminPages = typeof import('./admin/pages.ts')
+
+/** /admin: pages for administrators and support, loaded by the first request, since most people never open them. */
+export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
+  const load = () => import('./admin/pages.ts')
+  const by = (
+    pick: (pages: AdminPages) => (kit: PageKit, c: PageContext) => Response | Promise<Response>,
+  ) => {
+    return async (c: PageContext) => pick(await load())(kit, c)
+  }
+  app.get(
+    '/admin',
+    by(pages => pages.renderOverview),
+  )
+  app.get(
+    '/admin/users',
+    by(pages => pages.renderPeople),
+  )
+  app.get(
+    '/admin/users/:id',
+    by(pages => pages.renderPerson),
+  )
+  app.post(
+    '/admin/users/:id/:act',
+    by(pages => pages.changePerson),
+  )
+  app.get(
+    '/admin/keys',
+    by(pages => pages.renderAllKeys),
+  )
+  app.post(
+    '/admin/keys/revoke',
+    by(pages => pages.revokeKeys),
+  )
+  app.get(
+    '/admin/agents',
+    by(pages => pages.renderAllAgents),
+  )
+  app.post(
+    '/admin/agents/:id/disconnect',
+    by(pages => pages.disconnectAgent),
+  )
+  app.get(
+    '/admin/mails',
+    by(pages => pages.renderMails),
+  )
+  app.post(
+    '/admin/mails/:act',
+    by(pages => pages.changeMails),
+  )
+  app.get(
+    '/admin/nodes',
+    by(pages => pages.renderNodes),
+  )
+  app.get(
+    '/admin/audit',
+    by(pages => pages.renderAudit),
+  )
+  app.get(
+    '/admin/confirm',
+    by(pages => pages.renderConfirm),
+  )
+}

@@ -1,0 +1,98 @@
+import { html, raw } from 'hono/html'
+import type { By } from '../../audit/audit.ts'
+import { KeywayError } from '../../errors.ts'
+import { isFresh } from '../../sessions/reauthentication.ts'
+import type { SignedIn } from '../../sessions/sessions.ts'
+import { type PageContext, type PageKit, Redirect } from '../kit.ts'
+import type { Html, PageOptions } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { adminTexts } from './texts.ts'
+
+export type Section = keyof Omit<typeof adminTexts.nav, 'label'>
+
+const SECTIONS: [Section, string][] = [
+  ['overview', '/admin'],
+  ['people', '/admin/users'],
+  ['keys', '/admin/keys'],
+  ['agents', '/admin/agents'],
+  ['mails', '/admin/mails'],
+  ['nodes', '/admin/nodes'],
+  ['audit', '/admin/audit'],
+]
+
+/** Who may read these pages; for everybody else they do not exist. @throws Redirect, KeywayError `not_found` */
+export function requireReader(kit: PageKit, c: PageContext): SignedIn {
+  const signedIn = kit.requireSession(c)
+  if (signedIn.user.role === 'user') throw notFound()
+  return signedIn
+}
+
+/** Whether the forms are shown: to administrators whose sign-in is recent. */
+export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
+  return user.role === 'admin' && isFresh(session, kit.clock.now())
+}
+
+/**
+ * Runs the act of a form, whose fields are read after the right was checked, and goes back with a notice. Refusals are
+ * shown there.
+ *
+ * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
+ */
+export async function act(
+  kit: PageKit,
+  c: PageContext,
+  back: string,
+  work: (form: URLSearchParams, by: (reason?: string) => By) => Promise<unknown>,
+): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const form = kit.forms.read(c)
+  if (signedIn.user.role !== 'admin') throw notFound()
+  if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(back)}`)
+  await work(form, reason => byOf(kit, c, signedIn, reason))
+  return c.redirect(`${back}${back.includes('?') ? '&' : '?'}done=saved`, 303)
+}
+
+export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, reason?: string): By {
+  return {
+    actor: { type: 'user', id: user.id, key_id: null, session_id: session.id },
+    caller: kit.callerOf(c.req.raw, c.env),
+    requestId: null,
+    reason: reason?.trim() || null,
+  }
+}
+
+/** A mistake in a form. */
+export function invalid(message: string): KeywayError {
+  return new KeywayError('invalid_request', message)
+}
+
+/** A page with the navigation of the section, and a hint where nothing can be changed. */
+export function renderAdmin(
+  kit: PageKit,
+  c: PageContext,
+  section: Section,
+  options: Partial<PageOptions> & { title: string },
+  body: Html,
+): Response | Promise<Response> {
+  const links = SECTIONS.map(
+    ([name, href]) =>
+      html`<a href="${href}"${name === section ? raw(' aria-current="page"') : ''}>${adminTexts.nav[name]}</a>`,
+  )
+  const whole = html`<nav class="filter" aria-label="${adminTexts.nav.label}">${links}</nav>
+${body}${hint(kit, c)}`
+  return kit.render(c, { ...options, current: '/admin' }, whole)
+}
+
+function hint(kit: PageKit, c: PageContext): Html | '' {
+  const signedIn = requireReader(kit, c)
+  const { confirm, readOnly } = adminTexts
+  if (signedIn.user.role !== 'admin') return html`<p class="quiet">${readOnly}</p>`
+  if (mayChange(kit, signedIn)) return ''
+  const to = encodeURIComponent(new URL(c.req.url).pathname)
+  return html`<p class="quiet">${confirm.needed} <a href="/admin/confirm?to=${to}">${confirm.link}</a>.</p>`
+}
+
+/** A page of this section, so that nobody chooses where a sign-in leads. */
+export function destinationOf(path: string | undefined): string {
+  return path && /^\/admin(?:\/[a-z0-9-]{1,64}){0,3}$/.test(path) ? path : '/admin'
+}

@@ -1,0 +1,82 @@
+import { html, raw } from 'hono/html'
+import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
+import type { KeySearch } from '../../api-keys/api-key-store.ts'
+import { DAY, type Instant } from '../../clock.ts'
+import { parseId } from '../../ids.ts'
+import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { expires, lastUsed, statusTag } from '../key-list.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { day, empty, formToken, type Html, pageHead } from '../layout.ts'
+import { texts } from '../texts.ts'
+import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const ROWS = 40
+const UNUSED_FOR = 90 * DAY
+const EXPIRING_WITHIN = 14 * DAY
+const PREFIX = /^svc_[0-9A-Za-z]{0,8}$/
+
+const FILTERS: Record<keyof typeof adminTexts.keys.filters, (now: Instant) => KeySearch> = {
+  all: () => ({}),
+  unused: now => ({ unusedSince: now - UNUSED_FOR }),
+  endless: () => ({ neverExpires: true }),
+  expiring: now => ({ expiresBefore: now + EXPIRING_WITHIN }),
+}
+type Filter = keyof typeof FILTERS
+
+/** /admin/keys: everybody's keys. */
+export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const { keys } = adminTexts
+  const now = kit.clock.now()
+  const typed = (c.req.query('prefix') ?? '').trim().slice(0, 12)
+  const filter = (Object.keys(FILTERS) as Filter[]).find(each => each === c.req.query('filter')) ?? 'all'
+  const wanted = PREFIX.test(typed) ? { prefixBeginning: typed } : FILTERS[filter](now)
+  const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
+  const slice = await kit.store.apiKeys.search(wanted, now, page)
+  const more = slice.next && new URLSearchParams({ filter, prefix: typed, cursor: encodeCursor(slice.next) })
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const tabs = (Object.keys(FILTERS) as Filter[]).map(
+    each =>
+      html`<a href="/admin/keys?filter=${each}"${each === filter && !typed ? raw(' aria-current="true"') : ''}>${keys.filters[each]}</a>`,
+  )
+  const table =
+    slice.rows.length === 0 ? empty(keys.empty, keys.emptyLead) : keysTable(slice.rows, now, token)
+  const section = html`<section class="card flush">${table}${more ? html`<p class="card-foot"><a href="/admin/keys?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+  const body = html`${pageHead(keys.title, keys.lead)}
+<form method="get" action="/admin/keys" class="inline spaced" role="search"><div class="field"><label for="prefix">${keys.prefix}</label><input id="prefix" name="prefix" value="${typed}" placeholder="svc_" maxlength="12" autocomplete="off" spellcheck="false"></div><button>${adminTexts.people.search}</button></form>
+<nav class="filter" aria-label="${keys.title}">${tabs}</nav>
+${token && slice.rows.length > 0 ? selection(token, section) : section}`
+  return renderAdmin(kit, c, 'keys', { title: keys.title }, body)
+}
+
+/** The form around the table that revokes what is selected. */
+function selection(token: string, section: Html): Html {
+  return html`<form method="post" action="/admin/keys/revoke">${formToken(token)}
+${section}
+<div class="inline spaced"><div class="field"><label for="reason">${adminTexts.reason}</label><input id="reason" name="reason" maxlength="500" autocomplete="off"></div><button class="second harm">${adminTexts.keys.revoke}</button></div></form>`
+}
+
+function keysTable(rows: readonly ApiKey[], now: Instant, token: string | null): Html {
+  const { columns, select } = adminTexts.keys
+  return html`<table class="rows even"><thead><tr>${token ? html`<th scope="col" class="tick"><span class="unseen">${select}</span></th>` : ''}<th scope="col">${columns.key}</th><th scope="col">${columns.owner}</th><th scope="col">${columns.used}</th><th scope="col">${columns.expires}</th><th scope="col">${columns.status}</th></tr></thead><tbody>
+${rows.map(key => {
+  const status = statusOf(key, now)
+  const label = key.name ?? texts.keys.unnamed
+  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><span class="name">${label}</span> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}"><a href="/admin/users/${key.userId}"><code>${key.userId.slice(0, 13)}…</code></a></td><td data-label="${columns.used}">${lastUsed(key, status, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
+`
+})}</tbody></table>`
+}
+
+export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/keys', async (form, by) => {
+    const ids = form
+      .getAll('key')
+      .slice(0, ROWS)
+      .flatMap(text => parseId(text) ?? [])
+    if (ids.length === 0) throw invalid(adminTexts.keys.nothing)
+    const who = by(form.get('reason') ?? undefined)
+    const known = await kit.apiKeys.findMany(ids)
+    for (const id of known.keys()) await kit.apiKeys.revokeById(id, who)
+  })
+}

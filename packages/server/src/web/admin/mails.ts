@@ -1,0 +1,79 @@
+import { html, raw } from 'hono/html'
+import { parseId } from '../../ids.ts'
+import type { MessageState, OutboxMessage } from '../../outbox/message.ts'
+import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { parseEmailAddress } from '../../users/email-address.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const ROWS = 40
+const SUPPRESSED = 50
+const STATES: readonly MessageState[] = ['queued', 'failed', 'expired', 'sent']
+
+/** /admin/mails: queue, failures, suppressed addresses. */
+export async function renderMails(kit: PageKit, c: PageContext): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const { mails } = adminTexts
+  const state = STATES.find(each => each === c.req.query('state')) ?? 'queued'
+  const after = decodeCursor(c.req.query('cursor') ?? '')
+  const [slice, suppressed] = await Promise.all([
+    kit.administration.mails(state, { limit: ROWS, after }),
+    kit.administration.suppressions(null, SUPPRESSED),
+  ])
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const tabs = STATES.map(
+    each =>
+      html`<a href="/admin/mails?state=${each}"${each === state ? raw(' aria-current="true"') : ''}>${mails.states[each]}</a>`,
+  )
+  const body = html`${pageHead(mails.title, mails.lead)}
+${token ? testForm(token) : ''}
+<nav class="filter" aria-label="${mails.title}">${tabs}</nav>
+<section class="card flush">${slice.rows.length === 0 ? empty(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${slice.next ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;cursor=${encodeCursor(slice.next)}">${adminTexts.older}</a></p>` : ''}</section>
+<section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
+    suppressed.length === 0
+      ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
+      : html`<ul class="list">${suppressed.map(each => html`<li class="item"><div class="what"><span class="name">${each.address}</span><p>${each.reason} · ${each.provider}</p></div><p class="when">${mails.until} ${time(each.until)}</p>${token ? html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token)}<input type="hidden" name="address" value="${each.address}"><button class="second small">${mails.lift}<span class="unseen"> ${each.address}</span></button></form>` : ''}</li>`)}</ul>`
+  }</section>`
+  return renderAdmin(kit, c, 'mails', { title: mails.title }, body)
+}
+
+function testForm(token: string): Html {
+  const { mails } = adminTexts
+  return html`<form method="post" action="/admin/mails/test" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.test}</button></form>`
+}
+
+/** @param token null: it cannot be sent again from here */
+export function mailRow(mail: OutboxMessage, token: string | null): Html {
+  const { mails } = adminTexts
+  const isFailed = mail.state === 'failed' || mail.state === 'expired'
+  const canRepeat = isFailed && mail.kind !== 'sign_in' && mail.sealedContent !== null
+  const kind = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
+  return html`<li class="item"><div class="what"><span class="name">${mail.recipient}</span><p>${mail.kind} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+}
+
+export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/mails', async (form, by) => {
+    switch (c.req.param('act')) {
+      case 'again': {
+        const id = parseId(form.get('id') ?? '')
+        if (!id) throw notFound()
+        return kit.administration.sendAgain(id, by())
+      }
+      case 'lift':
+        return kit.suppressions.lift(addressOf(form.get('address')), by())
+      case 'test':
+        return kit.administration.testMail(addressOf(form.get('email')), by())
+      default:
+        throw notFound()
+    }
+  })
+}
+
+function addressOf(text: string | null) {
+  const email = parseEmailAddress(text ?? '')
+  if (!email) throw invalid(adminTexts.mails.badAddress)
+  return email
+}

@@ -1,0 +1,82 @@
+import { html, raw } from 'hono/html'
+import { parseId } from '../../ids.ts'
+import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { USER_ROLES, type User, type UserRole, type UserStatus } from '../../users/user.ts'
+import { searchOf } from '../../users/user-search.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { day, empty, type Html, pageHead } from '../layout.ts'
+import { renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const ROWS = 40
+const STATUSES: readonly UserStatus[] = ['active', 'suspended', 'deleted']
+const MAX_QUERY_LENGTH = 254
+
+/** /admin/users: search and list people. */
+export async function renderPeople(kit: PageKit, c: PageContext): Promise<Response> {
+  requireReader(kit, c)
+  const { people } = adminTexts
+  const query = (c.req.query('query') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
+  const status = STATUSES.find(each => each === c.req.query('status'))
+  const role = USER_ROLES.find(each => each === c.req.query('role'))
+  const slice = await find(kit, query, status, role, c.req.query('cursor'))
+  const more =
+    slice.next &&
+    new URLSearchParams({
+      query,
+      ...(status && { status }),
+      ...(role && { role }),
+      cursor: encodeCursor(slice.next),
+    })
+  const body = html`${pageHead(people.title, people.lead)}
+<form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
+<nav class="filter" aria-label="${people.columns.status}">${filters(status, role)}</nav>
+<section class="card flush">${slice.rows.length === 0 ? empty(people.nobody, people.nobodyLead) : peopleTable(slice.rows)}${more ? html`<p class="card-foot"><a href="/admin/users?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+  return renderAdmin(kit, c, 'people', { title: people.title }, body)
+}
+
+async function find(
+  kit: PageKit,
+  query: string,
+  status: UserStatus | undefined,
+  role: UserRole | undefined,
+  cursor: string | undefined,
+) {
+  const id = parseId(query)
+  if (id) {
+    const user = await kit.users.get(id)
+    return { rows: user ? [user] : [], next: null }
+  }
+  const page = { limit: ROWS, after: decodeCursor(cursor ?? '') }
+  return kit.store.users.search({ by: searchOf(query), status, role }, page)
+}
+
+function filters(status: UserStatus | undefined, role: UserRole | undefined): Html[] {
+  const { people } = adminTexts
+  const links: [string, string, boolean][] = [
+    ['/admin/users', people.all, !status && !role],
+    ...STATUSES.slice(1).map(
+      each => [`/admin/users?status=${each}`, each, status === each] as [string, string, boolean],
+    ),
+    ...USER_ROLES.slice(1).map(
+      each => [`/admin/users?role=${each}`, each, role === each] as [string, string, boolean],
+    ),
+  ]
+  return links.map(
+    ([href, label, here]) => html`<a href="${href}"${here ? raw(' aria-current="true"') : ''}>${label}</a>`,
+  )
+}
+
+function peopleTable(users: readonly User[]): Html {
+  const { columns } = adminTexts.people
+  return html`<table class="rows even"><thead><tr><th scope="col">${columns.who}</th><th scope="col">${columns.role}</th><th scope="col">${columns.status}</th><th scope="col">${columns.since}</th></tr></thead><tbody>
+${users.map(
+  user => html`<tr><th scope="row"><a class="name" href="/admin/users/${user.id}">${user.email ?? adminTexts.people.deleted}</a>${user.name ? html` <span class="quiet">${user.name}</span>` : ''}</th><td data-label="${columns.role}">${user.role}</td><td data-label="${columns.status}">${statusTag(user.status)}</td><td data-label="${columns.since}">${day(user.createdAt)}</td></tr>
+`,
+)}</tbody></table>`
+}
+
+export function statusTag(status: UserStatus): Html {
+  const kind = { active: 'active', suspended: 'warn', deleted: 'revoked' }[status]
+  return html`<span class="tag ${kind}">${status}</span>`
+}

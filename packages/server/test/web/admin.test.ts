@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { newId } from '../../src/ids.ts'
+import { REAUTHENTICATION_WINDOW } from '../../src/sessions/reauthentication.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import type { UserRole } from '../../src/users/user.ts'
+import { type Client, signedIn } from '../support/page-client.ts'
+import { startWeb } from '../support/web.ts'
+
+const PATHS = ['', '/users', '/keys', '/agents', '/mails', '/nodes', '/audit', '/confirm']
+
+async function open(t: TestContext) {
+  const web = await startWeb(t)
+  const { services } = web.server
+  const { store } = services.storage
+  const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
+  const person = async (name: string, role: UserRole) => {
+    const email = `${name}@example.com`
+    const client = await signedIn(web, email)
+    const id = await idOf(email)
+    if (role !== 'user') await services.users.setRole(id, role, BY_COMMAND_LINE)
+    return { client, id, email }
+  }
+  const post = async (client: Client, page: string, path: string, fields: Record<string, string> = {}) => {
+    const form_token = await client.formToken(page)
+    return client.post(path, { form_token, ...fields })
+  }
+  const acts = async () => (await store.audit.list({}, { limit: 50, after: null })).rows
+  return { web, services, store, person, post, acts }
+}
+
+test('for everybody but administrators and support the pages do not exist, also after a role was withdrawn', async t => {
+  const { person, services } = await open(t)
+  const admin = await person('admin', 'admin')
+  const former = await person('former', 'admin')
+  const user = await person('user', 'user')
+  const paths = [...PATHS, `/users/${user.id}`]
+  for (const path of paths) {
+    assert.equal((await former.client.get(`/admin${path}`)).status, 200, path)
+    assert.equal((await user.client.get(`/admin${path}`)).status, 404, path)
+  }
+  await services.users.setRole(former.id, 'user', BY_COMMAND_LINE)
+  for (const path of paths) assert.equal((await former.client.get(`/admin${path}`)).status, 404, path)
+  const text = await (await user.client.get('/keys')).text()
+  assert.ok(!text.includes('/admin'))
+  assert.match(await (await admin.client.get('/keys')).text(), /href="\/admin"/)
+})
+
+test('support sees every page and no form that changes anything, and a forged one is refused', async t => {
+  const { person, post, store } = await open(t)
+  await person('admin', 'admin')
+  const support = await person('support', 'support')
+  const user = await person('user', 'user')
+  for (const path of [...PATHS, `/users/${user.id}`, `/users/${user.id}?show=mails`]) {
+    const text = await (await support.client.get(`/admin${path}`)).text()
+    assert.doesNotMatch(text, /method="post" action="\/admin/, path)
+  }
+  const forged = await post(support.client, '/account', `/admin/users/${user.id}/suspend`, { reason: 'x' })
+  assert.equal(forged.status, 404)
+  const promoted = await post(support.client, '/account', `/admin/users/${support.id}/role`, {
+    role: 'admin',
+  })
+  assert.equal(promoted.status, 404)
+  assert.equal((await store.users.find(user.id))!.status, 'active')
+  assert.equal((await store.users.find(support.id))!.role, 'support')
+})
+
+test('an administrator searches, suspends, credits and deletes a person on the pages, and each act is recorded', async t => {
+  const { person, post, store, acts } = await open(t)
+  const admin = await person('admin', 'admin')
+  const ada = await person('ada', 'user')
+  const path = `/admin/users/${ada.id}`
+  const found = await (await admin.client.get('/admin/users?query=ada@')).text()
+  assert.ok(found.includes(`href="${path}"`) && !found.includes(admin.email.concat('</a>')))
+  const send = (act: string, fields?: Record<string, string>) =>
+    post(admin.client, path, `${path}/${act}`, fields)
+  assert.equal((await send('suspend', { reason: ' ' })).status, 400)
+  assert.equal((await send('suspend', { reason: 'spam' })).headers.get('location'), `${path}?done=saved`)
+  assert.equal((await store.users.find(ada.id))!.status, 'suspended')
+  assert.equal((await send('activate')).status, 303)
+  const audit = await (await admin.client.get('/admin/audit')).text()
+  assert.ok(audit.includes('Account suspended') && audit.includes('spam'))
+  const credit = { amount: '5.00', description: 'Sorry', once: newId(0) }
+  for (let sent = 0; sent < 2; sent++) assert.equal((await send('credit', credit)).status, 303)
+  assert.equal(await store.billing.balance(ada.id), 7_000_000)
+  assert.equal((await send('credit', { ...credit, amount: 'much' })).status, 400)
+  assert.equal((await send('role', { role: 'support' })).status, 303)
+  assert.equal((await send('role', { role: 'queen' })).status, 404)
+  assert.equal((await send('end-sessions')).status, 303)
+  assert.equal((await send('constructor')).status, 404)
+  assert.equal((await send('delete', { confirm: 'other@example.com' })).status, 400)
+  assert.equal((await send('delete', { confirm: ada.email })).status, 303)
+  assert.equal((await store.users.find(ada.id))!.status, 'deleted')
+  const own = await post(admin.client, '/account', `/admin/users/${admin.id}/role`, { role: 'user' })
+  assert.equal(own.status, 400)
+  assert.match(await own.text(), /last active administrator/)
+  const recorded = (await acts()).filter(({ actor }) => actor.id === admin.id).map(({ type }) => type)
+  assert.deepEqual(recorded.toReversed(), [
+    'user.suspended',
+    'user.activated',
+    'user.credit_granted',
+    'user.role_changed',
+    'user.deleted',
+  ])
+})
+
+test('keys are found by their beginning and revoked together', async t => {
+  const { person, post, services, acts } = await open(t)
+  const admin = await person('admin', 'admin')
+  const ada = await person('ada', 'user')
+  const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
+  const wanted = { appId: 'x', allowedNetworks: [], scopes: null, name: '<b>robot</b>', expiresAt: null }
+  const { apiKey, key } = await services.apiKeys.create(ada.id, wanted, caller)
+  const text = await (await admin.client.get(`/admin/keys?prefix=${key.slice(0, 9)}`)).text()
+  assert.ok(text.includes('&lt;b&gt;robot') && !text.includes('<b>robot') && !text.includes(key))
+  assert.equal((await post(admin.client, '/admin/keys', '/admin/keys/revoke')).status, 400)
+  const revoked = await post(admin.client, '/admin/keys', '/admin/keys/revoke', {
+    key: apiKey.id,
+    reason: 'leaked',
+  })
+  assert.equal(revoked.status, 303)
+  assert.notEqual((await services.apiKeys.get(ada.id, apiKey.id)).revokedAt, null)
+  assert.equal((await acts())[0]!.reason?.text, 'leaked')
+})
+
+test('an old sign-in reads and is asked to confirm before it changes anything, and comes back', async t => {
+  const { web, person, post, services, store } = await open(t)
+  const admin = await person('admin', 'admin')
+  const ada = await person('ada', 'user')
+  const path = `/admin/users/${ada.id}`
+  const cookieSession = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!
+  const before = cookieSession.authTime - REAUTHENTICATION_WINDOW
+  await web.server.services.storage.engine.connection.execute(
+    `update sessions set created_at = ${before}, auth_time = ${before} where id = '${cookieSession.id}'`,
+    [],
+  )
+  const text = await (await admin.client.get(path)).text()
+  assert.doesNotMatch(text, /method="post" action="\/admin/)
+  assert.ok(text.includes(`/admin/confirm?to=${encodeURIComponent(path)}`))
+  const refused = await post(admin.client, '/account', `${path}/suspend`, { reason: 'spam' })
+  assert.equal(refused.headers.get('location'), `/admin/confirm?to=${encodeURIComponent(path)}`)
+  assert.equal((await store.users.find(ada.id))!.status, 'active')
+
+  const count = (await web.mails(admin.email, 0)).length
+  const form_token = await admin.client.formToken(`/admin/confirm?to=${encodeURIComponent(path)}`)
+  await admin.client.post('/sign-in', { form_token, email: admin.email })
+  const [mail] = await web.mails(admin.email, count + 1)
+  const token = new URL(mail!.link!).searchParams.get('token')!
+  const back = await admin.client.post('/verify', { form_token, token, email: admin.email })
+  assert.equal(back.headers.get('location'), path)
+  assert.equal((await post(admin.client, path, `${path}/suspend`, { reason: 'spam' })).status, 303)
+})
+
+test('the confirmation leads to pages of the administration only', async t => {
+  const { web, person } = await open(t)
+  const admin = await person('admin', 'admin')
+  for (const to of [
+    'https://evil.example',
+    '//evil.example',
+    '/admin/../keys',
+    '/sign-out',
+    '/admin\\evil',
+  ]) {
+    const form_token = await admin.client.formToken(`/admin/confirm?to=${encodeURIComponent(to)}`)
+    const count = (await web.mails(admin.email, 0)).length
+    await admin.client.post('/sign-in', { form_token, email: admin.email })
+    const [mail] = await web.mails(admin.email, count + 1)
+    const token = new URL(mail!.link!).searchParams.get('token')!
+    const back = await admin.client.post('/verify', { form_token, token, email: admin.email })
+    assert.equal(back.headers.get('location'), '/admin', to)
+  }
+})
