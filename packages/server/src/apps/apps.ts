@@ -38,6 +38,7 @@ export interface RegisteredApp {
 export interface EndedByRemoval {
   sessions: number
   authorizations: number
+  consents: number
 }
 
 export interface Apps {
@@ -58,7 +59,7 @@ export interface Apps {
    */
   change(id: string, changes: Partial<AppSettings>): Promise<App>
   /**
-   * Removes an app, with effect on every node at once: its secrets, its sessions, and its authorisations to charge. Keys
+   * Removes an app, with effect on every node at once: its secrets, its sessions, its authorisations to charge, and people's consents. Keys
    * and sessions that people created under its id themselves stay theirs. If it is interrupted, repeating it ends the rest.
    *
    * @throws KeywayError `not_found`, `forbidden` (a first-party app)
@@ -111,6 +112,8 @@ export function createApps({
       // Before the registration, so that a failure here does not leave an app registered without this report.
       const older = await apps.countLive(app.id, createdAt)
       await ensureKeys(app)
+      // What an interrupted removal left of an earlier app with this id must not become this one's.
+      if ((await apps.removedAt(app.id)) !== null) await endAllOf(app.id)
       const secret = keepsSecret(app) ? newSecretText() : null
       const outcome = await storage.transaction(async tx => {
         if (await isTaken(tx, app)) return 'audience'
@@ -152,7 +155,8 @@ export function createApps({
       const isRemoved = app !== null && (await storage.transaction(tx => tx.apps.remove(id, now)))
       // Its tokens are refused from here on: they need the app. What follows is for the lists, the feed and the journal.
       const ended = (await apps.removedAt(id)) === null ? null : await endAllOf(id)
-      if (!ended || (!isRemoved && ended.sessions + ended.authorizations === 0)) throw noSuchApp()
+      if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
+        throw noSuchApp()
       return ended
     },
 
@@ -204,8 +208,8 @@ export function createApps({
     const by = { at: clock.now(), caller: null }
     const sessions = await inBatches(tx => tx.sessions.endSomeOfApp(id, REMOVAL_BATCH, by))
     const authorizations = await inBatches(tx => tx.billing.withdrawSomeOfApp(id, by.at, REMOVAL_BATCH))
-    await inBatches(tx => tx.consents.withdrawSomeOfApp(id, REMOVAL_BATCH, by.at))
-    return { sessions, authorizations }
+    const consents = await inBatches(tx => tx.consents.withdrawSomeOfApp(id, REMOVAL_BATCH, by.at))
+    return { sessions, authorizations, consents }
   }
 
   async function inBatches(end: (tx: Transaction) => Promise<readonly unknown[]>): Promise<number> {

@@ -88,15 +88,18 @@ second. Example:
     name: 'apps remove',
     args: ['ID'],
     summary: 'Remove an app, and end all that was issued to it.',
-    help: `Its secrets, tokens, sessions and authorisations to charge end on every node. Keys and sessions that people created under
+    help: `Its secrets, tokens, sessions, authorisations to charge and consents end on every node. Keys and sessions that people created under
 ID themselves stay theirs; "keyway keys revoke" and "keyway users suspend" end those. First-party apps cannot be removed.
 If it is interrupted, repeat it.`,
     async run(context) {
       const id = context.args[0]!
       const ended = await (await context.services()).apps.remove(id)
-      const { sessions, authorizations } = ended
-      const text = `Removed ${id}. Ended ${counted(sessions, 'session')} and ${counted(authorizations, 'authorisation')} to charge.`
-      context.print({ id, removed: true, ended: { sessions, charge_authorizations: authorizations } }, text)
+      const { sessions, authorizations, consents } = ended
+      const text = `Removed ${id}. Ended ${counted(sessions, 'session')}, ${counted(authorizations, 'authorisation')} to charge and ${counted(consents, 'consent')}.`
+      context.print(
+        { id, removed: true, ended: { sessions, charge_authorizations: authorizations, consents } },
+        text,
+      )
       return 0
     },
   },

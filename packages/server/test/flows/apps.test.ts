@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AppSettings } from '../../src/apps/app.ts'
 import { createApps, type NewApp } from '../../src/apps/apps.ts'
+import { newId } from '../../src/ids.ts'
 import { aKey, aSession, insertUser } from '../contract/fixtures.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { race, refusedWith } from '../support/services.ts'
@@ -268,9 +269,17 @@ forEachEngine(engine => {
     for (let count = 0; count < 3; count++)
       await store.sessions.insert(aSession(userId, { appId: 'shop', kind: 'app', grant }))
     await storage.transaction(tx => tx.billing.authorize(userId, 'shop', clock.now()))
+    const consent = {
+      id: newId(clock.now()),
+      userId,
+      appId: 'shop',
+      scopes: ['openid'],
+      grantedAt: clock.now(),
+    }
+    await storage.transaction(tx => tx.consents.grant(consent, clock.now()))
     clock.advance(1)
 
-    assert.deepEqual(await elsewhere.remove('shop'), { sessions: 3, authorizations: 1 })
+    assert.deepEqual(await elsewhere.remove('shop'), { sessions: 3, authorizations: 1, consents: 1 })
     assert.equal(await apps.authenticate('shop', secret!), null)
     assert.equal(await store.apps.findByAudience(audience), null)
     assert.ok(!(await apps.list()).some(({ id }) => id === 'shop'))
@@ -300,8 +309,22 @@ forEachEngine(engine => {
       aSession(id, { appId: 'shop', kind: 'app', grant: { scopes: [], audience: null } }),
     )
     await opened.storage.transaction(tx => tx.apps.remove('shop', opened.clock.now()))
-    assert.deepEqual(await apps.remove('shop'), { sessions: 1, authorizations: 0 })
+    assert.deepEqual(await apps.remove('shop'), { sessions: 1, authorizations: 0, consents: 0 })
     assert.equal(await refusedWith(apps.remove('shop')), 'not_found')
+  })
+
+  test('a new app with the id of one whose removal was interrupted gets nothing of it', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { clock, storage } = opened
+    const apps = createApps(opened)
+    await apps.register(SHOP)
+    const { id } = await insertUser(storage.store)
+    await storage.transaction(tx => tx.billing.authorize(id, 'shop', clock.now()))
+    await storage.transaction(tx => tx.apps.remove('shop', clock.now()))
+    clock.advance(1)
+    await apps.register(SHOP)
+    const [authorization] = await storage.store.billing.authorizations(id)
+    assert.equal(authorization?.revokedAt, clock.now())
   })
 
   test('an unregistered app cannot get a secret', async t => {
