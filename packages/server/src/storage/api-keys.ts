@@ -72,7 +72,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
     },
     async search(wanted, now, page) {
-      const { rows, next } = await searchKeys(db, statements.binaryCollation, wanted, now, page)
+      const { rows, next } = await searchKeys(statements, wanted, now, page)
       return { rows: rows.map(toApiKey), next }
     },
     metadataOf: ids => metadataOf(db, ids),

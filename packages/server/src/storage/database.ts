@@ -68,6 +68,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
     lookUp: (what, key) => engine.lookUp(what, key),
     binaryCollation: engine.binaryCollation,
+    indexedBy: engine.indexedBy,
   })
   let closing: Promise<void> | undefined
   return {
@@ -101,6 +102,7 @@ function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
   const store = createStore({
     db,
     binaryCollation: engine.binaryCollation,
+    indexedBy: engine.indexedBy,
     atomically: work => work(db),
     async lookUp(what, key) {
       const { rows } =

@@ -3,12 +3,14 @@ import type { KeySearch } from '../api-keys/api-key-store.ts'
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Position, Slice } from '../paging.ts'
 import { filteredSlice, rowsToRead } from './bounded-scan.ts'
-import type { Db } from './engine.ts'
 import type { ApiKeyRow } from './schema.ts'
+import type { Statements } from './statements.ts'
 import { endOf } from './user-search.ts'
 
 /** The condition that an index answers, its order, and the position of a row in it. */
 interface Path {
+  /** Where the planner would choose another. */
+  index?: string
   where: RawBuilder<SqlBool>
   after(position: Position): RawBuilder<SqlBool>
   order: RawBuilder<unknown>
@@ -16,8 +18,7 @@ interface Path {
 }
 
 export async function searchKeys(
-  db: Db,
-  binaryCollation: string,
+  { db, binaryCollation, indexedBy }: Statements,
   wanted: KeySearch,
   now: Instant,
   { limit, after }: PageRequest,
@@ -26,7 +27,8 @@ export async function searchKeys(
   const isFiltered =
     Object.values(wanted).filter(value => value !== undefined).length > 1 || wanted.unusedSince !== undefined
   const later = after ? sql`and ${path.after(after)}` : sql``
-  const { rows } = await sql<ApiKeyRow>`select * from api_keys where ${path.where} ${later}
+  const { rows } =
+    await sql<ApiKeyRow>`select * from api_keys ${sql.raw(path.index ? indexedBy(path.index) : '')} where ${path.where} ${later}
     order by ${path.order} limit ${rowsToRead(limit, isFiltered)}`.execute(db)
   return filteredSlice(rows, limit, isFiltered, row => matches(row, wanted, now), path.position)
 }
@@ -42,7 +44,9 @@ function pathOf(wanted: KeySearch, now: Instant, binary: RawBuilder<unknown>): P
       order: sql`expires_at, id`,
       position: row => ({ at: row.expires_at ?? 0, id: row.id }),
     }
-  return byCreation(neverExpires ? sql`revoked_at is null and expires_at is null` : sql`true`)
+  if (!neverExpires) return byCreation(sql`true`)
+  const endless = byCreation(sql`revoked_at is null and expires_at is null`)
+  return { ...endless, index: 'api_keys_all_endless' }
 }
 
 function byPrefix(beginning: string, binary: RawBuilder<unknown>): Path {

@@ -8,6 +8,8 @@ export interface Statements {
   lookUp(what: LookUp, key: string): Promise<unknown>
   /** As in `Engine`. */
   binaryCollation: string
+  /** As in `Engine`. */
+  indexedBy(index: string): string
 }
 
 export function toList(text: string): string[] {

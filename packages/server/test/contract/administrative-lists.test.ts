@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { KeySearch } from '../../src/api-keys/api-key-store.ts'
+import type { AuditFilter } from '../../src/audit/audit-store.ts'
+import { DAY } from '../../src/clock.ts'
+import { MAX_SCANNED } from '../../src/storage/bounded-scan.ts'
+import type { Connection } from '../../src/storage/engine.ts'
+import type { UserSearch } from '../../src/users/user-store.ts'
+import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
+import { NOW } from './fixtures.ts'
+
+const MANY = 20_000
+/** People per statement. */
+const CHUNK = 2_000
+/** Pages of 8 KiB that PostgreSQL may read for a page of a list, which shows 50 of the rows. */
+const MAX_PAGES = 150
+/** And where a filter is left to the rows. */
+const MAX_PAGES_FILTERED = 3 * MAX_SCANNED + MAX_PAGES
+const PAGE = { limit: 50, after: null }
+
+interface Read {
+  sql: string
+  parameters: readonly unknown[]
+}
+
+/** Many people with one key each; every tenth person is suspended, one in a thousand is of support. */
+async function fill(engine: EngineName, connection: Connection): Promise<void> {
+  for (let from = 0; from < MANY; from += CHUNK) await insert(engine, connection, from)
+  for (const table of ['users', 'api_keys'])
+    await connection.execute(engine === 'postgres' ? `analyze ${table}` : 'analyze', [])
+}
+
+async function insert(engine: EngineName, connection: Connection, from: number): Promise<void> {
+  const n =
+    engine === 'sqlite'
+      ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK})`
+      : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK}))`
+  const id = (kind: string) => `'${kind}' || substr('00000000' || i, length('' || i) + 1)`
+  await connection.execute(
+    `${n} insert into users (id, email, role, status, created_at)
+      select ${id('u')}, 'person' || i || '@domain' || (i % 100) || '.example.com',
+        case when i % 1000 = 0 then 'support' else 'user' end,
+        case when i % 10 = 0 then 'suspended' else 'active' end, ${NOW} - i from n`,
+    [],
+  )
+  await connection.execute(
+    `${n} insert into api_keys (id, user_id, app_id, key_hash, key_prefix, scopes, allowed_networks, created_at, expires_at)
+      select ${id('k')}, ${id('u')}, 'x', 'hash ' || i, 'svc_' || substr('00000000' || i, length('' || i) + 1), '[]', '[]',
+        ${NOW} - i, case when i % 2 = 0 then ${NOW} + i else null end from n`,
+    [],
+  )
+}
+
+function watch(connection: Connection): Read[] {
+  const reads: Read[] = []
+  const execute = connection.execute.bind(connection)
+  connection.execute = (sql, parameters) => {
+    if (/^\s*select/i.test(sql)) reads.push({ sql, parameters })
+    return execute(sql, parameters)
+  }
+  return reads
+}
+
+async function assertBounded(
+  engine: EngineName,
+  connection: Connection,
+  { sql, parameters }: Read,
+  pages: number,
+) {
+  if (engine === 'postgres') {
+    const { rows } = await connection.execute(`explain (analyze, buffers, format json) ${sql}`, parameters)
+    const [{ Plan: plan }] = (rows[0] as { 'QUERY PLAN': [{ Plan: Record<string, number> }] })['QUERY PLAN']
+    const read = plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+    assert.ok(read < pages, `${read} pages for ${sql}`)
+    return
+  }
+  const { rows } = await connection.execute(`explain query plan ${sql}`, parameters)
+  const steps = (rows as { detail: string }[]).map(({ detail }) => detail)
+  for (const step of steps) {
+    assert.doesNotMatch(step, /^SCAN \w+$/, `${step} for ${sql}`)
+    // Of rows with the same value only, which are few where it is followed by the id alone.
+    if (!step.includes('FOR LAST TERM OF ORDER BY'))
+      assert.doesNotMatch(step, /USE TEMP B-TREE/, `${step} for ${sql}`)
+  }
+}
+
+forEachEngine(engine => {
+  test('every list of administrators reads a bounded number of rows by an index, also with 20,000 people and keys', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { connection } = storage.engine
+    await fill(engine, connection)
+    const { users, apiKeys, audit, outbox } = storage.store
+    const reads = watch(connection)
+    const bounded = async (list: () => Promise<unknown>, isFiltered = false) => {
+      await list()
+      assert.ok(reads.length > 0)
+      for (const read of reads.splice(0))
+        await assertBounded(engine, connection, read, isFiltered ? MAX_PAGES_FILTERED : MAX_PAGES)
+      reads.length = 0
+    }
+
+    const people: [UserSearch, boolean?][] = [
+      [{}],
+      [{ oldestFirst: true }],
+      [{ status: 'suspended' }],
+      [{ status: 'deleted' }],
+      [{ status: 'active' }, true],
+      [{ role: 'support' }],
+      [{ role: 'admin' }],
+      [{ role: 'support', status: 'suspended' }],
+      [{ by: { addressBeginning: 'person1' } }],
+      [{ by: { addressBeginning: 'zebra' } }],
+      [{ by: { domainBeginning: '@domain7' } }],
+      [{ by: { domainBeginning: '@' } }],
+      [{ by: { addressBeginning: 'p' }, status: 'deleted' }, true],
+      [{ by: { keyPrefixBeginning: 'svc_' } }, true],
+      [{ by: { keyPrefixBeginning: 'svc_00000007' } }],
+    ]
+    for (const [wanted, isFiltered] of people) {
+      await bounded(() => users.search(wanted, PAGE), isFiltered)
+      if ((await users.search(wanted, PAGE)).next === null) continue
+      reads.length = 0
+      const { next } = await users.search(wanted, PAGE)
+      reads.length = 0
+      await bounded(() => users.search(wanted, { limit: 50, after: next }), isFiltered)
+    }
+
+    const keys: [KeySearch, boolean?][] = [
+      [{}],
+      [{ prefixBeginning: 'svc_0001' }],
+      [{ externalId: 'customer-1' }],
+      [{ neverExpires: true }],
+      [{ expiresBefore: NOW + DAY }],
+      [{ unusedSince: NOW - DAY }, true],
+      [{ unusedSince: NOW - 10, neverExpires: true }, true],
+      [{ prefixBeginning: 'svc_', externalId: 'customer-1' }, true],
+    ]
+    for (const [wanted, isFiltered] of keys) {
+      await bounded(() => apiKeys.search(wanted, NOW, PAGE), isFiltered)
+      const { next } = await apiKeys.search(wanted, NOW, PAGE)
+      reads.length = 0
+      if (next) await bounded(() => apiKeys.search(wanted, NOW, { limit: 50, after: next }), isFiltered)
+    }
+
+    const filters: AuditFilter[] = [
+      {},
+      { actor: 'a' },
+      { subject: 's' },
+      { type: 'user.read' },
+      { from: 1, to: 2 },
+    ]
+    for (const filter of filters) await bounded(() => audit.list(filter, PAGE))
+    await bounded(() => outbox.list(null, PAGE))
+  })
+
+  test('a filter that matches few rows of many finds all of them over several pages', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    await fill(engine, storage.engine.connection)
+    const { users, apiKeys } = storage.store
+    let [found, pages] = [0, 0]
+    for (let after = null as never; ; pages++) {
+      const wanted = { by: { addressBeginning: 'person1' }, role: 'support' } as const
+      const { rows, next } = await users.search(wanted, { limit: 50, after })
+      found += rows.length
+      if (!next) break
+      after = next as never
+    }
+    assert.deepEqual([found, pages], [11, 11], '1000, 10000, 11000 … 19000, of 11,111 rows')
+    const { rows } = await apiKeys.search({ prefixBeginning: 'svc_00000007' }, NOW, PAGE)
+    assert.equal(rows.length, 1)
+    const owner = await users.search({ by: { keyPrefixBeginning: 'svc_00000007' } }, PAGE)
+    assert.equal(owner.rows[0]!.email, 'person7@domain7.example.com')
+  })
+})
