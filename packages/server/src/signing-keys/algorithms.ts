@@ -11,8 +11,8 @@ import { promisify } from 'node:util'
 import { keyPairOf, SEED_BYTES, type SecretKey, sign, verify } from './ed25519.ts'
 import type { SigningAlg, SigningKey } from './signing-key.ts'
 
-/** Bits of RS256 keys, the least that RFC 7518 section 3.3 allows and what every verifier accepts. */
-const RSA_BITS = 2048
+/** Bits of RS256 keys: 128 bits of security (NIST SP 800-57 part 1, table 2), as of the other algorithms. */
+const RSA_BITS = 3072
 /** Bytes of an ES256 signature: r and s (RFC 7518 section 3.4). */
 const ES256_SIGNATURE_BYTES = 64
 

@@ -62,6 +62,8 @@ forEachEngine(engine => {
     await one.issue('RS256')
     const members = one.keys.jwks().keys.map(key => Object.keys(key).sort().join())
     assert.deepEqual(members, ['alg,crv,kid,kty,use,x', 'alg,crv,kid,kty,use,x,y', 'alg,e,kid,kty,n,use'])
+    const rsa = one.keys.jwks().keys.find(({ alg }) => alg === 'RS256')
+    assert.ok(rsa?.alg === 'RS256' && Buffer.from(rsa.n, 'base64url').length === 3072 / 8)
   })
 
   test('two nodes that need the first key of an algorithm at once agree on one', async t => {
