@@ -10,8 +10,8 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * This checkout beside an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): exchange, connects and
- * memory, in alternating rounds, so that a machine that changes its speed affects both alike.
+ * This checkout beside an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): start, exchange, connects
+ * and memory, in alternating rounds, so that a machine that changes its speed affects both alike.
  */
 
 const KEYS = 1000
@@ -19,6 +19,8 @@ const ROUNDS = QUICK ? 5 : 41
 const RUN_MS = 700
 const CONNECTS_A_ROUND = QUICK ? 500 : 1000
 const IDLE = QUICK ? 2000 : 8000
+const STARTS = QUICK ? 3 : 9
+const REST_MS = 1500
 const SETTLE_MS = QUICK ? 4000 : 10_000
 
 const earlier = process.argv.slice(2).find(arg => !arg.startsWith('--'))
@@ -35,9 +37,20 @@ const versions = {
 }
 type Version = (typeof versions)['now']
 
-const bodies = exchangeBodies(KEYS)
 const rows: Row[] = []
 const targets: Target[] = []
+const starts = await alternate(version => version.startOnce(), STARTS)
+compare(
+  'ms until ready',
+  starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
+  { most: 1.05 },
+)
+compare(
+  'MB at rest',
+  starts.map(r => [r.now.megabytes, r.before.megabytes]),
+  { most: 1.05 },
+)
+const bodies = exchangeBodies(KEYS)
 // First, before freed memory of earlier work could be reused.
 for (const version of Object.values(versions)) await connects(version, 300)
 const memory = { now: await idleKilobytes(versions.now), before: await idleKilobytes(versions.before) }
@@ -87,15 +100,22 @@ async function start(folder: string) {
   const postgres = stack.use(await processes.startKeyway(onPostgres.settings))
   const tokens: string[] = []
   for (let n = 0; n < KEYS; n++) tokens.push(await tokenOf(sqlite, benchKey(n)))
-  return { sqlite, postgres, tokens }
+  const another = stack.use(await databases.sqliteDatabase(KEYS))
+  const startOnce = async () => {
+    await using server = await processes.startKeyway(another.settings)
+    await wait(REST_MS)
+    return { readyAfter: server.readyAfter, megabytes: residentBytes(server.pid) / 1024 / 1024 }
+  }
+  return { sqlite, postgres, tokens, startOnce }
 }
 
 /** One round of each version at a time, the first of a round changing. */
 async function alternate<T>(
   measure: (version: Version) => Promise<T>,
+  count = ROUNDS,
 ): Promise<Record<'now' | 'before', T>[]> {
   const rounds: Record<'now' | 'before', T>[] = []
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < count; round++) {
     const names = round % 2 === 0 ? (['now', 'before'] as const) : (['before', 'now'] as const)
     const measured = {} as Record<'now' | 'before', T>
     for (const name of names) measured[name] = await measure(versions[name])

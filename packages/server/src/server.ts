@@ -27,7 +27,7 @@ import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
 import { VERSION } from './version.ts'
-import { createPages } from './web/pages.ts'
+import type { Pages } from './web/pages.ts'
 
 export { VERSION }
 
@@ -206,23 +206,26 @@ function composeHttpServer(
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
   const securityEvents = storage.store.securityEvents
   const limits = createFailureLimits({ clock, windows: config.failureLimits })
-  const pages = createPages({
-    ...services,
-    agents: hub,
-    administration: createAdministration({ ...services, disconnect: hub.disconnect }),
-    store: services.storage.store,
-    failures: limits,
-    inbox,
-    lifetimes: config,
-    maxActiveKeys: config.maxActiveKeys,
-    productName: config.mailFrom.name,
-    publicUrl: config.publicUrl,
-    securityEvents,
-    stopping,
-    supportEmail: config.supportEmail,
-    callerOf: (_request, env) => callers.of((env as HttpBindings).incoming),
-    formOf: (_request, env) => formOf(env as PageBindings),
-    isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
+  const pages = loadedOnUse(async () => {
+    const { createPages } = await import('./web/pages.ts')
+    return createPages({
+      ...services,
+      agents: hub,
+      administration: createAdministration({ ...services, disconnect: hub.disconnect }),
+      store: services.storage.store,
+      failures: limits,
+      inbox,
+      lifetimes: config,
+      maxActiveKeys: config.maxActiveKeys,
+      productName: config.mailFrom.name,
+      publicUrl: config.publicUrl,
+      securityEvents,
+      stopping,
+      supportEmail: config.supportEmail,
+      callerOf: (_request, env) => callers.of((env as HttpBindings).incoming),
+      formOf: (_request, env) => formOf(env as PageBindings),
+      isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
+    })
   })
   const app = createApp({
     services: composeHttpPorts(services, hub),
@@ -247,6 +250,22 @@ function composeHttpServer(
     log,
     upgrade: (request, socket, head) => hub.handleUpgrade(request, socket, head, callers.of(request)),
   })
+}
+
+/** Pages are loaded with the first request for one, so that the start does not wait for them. */
+function loadedOnUse(load: () => Promise<Pages>): Pick<Pages, 'fetch'> {
+  let loading: Promise<Pages> | undefined
+  return {
+    async fetch(request, env) {
+      loading ??= load()
+      try {
+        return (await loading).fetch(request, env)
+      } catch (error) {
+        loading = undefined
+        throw error
+      }
+    },
+  }
 }
 
 function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
