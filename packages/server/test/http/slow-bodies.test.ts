@@ -20,6 +20,13 @@ const WORKED_ON = 2
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
+/** Paths of calls that read no body at all. */
+const WITHOUT_BODY = [
+  '/oauth/userinfo',
+  '/v1/admin/users/{user_id}/clear-limits',
+  '/v1/admin/mails/{mail_id}/send-again',
+]
+
 test('a slow body does not count as a concurrent call, on any API route with a body', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [] })
   const { tokens } = await server.signIn('ada@example.com')
@@ -28,8 +35,8 @@ test('a slow body does not count as a concurrent call, on any API route with a b
   const posts = server.app.routes.filter(({ method }) => method === 'POST')
   assert.deepEqual(
     posts.filter(route => !withBody.includes(route)).map(({ path }) => path),
-    [],
-    'every POST takes a body',
+    WITHOUT_BODY,
+    'every other POST takes a body',
   )
   for (const route of withBody) {
     const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, app) }
