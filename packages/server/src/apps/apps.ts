@@ -1,3 +1,5 @@
+import type { FieldError } from '@keyway/sdk/protocol'
+import { type Audit, BY_COMMAND_LINE, type By, createAudit, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { equals, randomToken, sha256 } from '../secrets.ts'
@@ -12,6 +14,7 @@ import {
   isAppId,
   type LiveCredentials,
 } from './app.ts'
+import { changed, registered, removed, secretCreated } from './app-changes.ts'
 import { problemsOf } from './app-settings.ts'
 
 /** Prefix of app secrets, so that people and secret scanners recognise them. */
@@ -41,6 +44,7 @@ export interface EndedByRemoval {
   consents: number
 }
 
+/** What administrators do with apps is recorded; without `by` as done by the `keyway` command. */
 export interface Apps {
   list(): Promise<App[]>
   /** @throws KeywayError `not_found` */
@@ -51,22 +55,22 @@ export interface Apps {
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
-  register(wanted: NewApp): Promise<RegisteredApp>
+  register(wanted: NewApp, by?: By): Promise<RegisteredApp>
   /**
    * Changes the given settings; lists are replaced. A client that becomes public loses its secrets.
    *
    * @throws KeywayError `invalid_request`, `not_found`
    */
-  change(id: string, changes: Partial<AppSettings>): Promise<App>
+  change(id: string, changes: Partial<AppSettings>, by?: By): Promise<App>
   /**
    * Removes an app, with effect on every node at once: its secrets, its sessions, its authorisations to charge, and people's consents. Keys
    * and sessions that people created under its id themselves stay theirs. If it is interrupted, repeating it ends the rest.
    *
    * @throws KeywayError `not_found`, `forbidden` (a first-party app)
    */
-  remove(id: string): Promise<EndedByRemoval>
+  remove(id: string, by?: By): Promise<EndedByRemoval>
   /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found`, `invalid_request` */
-  newSecret(id: string): Promise<string>
+  newSecret(id: string, by?: By): Promise<string>
   /** The app with this id and secret, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
@@ -80,11 +84,13 @@ export function createApps({
   clock,
   ownAudiences = [],
   ensureKey = async () => {},
+  audit = createAudit({ storage, clock }),
 }: {
   storage: Storage
   clock: Clock
   ownAudiences?: readonly string[]
   ensureKey?: (alg: SigningAlg) => Promise<unknown>
+  audit?: Audit
 }): Apps {
   const { apps } = storage.store
 
@@ -99,7 +105,7 @@ export function createApps({
       return app
     },
 
-    async register({ adopt = false, ...wanted }) {
+    async register({ adopt = false, ...wanted }, by = BY_COMMAND_LINE) {
       const createdAt = clock.now()
       const app: App = {
         ...DEFAULT_APP_SETTINGS,
@@ -115,32 +121,32 @@ export function createApps({
       // What an interrupted removal left of an earlier app with this id must not become this one's.
       if ((await apps.removedAt(app.id)) !== null) await endAllOf(app.id)
       const secret = keepsSecret(app) ? newSecretText() : null
-      const outcome = await storage.transaction(async tx => {
-        if (await isTaken(tx, app)) return 'audience'
-        if (!(await tx.apps.insert(app))) return 'id'
+      const outcome = await audit.perform<'audience' | 'id' | null>(by, async tx => {
+        if (await isTaken(tx, app)) return unchanged('audience')
+        if (!(await tx.apps.insert(app))) return unchanged('id')
         if (secret !== null) await tx.apps.addSecret(app.id, sha256(secret), createdAt)
-        return null
+        return performed(null, registered(app))
       })
       if (outcome) throw taken(outcome)
       return { app, older, secret }
     },
 
-    async change(id, changes) {
+    async change(id, changes, by = BY_COMMAND_LINE) {
       const known = isAppId(id) ? await apps.find(id) : null
       if (!known) throw noSuchApp()
       // Checked before the lock too, so that a wrong value costs no transaction.
       assertValid({ ...known, ...changes })
       await ensureKeys({ ...known, ...changes })
-      const outcome = await storage.transaction(async tx => {
+      const outcome = await audit.perform<App | 'gone' | 'audience' | FieldError[]>(by, async tx => {
         const current = await tx.apps.lock(id)
-        if (!current) return 'gone'
+        if (!current) return unchanged('gone')
         const app = { ...current, ...changes }
         const problems = problemsWith(app)
-        if (problems.length > 0) return problems
-        if (await isTaken(tx, app)) return 'audience'
+        if (problems.length > 0) return unchanged(problems)
+        if (await isTaken(tx, app)) return unchanged('audience')
         await tx.apps.update(app)
         if (app.isPublic && !current.isPublic) await tx.apps.dropSecrets(id)
-        return app
+        return performed(app, ...changed(current, app))
       })
       if (outcome === 'gone') throw noSuchApp()
       if (outcome === 'audience') throw taken(outcome)
@@ -148,11 +154,15 @@ export function createApps({
       return outcome as App
     },
 
-    async remove(id) {
+    async remove(id, by = BY_COMMAND_LINE) {
       const app = isAppId(id) ? await apps.find(id) : null
       if (app?.firstParty || id === CLI_CLIENT_ID) throw ownAppStays(id)
       const now = clock.now()
-      const isRemoved = app !== null && (await storage.transaction(tx => tx.apps.remove(id, now)))
+      const isRemoved =
+        app !== null &&
+        (await audit.perform(by, async tx =>
+          (await tx.apps.remove(id, now)) ? performed(true, removed(id)) : unchanged(false),
+        ))
       // Its tokens are refused from here on: they need the app. What follows is for the lists, the feed and the journal.
       const ended = (await apps.removedAt(id)) === null ? null : await endAllOf(id)
       if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
@@ -160,14 +170,14 @@ export function createApps({
       return ended
     },
 
-    async newSecret(id) {
+    async newSecret(id, by = BY_COMMAND_LINE) {
       const secret = newSecretText()
-      const outcome = await storage.transaction(async tx => {
+      const outcome = await audit.perform<'gone' | 'public' | null>(by, async tx => {
         const found = isAppId(id) ? await tx.apps.lock(id) : null
-        if (!found) return 'gone'
-        if (found.isPublic) return 'public'
+        if (!found) return unchanged('gone')
+        if (found.isPublic) return unchanged('public')
         await tx.apps.addSecret(id, sha256(secret), clock.now())
-        return null
+        return performed(null, secretCreated(id))
       })
       if (outcome === 'gone') throw noSuchApp()
       if (outcome === 'public') throw hasNoSecret()

@@ -24,6 +24,10 @@ export const AUDIT_TYPES = {
   'mail.tested': null,
   'suppression.lifted': 'mail_allowed_again',
   'signing_key.rotated': null,
+  'app.registered': null,
+  'app.updated': null,
+  'app.removed': null,
+  'app.secret_created': null,
 } as const satisfies Record<string, SecurityEventType | null>
 
 export type AuditType = keyof typeof AUDIT_TYPES
@@ -45,7 +49,7 @@ export interface Actor {
 export const BY_COMMAND: Actor = { type: 'command', id: null, key_id: null, session_id: null }
 export const BY_SETTING: Actor = { type: 'service', id: null, key_id: null, session_id: null }
 
-export type SubjectType = 'user' | 'api_key' | 'agent' | 'mail' | 'address' | 'signing_key'
+export type SubjectType = 'user' | 'api_key' | 'agent' | 'mail' | 'address' | 'signing_key' | 'app'
 
 export interface Subject {
   type: SubjectType

@@ -1,6 +1,6 @@
 import type { App, LiveCredentials } from '../apps/app.ts'
 import type { RegisteredApp } from '../apps/apps.ts'
-import { toRfc3339 } from '../clock.ts'
+import { appObject } from '../http/app-object.ts'
 import { UsageError } from '../operator-error.ts'
 import { APP_OPTIONS, settingsOf } from './app-options.ts'
 import { type Command, table } from './command.ts'
@@ -13,7 +13,7 @@ export const commands: Command[] = [
     help: `New accounts authorise the first-party apps to charge them; other apps need an authorisation by the user. An app has
 rights over keys and sessions that were created under its id since RIGHTS SINCE; see "keyway apps add --help".`,
     async run(context) {
-      const apps = (await (await context.services()).apps.list()).map(appJson)
+      const apps = (await (await context.services()).apps.list()).map(appObject)
       const rows = apps.map(app => [
         app.id,
         app.name,
@@ -31,7 +31,7 @@ rights over keys and sessions that were created under its id since RIGHTS SINCE;
     summary: 'Show an app with all its settings.',
     help: 'The secret is not shown: only its hash is stored. "keyway apps secret ID" creates a new one.',
     async run(context) {
-      const app = appJson(await (await context.services()).apps.find(context.args[0]!))
+      const app = appObject(await (await context.services()).apps.find(context.args[0]!))
       context.print(app, table(['SETTING', 'VALUE'], Object.entries(app).map(shown)))
       return 0
     },
@@ -62,7 +62,7 @@ only with --adopt, which cannot be added later. Redirect URIs match exactly, exc
       const client = clientOf(registered, context.config().publicUrl)
       const lines = Object.entries(client).map(([label, value]) => `${label}: ${value ?? '(none)'}`)
       const text = [`Registered ${registered.app.id}.${coverageOf(registered)}`, ...lines].join('\n')
-      context.print({ ...appJson(registered.app), older: registered.older, ...client }, text)
+      context.print({ ...appObject(registered.app), older: registered.older, ...client }, text)
       return 0
     },
   },
@@ -80,7 +80,7 @@ second. Example:
       if (Object.keys(settings).length === 0)
         throw new UsageError('Name at least one setting to change. See: keyway apps set --help')
       const app = await (await context.services()).apps.change(context.args[0]!, settings)
-      context.print(appJson(app), `Changed ${app.id}: ${Object.keys(settings).length} settings.`)
+      context.print(appObject(app), `Changed ${app.id}: ${Object.keys(settings).length} settings.`)
       return 0
     },
   },
@@ -148,26 +148,4 @@ function counted(count: number, noun: string): string {
 function shown([name, value]: [string, unknown]): [string, string] {
   if (Array.isArray(value)) return [name, value.join(' ') || '-']
   return [name, value === null ? '-' : String(value)]
-}
-
-function appJson(app: App) {
-  return {
-    id: app.id,
-    name: app.name,
-    first_party: app.firstParty,
-    audience: app.audience,
-    verify_url: app.verifyUrl,
-    redirect_uris: app.redirectUris,
-    logout_uris: app.logoutUris,
-    backchannel_logout_uri: app.backchannelLogoutUri,
-    token_alg: app.tokenAlg,
-    scopes: app.scopes,
-    trusted: app.trusted,
-    public: app.isPublic,
-    jwks_uri: app.jwksUri,
-    require_pkce: app.requirePkce,
-    created_at: toRfc3339(app.createdAt),
-    /** Null: all. */
-    covers_from: app.coversFrom === 0 ? null : toRfc3339(app.coversFrom),
-  }
 }

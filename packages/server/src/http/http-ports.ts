@@ -36,7 +36,7 @@ export interface HttpPorts {
   magicLinks: MagicLinks
   users: Users
   accounts: Accounts
-  apps: Pick<Apps, 'authenticate'>
+  apps: Pick<Apps, 'authenticate' | 'list' | 'find' | 'register' | 'change' | 'remove' | 'newSecret'>
   charges: Charges
   consents: Consents
   introspection: Introspection

@@ -132,7 +132,9 @@ forEachEngine(engine => {
     const refusals = new Set(credentials.flatMap(({ refusal }) => refusal('owner') ?? []))
     for (const [named, needed] of Object.entries(RIGHTS)) {
       const [method, template] = named.split(' ') as [string, string]
-      const path = template.replaceAll('{app_id}', 'console').replaceAll(/\{\w+\}/g, UNKNOWN_ID)
+      const path = template
+        .replaceAll('{app_id}', template.includes('/admin/') ? 'unknown' : 'console')
+        .replaceAll(/\{\w+\}/g, UNKNOWN_ID)
       const isRead = method === 'GET' || method === 'DELETE' || method === 'PUT'
       for (const credential of credentials) {
         const { headers } = credential

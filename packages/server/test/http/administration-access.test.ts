@@ -150,7 +150,7 @@ forEachEngine(engine => {
     const codes = new Set(credentials.flatMap(({ refusals }) => Object.values(refusals)))
     for (const [name, access] of Object.entries(ADMINISTRATIVE_RIGHTS)) {
       for (const { name: who, token, cookie, refusals } of credentials) {
-        const { method, path, body } = request(name, { address: 'nobody@example.com' })
+        const { method, path, body } = request(name, { address: 'nobody@example.com', app_id: 'unknown' })
         const headers: Record<string, string> = cookie
           ? { Cookie: `__Host-keyway_session=${cookie}; keyway_session=${cookie}` }
           : {}

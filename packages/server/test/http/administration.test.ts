@@ -261,6 +261,55 @@ forEachEngine(engine => {
     assert.equal((await server.get('/v1/me', { token: ada.tokens.accessToken })).status, 401)
   })
 
+  test('apps are registered, changed, given secrets and removed, and the audit has what changed and no address or secret', async t => {
+    const { call, list, server, store, token } = await open(engine, t)
+    const { key } = await server.createKey(token)
+    const body = {
+      id: 'shop',
+      name: 'The shop',
+      redirect_uris: ['https://shop.example.com/callback'],
+      scopes: ['keys:read'],
+    }
+    const made = await call('POST', '/apps', body)
+    assert.deepEqual([made.status, made.body.older], [201, { keys: 0, sessions: 0 }])
+    assert.match(made.body.secret, /^sva_/)
+    assert.equal((await call('POST', '/apps', body)).status, 400)
+    assert.ok((await list('/apps')).data.some(({ id }: { id: string }) => id === 'shop'))
+    const path = '/apps/shop'
+    const byKey = (change: object) => server.call('PATCH', `/v1/admin${path}`, { token: key, body: change })
+    assert.equal((await byKey({ name: 'Shop' })).body.name, 'Shop')
+    for (const change of [{ redirect_uris: [] }, { trusted: true }, { scopes: [] }, { jwks_uri: '' }])
+      assert.equal((await byKey(change)).body.code, 'session_required', JSON.stringify(change))
+    const changed = await call('PATCH', path, {
+      redirect_uris: [],
+      trusted: true,
+      audience: 'https://shop.example.com',
+    })
+    assert.deepEqual(
+      [changed.body.redirect_uris, changed.body.trusted, changed.body.audience],
+      [[], true, 'https://shop.example.com'],
+    )
+    assert.equal((await call('PATCH', path, { audience: '' })).body.audience, null)
+    assert.equal((await call('PATCH', path, { redirect_uris: ['http://evil.example'] })).status, 400)
+    assert.equal((await call('PATCH', path, { first_party: true })).status, 400)
+    assert.equal((await call('PATCH', path, { scopes: ['admin:read'] })).status, 400)
+    const secret = await call('POST', `${path}/secrets`)
+    assert.match(secret.body.secret, /^sva_/)
+    assert.equal((await call('DELETE', path)).status, 204)
+    assert.equal((await call('GET', path)).status, 404)
+    assert.equal((await call('DELETE', '/apps/console')).body.code, 'forbidden')
+    const { rows } = await store.audit.list({ subject: 'shop' }, { limit: 20, after: null })
+    assert.deepEqual(
+      rows.map(({ type }) => type),
+      ['app.removed', 'app.secret_created', 'app.updated', 'app.updated', 'app.updated', 'app.registered'],
+    )
+    const { changed: names } = rows[3]!.after as { changed: string[] }
+    assert.deepEqual(names.toSorted(), ['audience', 'redirectUris', 'trusted'])
+    const text = JSON.stringify(rows)
+    for (const hidden of ['shop.example.com', 'The shop', made.body.secret, secret.body.secret])
+      assert.ok(!text.includes(hidden), hidden)
+  })
+
   test('the audit is exported whole as JSON lines and CSV, and the stream ends with the right to read it', async t => {
     const { call, ada, store, users, admin, signIn, server, token } = await open(engine, t)
     for (let n = 0; n < 3; n++) {

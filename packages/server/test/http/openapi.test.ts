@@ -72,6 +72,9 @@ describe('the API document', () => {
         'grantCredit',
         'limitApiKey',
         'revokeApiKeys',
+        'registerApp',
+        'updateApp',
+        'createAppSecret',
         'sendTestMail',
         'rotateSigningKeys',
       ],
@@ -275,7 +278,7 @@ function insertFailedNotice({ outbox }: Store, id: string, userId: string): Prom
 }
 
 function order({ operation }: Route): number {
-  return ['withdrawCharges', 'endOtherSessions', 'logOut'].indexOf(operation)
+  return ['withdrawCharges', 'removeApp', 'endOtherSessions', 'logOut'].indexOf(operation)
 }
 
 test('/docs lists every call with its example and its errors', async t => {

@@ -4,6 +4,7 @@ import type { FailureLimits } from '../failure-limits.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import type { Route } from '../route.ts'
 import { accountRoutes } from './account.ts'
+import { appRoutes } from './admin/apps.ts'
 import { auditRoutes } from './admin/audit.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { operationRoutes } from './admin/operation.ts'
@@ -93,6 +94,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...hookRoutes(services),
     ...peopleRoutes(services, clock),
     ...keyRoutes(services, clock),
+    ...appRoutes(services),
     ...operationRoutes(services),
     ...auditRoutes(services),
   ]

@@ -143,6 +143,10 @@ export const adminTexts = {
       'mail.tested': 'Test mail sent',
       'suppression.lifted': 'Mail allowed again',
       'signing_key.rotated': 'Signing keys rotated',
+      'app.registered': 'App registered',
+      'app.updated': 'App changed',
+      'app.removed': 'App removed',
+      'app.secret_created': 'Secret of an app created',
     } satisfies Record<AuditType, string>,
   },
 }

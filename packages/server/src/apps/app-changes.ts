@@ -1,0 +1,36 @@
+import type { AuditChange, AuditedState, AuditType } from '../audit/audit-event.ts'
+import type { App, AppSettings } from './app.ts'
+
+/** Settings that are recorded as they are; of the others only that they changed, since they are names and addresses. */
+const RECORDED = ['scopes', 'trusted', 'isPublic', 'tokenAlg', 'requirePkce'] as const
+
+export function registered(app: App): AuditChange {
+  return { ...about('app.registered', app.id), after: stateOf(app) }
+}
+
+/** Empty if nothing changed. */
+export function changed(before: App, after: App): AuditChange[] {
+  const names = Object.keys(after).filter(
+    name => JSON.stringify(before[name as keyof App]) !== JSON.stringify(after[name as keyof App]),
+  )
+  if (names.length === 0) return []
+  const states = { before: stateOf(before), after: { ...stateOf(after), changed: names } }
+  return [{ ...about('app.updated', after.id), ...states }]
+}
+
+export function removed(id: string): AuditChange {
+  return about('app.removed', id)
+}
+
+export function secretCreated(id: string): AuditChange {
+  return about('app.secret_created', id)
+}
+
+function about(type: AuditType, id: string): AuditChange {
+  return { type, subject: { type: 'app', id, user_id: null }, before: null, after: null }
+}
+
+function stateOf(app: AppSettings): AuditedState {
+  const entries = RECORDED.map(name => [name, app[name]] as const)
+  return Object.fromEntries(entries)
+}

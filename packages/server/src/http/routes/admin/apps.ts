@@ -1,0 +1,246 @@
+import { z } from 'zod'
+import type { AppSettings } from '../../../apps/app.ts'
+import { KeywayError } from '../../../errors.ts'
+import { SIGNING_ALGS } from '../../../signing-keys/signing-key.ts'
+import { created, NO_CONTENT, ok } from '../../answer.ts'
+import { appObject } from '../../app-object.ts'
+import { appId, expected, optional, text } from '../../body-fields.ts'
+import type { HttpPorts } from '../../http-ports.ts'
+import * as answers from '../../openapi-schemas.ts'
+import { type Route, route } from '../../route.ts'
+import { byOf, reason, reasonBody, TAG } from './acting.ts'
+
+const MAX_LISTED = 64
+const MAX_TEXT_LENGTH = 2048
+
+const flag = z.boolean({ error: expected('true or false', 'true') })
+const url = text('a URL, or empty to remove it', 'https://shop.example.com', { max: MAX_TEXT_LENGTH })
+const urls = z
+  .array(text('a URL', 'https://shop.example.com/callback', { max: MAX_TEXT_LENGTH }), {
+    error: expected('a list of URLs', '["https://shop.example.com/callback"]'),
+  })
+  .max(MAX_LISTED, { error: `must have at most ${MAX_LISTED} entries` })
+
+/** What the operator sets, as the options of `keyway apps add`; checked by the noun, which names the field. */
+const settings = {
+  audience: optional(url),
+  verify_url: optional(url),
+  redirect_uris: optional(urls),
+  logout_uris: optional(urls),
+  backchannel_logout_uri: optional(url),
+  token_alg: optional(z.enum(SIGNING_ALGS, { error: `must be one of ${SIGNING_ALGS.join(', ')}` })),
+  scopes: optional(
+    z
+      .array(text('a scope', 'account:write', { max: 64 }), {
+        error: expected('a list of scopes', '["keys:read"]'),
+      })
+      .max(MAX_LISTED, { error: `must have at most ${MAX_LISTED} entries` }),
+  ),
+  trusted: optional(flag),
+  public: optional(flag),
+  jwks_uri: optional(url),
+  require_pkce: optional(flag),
+  reason: optional(reason),
+}
+const appName = text('a name', 'The shop', { min: 1, max: 100 })
+const newApp = z.strictObject({ id: appId, name: appName, adopt: optional(flag), ...settings })
+const appChange = z.strictObject({ name: optional(appName), ...settings })
+type Change = z.output<typeof appChange>
+
+/** Changes of these give nobody a right: a key may make them. */
+const HARMLESS: ReadonlySet<string> = new Set(['name', 'token_alg', 'require_pkce', 'reason'])
+
+const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
+const instant = z.iso.datetime({ precision: 3 })
+const app = z
+  .strictObject({
+    id: z.string(),
+    name: z.string(),
+    first_party: z.boolean(),
+    audience: nullable(z.string()),
+    verify_url: nullable(z.string()),
+    redirect_uris: z.array(z.string()),
+    logout_uris: z.array(z.string()),
+    backchannel_logout_uri: nullable(z.string()),
+    token_alg: z.enum(SIGNING_ALGS),
+    scopes: z.array(z.string()),
+    trusted: z.boolean(),
+    public: z.boolean(),
+    jwks_uri: nullable(z.string()),
+    require_pkce: z.boolean(),
+    created_at: instant,
+    covers_from: nullable(instant),
+  })
+  .meta({ id: 'App' })
+const appExample = {
+  id: 'shop',
+  name: 'The shop',
+  first_party: false,
+  audience: null,
+  verify_url: null,
+  redirect_uris: ['https://shop.example.com/callback'],
+  logout_uris: [],
+  backchannel_logout_uri: null,
+  token_alg: 'EdDSA',
+  scopes: [],
+  trusted: false,
+  public: false,
+  jwks_uri: null,
+  require_pkce: false,
+  created_at: '2026-11-20T19:22:00.000Z',
+  covers_from: '2026-11-20T19:22:00.000Z',
+}
+const oneApp = { schema: app, example: appExample }
+const newSecret = z.strictObject({ id: z.string(), secret: z.string() }).meta({ id: 'AppSecret' })
+
+/** Registered apps, as the `keyway apps` commands have them. */
+export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/admin/apps',
+      operation: 'listApps',
+      tag: TAG,
+      summary: 'List the registered apps',
+      description: 'All of them.',
+      access: 'admin:read',
+      answers: [
+        answers.okAnswer('The apps.', z.strictObject({ data: z.array(app) }), { data: [appExample] }),
+      ],
+      errors: [],
+      async handle() {
+        return ok({ data: (await apps.list()).map(appObject) })
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/admin/apps',
+      operation: 'registerApp',
+      tag: TAG,
+      summary: 'Register an app, which is an OAuth client',
+      description:
+        'Only this response contains the secret, of an app that has one. With `adopt` the app has rights also over keys and sessions that were created under its id before; `older` counts those.',
+      access: 'admin:session',
+      body: newApp,
+      example: { id: 'store', name: 'The store', redirect_uris: ['https://shop.example.com/callback'] },
+      answers: [
+        {
+          status: 201,
+          description: 'The app, and `secret`.',
+          schema: app
+            .extend({
+              secret: nullable(z.string()),
+              older: z.strictObject({ keys: z.int(), sessions: z.int() }),
+            })
+            .meta({ id: 'RegisteredApp' }),
+          example: { ...appExample, secret: 'sva_EXAMPLE', older: { keys: 0, sessions: 0 } },
+        },
+      ],
+      errors: [],
+      async handle({ body, ...input }) {
+        const { id, name, adopt } = body
+        const by = byOf(input, body.reason ?? null)
+        const { app: made, older, secret } = await apps.register({ ...settingsOf(body), id, name, adopt }, by)
+        return created({ ...appObject(made), secret, older: { keys: older.keys, sessions: older.sessions } })
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/apps/{app_id}',
+      operation: 'getApp',
+      tag: TAG,
+      summary: 'Read an app',
+      description: 'Never a secret, of which only a hash is stored.',
+      access: 'admin:read',
+      answers: [{ status: 200, description: 'The app.', ...oneApp }],
+      errors: [],
+      async handle({ params }) {
+        return ok(appObject(await apps.find(params.app_id)))
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/v1/admin/apps/{app_id}',
+      operation: 'updateApp',
+      tag: TAG,
+      summary: 'Change an app',
+      description:
+        'Omitted fields stay, lists are replaced, an empty text removes. A key may change `name`, `token_alg` and `require_pkce`; the rest gives rights and needs a signed-in administrator.',
+      access: 'admin:write',
+      body: appChange,
+      example: { name: 'The other shop' },
+      answers: [{ status: 200, description: 'The app.', ...oneApp }],
+      errors: [],
+      async handle({ params, body, ...input }) {
+        const gives = Object.entries(body).some(([name, value]) => value !== undefined && !HARMLESS.has(name))
+        if (gives && !input.principal.session)
+          throw new KeywayError(
+            'session_required',
+            'What gives an app rights needs a signed-in administrator. Send an access token, or use the keyway command.',
+          )
+        const by = byOf(input, body.reason ?? null)
+        return ok(appObject(await apps.change(params.app_id, settingsOf(body), by)))
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/admin/apps/{app_id}',
+      operation: 'removeApp',
+      tag: TAG,
+      summary: 'Remove an app',
+      description: 'Its secrets, sessions and authorisations end, on every node. First-party apps stay.',
+      access: 'admin:write',
+      answers: [{ status: 204, description: 'It is removed.' }],
+      errors: [],
+      async handle({ params, ...input }) {
+        await apps.remove(params.app_id, byOf(input))
+        return NO_CONTENT
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/admin/apps/{app_id}/secrets',
+      operation: 'createAppSecret',
+      tag: TAG,
+      summary: 'Create a new secret for an app',
+      description: 'Only this response contains it. The previous one keeps working until another is created.',
+      access: 'admin:session',
+      body: reasonBody,
+      example: {},
+      answers: [
+        {
+          status: 201,
+          description: 'The secret.',
+          schema: newSecret,
+          example: { id: 'shop', secret: 'sva_EXAMPLE' },
+        },
+      ],
+      errors: [],
+      async handle({ params, body, ...input }) {
+        const secret = await apps.newSecret(params.app_id, byOf(input, body.reason ?? null))
+        return created({ id: params.app_id, secret })
+      },
+    }),
+  ]
+}
+
+/** The settings that were given. An empty text clears one. */
+function settingsOf(body: Change): Partial<AppSettings> {
+  const orNull = (value: string | undefined) => (value === '' ? null : value)
+  const given: { [Name in keyof AppSettings]: AppSettings[Name] | undefined } = {
+    name: body.name,
+    audience: orNull(body.audience),
+    verifyUrl: orNull(body.verify_url),
+    redirectUris: body.redirect_uris,
+    logoutUris: body.logout_uris,
+    backchannelLogoutUri: orNull(body.backchannel_logout_uri),
+    tokenAlg: body.token_alg,
+    scopes: body.scopes,
+    trusted: body.trusted,
+    isPublic: body.public,
+    jwksUri: orNull(body.jwks_uri),
+    requirePkce: body.require_pkce,
+  }
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as Partial<AppSettings>
+}
