@@ -1,50 +1,52 @@
-import { first } from './0001-first.ts'
-import { keyNoticesAndSuppressions } from './0002-key-notices-and-suppressions.ts'
-import { leaseOwner } from './0003-lease-owner.ts'
-import { ledgerStays } from './0004-ledger-stays.ts'
-import { usersNotActive } from './0005-users-not-active.ts'
-import { wrongCodes } from './0006-wrong-codes.ts'
-import { keyLists } from './0007-key-lists.ts'
-import { nodesThatSeal } from './0008-nodes-that-seal.ts'
-import { appsCoverFrom } from './0009-apps-cover-from.ts'
-import { keysOfDeletedAccounts } from './0010-keys-of-deleted-accounts.ts'
-import { usage } from './0011-usage.ts'
-import { limits } from './0012-limits.ts'
-import { keyMetadata } from './0013-key-metadata.ts'
-import { limitLeases } from './0014-limit-leases.ts'
-import { keySpend } from './0015-key-spend.ts'
-import { keyAlerts } from './0016-key-alerts.ts'
-import { oauthClients } from './0017-oauth-clients.ts'
-import { signInForApps } from './0018-sign-in-for-apps.ts'
-import { deviceAuthorizations } from './0019-device-authorizations.ts'
-import { administration } from './0020-administration.ts'
-import { administrativeLists } from './0021-administrative-lists.ts'
 import type { Migration } from './migration.ts'
 
 /** All migrations, for both engines. Append only. */
 export const MIGRATIONS: readonly Migration[] = [
-  first,
-  keyNoticesAndSuppressions,
-  leaseOwner,
-  ledgerStays,
-  usersNotActive,
-  wrongCodes,
-  keyLists,
-  nodesThatSeal,
-  appsCoverFrom,
-  keysOfDeletedAccounts,
-  usage,
-  limits,
-  keyMetadata,
-  limitLeases,
-  keySpend,
-  keyAlerts,
-  oauthClients,
-  signInForApps,
-  deviceAuthorizations,
-  administration,
-  administrativeLists,
+  whenApplied('0001-first', async () => (await import('./0001-first.ts')).first),
+  whenApplied(
+    '0002-key-notices-and-suppressions',
+    async () => (await import('./0002-key-notices-and-suppressions.ts')).keyNoticesAndSuppressions,
+  ),
+  whenApplied('0003-lease-owner', async () => (await import('./0003-lease-owner.ts')).leaseOwner),
+  whenApplied('0004-ledger-stays', async () => (await import('./0004-ledger-stays.ts')).ledgerStays),
+  whenApplied(
+    '0005-users-not-active',
+    async () => (await import('./0005-users-not-active.ts')).usersNotActive,
+  ),
+  whenApplied('0006-wrong-codes', async () => (await import('./0006-wrong-codes.ts')).wrongCodes),
+  whenApplied('0007-key-lists', async () => (await import('./0007-key-lists.ts')).keyLists),
+  whenApplied('0008-nodes-that-seal', async () => (await import('./0008-nodes-that-seal.ts')).nodesThatSeal),
+  whenApplied('0009-apps-cover-from', async () => (await import('./0009-apps-cover-from.ts')).appsCoverFrom),
+  whenApplied(
+    '0010-keys-of-deleted-accounts',
+    async () => (await import('./0010-keys-of-deleted-accounts.ts')).keysOfDeletedAccounts,
+  ),
+  whenApplied('0011-usage', async () => (await import('./0011-usage.ts')).usage),
+  whenApplied('0012-limits', async () => (await import('./0012-limits.ts')).limits),
+  whenApplied('0013-key-metadata', async () => (await import('./0013-key-metadata.ts')).keyMetadata),
+  whenApplied('0014-limit-leases', async () => (await import('./0014-limit-leases.ts')).limitLeases),
+  whenApplied('0015-key-spend', async () => (await import('./0015-key-spend.ts')).keySpend),
+  whenApplied('0016-key-alerts', async () => (await import('./0016-key-alerts.ts')).keyAlerts),
+  whenApplied('0017-oauth-clients', async () => (await import('./0017-oauth-clients.ts')).oauthClients),
+  whenApplied(
+    '0018-sign-in-for-apps',
+    async () => (await import('./0018-sign-in-for-apps.ts')).signInForApps,
+  ),
+  whenApplied(
+    '0019-device-authorizations',
+    async () => (await import('./0019-device-authorizations.ts')).deviceAuthorizations,
+  ),
+  whenApplied('0020-administration', async () => (await import('./0020-administration.ts')).administration),
+  whenApplied(
+    '0021-administrative-lists',
+    async () => (await import('./0021-administrative-lists.ts')).administrativeLists,
+  ),
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */
 export const OLDEST_READER = '0.1.0'
+
+/** A migration whose code is loaded when it is applied; most starts apply none. */
+function whenApplied(name: string, load: () => Promise<Migration>): Migration {
+  return { name, up: async context => (await load()).up(context) }
+}
