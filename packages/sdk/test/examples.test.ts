@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { WebSocket } from 'ws'
 import { sharedBrowser } from '../../server/test/support/browser.ts'
 import { freePort } from '../../server/test/support/free-port.ts'
@@ -187,6 +189,23 @@ test('an API of its own accepts tokens offline and keys by introspection, within
   await keyway.apiKeys.revoke(id)
   assert.equal((await ask(key)).status, 401)
   await until('the revocation arrived', async () => (await ask(token)).status === 401)
+})
+
+test('the commands of examples/README.md work as printed, up to the start of each example', {
+  timeout: 240_000,
+}, async t => {
+  const { url, settings } = await startKeyway(t)
+  const text = readFileSync(join(EXAMPLES, 'README.md'), 'utf8')
+  const blocks = [...text.matchAll(/```sh\n([^`]+)```/g)].map(([, block]) => block!)
+  assert.ok(blocks.length >= 6)
+  for (const block of blocks) {
+    // What goes on running has tests of its own, with other ports.
+    const commands = block.split('\n').filter(line => !/^(PORT=\d+ )?(node |\/usr\/sbin\/)/.test(line))
+    const script = ['set -eu', ...commands, 'echo "app secret is $KEYWAY_APP_SECRET"'].join('\n')
+    const env = { ...settings, KEYWAY_URL: url, KEYWAY_APP_SECRET: '' }
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], { env, cwd: join(EXAMPLES, '..') })
+    assert.equal(/^app secret is sva_[\w-]{43}$/m.test(stdout), block.includes('apps secret'), block)
+  }
 })
 
 /** The hub refuses connections until it has read the feed once, shortly after it listens. */

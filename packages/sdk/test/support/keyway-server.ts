@@ -24,6 +24,8 @@ export interface KeywayServer extends Person {
   restart(): Promise<void>
   /** Runs `keyway …` with the service's settings; returns its standard output. */
   command(...words: string[]): Promise<string>
+  /** The environment of the service, with which a command finds its data. */
+  settings: NodeJS.ProcessEnv
 }
 
 interface TestContext {
@@ -37,9 +39,9 @@ export async function startKeyway(
   t: TestContext,
   settings: Record<string, string> = {},
 ): Promise<KeywayServer> {
-  const { url, restart, command, close } = await startService(settings)
+  const { url, restart, command, close, settings: used } = await startService(settings)
   t.after(close)
-  return { ...(await newPerson(url)), restart, command }
+  return { ...(await newPerson(url)), restart, command, settings: used }
 }
 
 /** One service shared by the tests of a file, each with its own user. */
@@ -60,6 +62,7 @@ async function startService(settings: Record<string, string>) {
   let child = await serve(env)
   return {
     url: `http://localhost:${port}`,
+    settings: env,
     async restart() {
       await end(child, 'SIGTERM')
       child = await serve(env)

@@ -16,8 +16,14 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
     })
 }
 
-/** Variables of the SDK, on a machine that runs client and server. */
-const CLIENT_VARIABLES = ['KEYWAY_API_KEY', 'KEYWAY_URL']
+/** Variables of the SDK and of the examples, on a machine that runs client and server. */
+const CLIENT_VARIABLES = [
+  'KEYWAY_API_KEY',
+  'KEYWAY_URL',
+  'KEYWAY_APP_ID',
+  'KEYWAY_APP_SECRET',
+  'KEYWAY_AUDIENCE',
+]
 
 function isIgnored(name: string): boolean {
   return CLIENT_VARIABLES.includes(name) || isServiceLink(name, '')

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { sharedBrowser } from '../support/browser.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
+import { skipWithout } from '../support/missing-servers.ts'
+import { newPerson } from '../support/web.ts'
+import { EXAMPLES, startProgram } from './example.ts'
+import { signInOnPage, startRunning } from './running.ts'
+
+const browser = sharedBrowser()
+const APACHE = '/usr/sbin/apache2'
+const isThere = existsSync(APACHE) && existsSync('/usr/lib/apache2/modules/mod_auth_openidc.so')
+const skip = skipWithout(isThere, 'libapache2-mod-auth-openidc is not installed here')
+
+forEachEngine(engine => {
+  test('Apache with mod_auth_openidc signs a browser in before a site that speaks no OAuth', {
+    skip,
+  }, async t => {
+    const opened = await browser(t)
+    if (!opened) return
+    const web = await startRunning(engine, t)
+    const port = await freePort()
+    const site = `http://localhost:${port}`
+    const { secret } = await web.server.services.apps.register({
+      id: 'wiki',
+      name: 'The Wiki',
+      redirectUris: [`${site}/.keyway/callback`],
+      trusted: true,
+    })
+    await startProgram(
+      t,
+      [APACHE, '-DFOREGROUND', '-f', join(EXAMPLES, 'apache/httpd.conf')],
+      {
+        KEYWAY_URL: web.url,
+        KEYWAY_APP_ID: 'wiki',
+        KEYWAY_APP_SECRET: secret!,
+        COOKIE_SECRET: 'a secret of this test',
+        PORT: String(port),
+        UPSTREAM: await startSite(t),
+        RUN_DIR: folder(t),
+      },
+      /resuming normal operations/,
+    )
+
+    const { page } = await newPerson(opened)
+    await page.goto(`${site}/pages/start?mode=plain`)
+    await signInOnPage(page, web, 'ada@example.com')
+    await page.waitForURL(`${site}/pages/start?mode=plain`)
+    assert.match((await page.locator('body').textContent())!, /^ada@example\.com sees \/pages\/start/)
+    await page.goto(`${site}/other`)
+    assert.match((await page.locator('body').textContent())!, /^ada@example\.com sees \/other/)
+
+    // A header of the client's own names nobody.
+    const forged = await fetch(`${site}/other`, { headers: { OIDC_CLAIM_email: 'eve@example.com' } })
+    assert.equal(forged.status, 401)
+  })
+})
+
+/** A site that believes what the server before it says. */
+async function startSite(t: TestContext): Promise<string> {
+  const server = createServer(({ headers, url }, response) => {
+    response.end(`${headers.oidc_claim_email ?? 'nobody'} sees ${url}`)
+  }).listen(0, '127.0.0.1')
+  t.after(() => void server.close())
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Writable by the user that Apache changes to. */
+function folder(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), 'keyway-apache-'))
+  chmodSync(path, 0o777)
+  t.after(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { codeOf } from '../support/authorize.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
+import { signedIn } from '../support/page-client.ts'
+import { caller } from '../support/services.ts'
+import type { WebServer } from '../support/web.ts'
+import { EXAMPLES, installExample, startExample } from './example.ts'
+import { newPerson, startRunning } from './running.ts'
+
+const run = promisify(execFile)
+const ADA = 'ada@example.com'
+const FOLDER = join(EXAMPLES, 'mcp-server')
+const SDK = join(FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
+const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const CALLBACK = 'http://127.0.0.1:3999/callback'
+
+forEachEngine(engine => {
+  test('an MCP server says where its tokens come from, and accepts only those for itself', async t => {
+    if (!(await installExample(t, 'mcp-server'))) return
+    const web = await startRunning(engine, t)
+    const { resource, user, key } = await startServer(web, t)
+    const refused = await call(resource)
+    const [, metadataUrl = ''] =
+      /resource_metadata="([^"]+)"/.exec(refused.headers.get('www-authenticate')!) ?? []
+    const metadata = await (await fetch(metadataUrl)).json()
+    assert.deepEqual([metadata.resource, metadata.authorization_servers], [resource, [web.url]])
+
+    const { agentTokens } = web.server.services
+    const forHub = await agentTokens.exchange(key.key, undefined, caller())
+    const { tokens } = await newPerson(web, ADA)
+    for (const token of ['nonsense', key.key, forHub.token, tokens.accessToken])
+      assert.equal((await call(resource, token)).status, 401)
+    const { token } = await agentTokens.exchange(key.key, resource, caller())
+    assert.equal((await call(resource, token)).status, 200)
+    assert.ok(user.id)
+  })
+
+  test('the official MCP client calls a tool with a key as its client credentials', async t => {
+    if (!(await installExample(t, 'mcp-server'))) return
+    const web = await startRunning(engine, t)
+    const { resource, user, key } = await startServer(web, t)
+    const own = { KEYWAY_URL: web.url, MCP_URL: resource, KEYWAY_KEY_ID: key.id, KEYWAY_API_KEY: key.key }
+    const env = { ...process.env, ...own }
+    const { stdout } = await run(process.execPath, [join(FOLDER, 'robot.mjs')], { env })
+    assert.equal(stdout.trim(), `${user.id} by ${key.id}`)
+  })
+
+  test('the official MCP client signs a person in with PKCE and calls a tool', async t => {
+    if (!(await installExample(t, 'mcp-server'))) return
+    const web = await startRunning(engine, t)
+    const { resource } = await startServer(web, t)
+    const wanted = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
+    await web.server.services.apps.register(wanted)
+    const { Client } = await load('client/index.js')
+    const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js')
+    const authProvider = newProvider()
+    const connect = () => {
+      const client = new Client({ name: 'test', version: '1.0.0' })
+      const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider })
+      return { client, transport, connected: client.connect(transport) }
+    }
+    const first = connect()
+    await assert.rejects(first.connected, /Unauthorized/)
+    const address = authProvider.asked()
+    assert.equal(address.searchParams.get('resource'), resource)
+    assert.equal(address.searchParams.get('code_challenge_method'), 'S256')
+    const browser = await signedIn(web, ADA)
+    await first.transport.finishAuth(await codeOf(browser, address.pathname + address.search))
+
+    const { client, connected } = connect()
+    await connected
+    const { content } = await client.callTool({ name: 'whoami' })
+    const user = await web.server.services.users.find(ADA)
+    assert.equal(content[0].text, `${user.id} by mcp-client`)
+    await client.close()
+  })
+})
+
+async function startServer(web: WebServer, t: Parameters<typeof startExample>[0]) {
+  const port = await freePort()
+  const resource = `http://localhost:${port}/mcp`
+  const { apps, apiKeys } = web.server.services
+  await apps.register({ id: 'tools', name: 'Tools', audience: resource })
+  const { user } = await newPerson(web, ADA)
+  const { key, apiKey } = await apiKeys.create(user.id, WANTED, caller())
+  const env = { KEYWAY_URL: web.url, KEYWAY_AUDIENCE: resource, PORT: String(port) }
+  await startExample(t, ['mcp-server', 'server.mjs'], env)
+  return { resource, user, key: { id: apiKey.id, key } }
+}
+
+function call(resource: string, token?: string): Promise<Response> {
+  return fetch(resource, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(token && { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+  })
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: its types are installed with the example only
+function load(path: string): Promise<any> {
+  return import(pathToFileURL(join(SDK, path)).href)
+}
+
+/** What a program with a browser keeps while a person signs in. */
+function newProvider() {
+  const kept: { tokens?: object; verifier?: string; asked?: URL } = {}
+  return {
+    redirectUrl: CALLBACK,
+    clientMetadata: { client_name: 'An MCP client', redirect_uris: [CALLBACK] },
+    clientInformation: () => ({ client_id: 'mcp-client' }),
+    tokens: () => kept.tokens,
+    saveTokens(tokens: object) {
+      kept.tokens = tokens
+    },
+    redirectToAuthorization(url: URL) {
+      kept.asked = url
+    },
+    saveCodeVerifier(verifier: string) {
+      kept.verifier = verifier
+    },
+    codeVerifier: () => kept.verifier,
+    asked: () => kept.asked!,
+  }
+}
