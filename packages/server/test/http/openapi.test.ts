@@ -226,7 +226,7 @@ async function openWorld(t: TestContext) {
     const ids: Record<string, string> = {
       '{key_id}': key.id,
       '{session_id}': other.session.id,
-      '{app_id}': 'console',
+      '{app_id}': route.operation === 'removeApp' ? 'reports' : 'console',
       '{code}': 'rate_limited',
       '{connection_id}': session.id,
       '{provider}': 'postmark',
