@@ -97,6 +97,8 @@ export interface SessionObject {
   created_at: string
   last_used_at: string
   expires_at: string
+  /** The app that it was opened for, or under whose id the person signed in. */
+  app_id: string
   client: string | null
   network: string
   current: boolean

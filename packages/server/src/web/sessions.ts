@@ -50,8 +50,15 @@ function row(kit: PageKit, session: Session, token: string, isCurrent: boolean):
   const { sessions } = texts
   const client = session.client ? describeClient(session.client) : sessions.unknownClient
   return html`<li class="item">
-<div class="what"><span class="name">${client}</span>${isCurrent ? html` <span class="tag active">${sessions.current}</span>` : ''}<p><code>${session.network}</code></p></div>
+<div class="what"><span class="name">${client}</span>${tags(session, isCurrent)}<p><code>${session.network}</code></p></div>
 <p class="when">${sessions.used} ${time(session.lastUsedAt)}<br>${sessions.created} ${time(session.createdAt)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
 <form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? texts.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
 </li>`
+}
+
+/** Whether it is this browser's, and for which app it was opened. */
+function tags({ kind, appId }: Session, isCurrent: boolean): Html {
+  const { current, ofApp } = texts.sessions
+  const ofThis = isCurrent ? html` <span class="tag active">${current}</span>` : ''
+  return html`${ofThis}${kind === 'app' ? html` <span class="tag">${ofApp(appId)}</span>` : ''}`
 }

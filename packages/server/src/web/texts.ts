@@ -238,6 +238,7 @@ export const texts = {
     title: 'Sessions',
     lead: 'Where you are signed in. End what you do not recognise.',
     current: 'This browser',
+    ofApp: (appId: string) => `For ${appId}`,
     end: 'End',
     endOthers: 'End all others',
     unknownClient: 'Unknown program',

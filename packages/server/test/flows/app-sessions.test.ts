@@ -49,8 +49,12 @@ forEachEngine(engine => {
     const server = await openServer(engine, t)
     const services = server
     await services.apps.register({ id: 'shop', name: 'Shop', audience: AUDIENCE })
-    const { user, tokens } = await openApp(services, API)
+    const { user, session, tokens } = await openApp(services, API)
     const token = tokens.accessToken
+    const own = (await services.signIn('ada@example.com')).tokens.accessToken
+    const { body: listed } = await server.get('/v1/sessions', { token: own })
+    const shown = listed.data.find(({ id }: { id: string }) => id === session.id)
+    assert.deepEqual([shown.app_id, shown.current], ['shop', false])
     assert.equal((await server.get('/v1/me', { token })).body.user.id, user.id)
     const lacking = await server.get('/v1/api-keys', { token })
     assert.deepEqual([lacking.status, lacking.body.code], [403, 'insufficient_scope'])

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { address, caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
 
 const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
@@ -211,6 +212,22 @@ test('ending all other sessions signs out the other browsers and keeps this one'
   await here.post('/sessions/end-others', { form_token })
   assert.equal((await there.get('/keys')).headers.get('location'), '/sign-in?done=ended')
   assert.equal((await here.get('/keys')).status, 200)
+})
+
+test('the sessions page names the app for which a session was opened, and ends it', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const { apps, sessions, storage, clock } = web.server.services
+  await apps.register({ id: 'shop', name: 'Shop' })
+  const user = (await storage.store.users.findByEmail(address(ADA)))!
+  const grant = { scopes: ['account:read'], audience: null }
+  const prepared = sessions.prepareForApp('shop', grant, clock.now(), caller())
+  const { id } = await storage.transaction(tx => sessions.open(tx, user, prepared))
+  assert.match(await (await client.get('/sessions')).text(), />For shop</)
+  const form_token = await client.formToken('/sessions')
+  await client.post(`/sessions/${id}/end`, { form_token })
+  assert.doesNotMatch(await (await client.get('/sessions')).text(), /For shop/)
+  assert.equal((await storage.store.sessions.find(id))?.endedBy, 'revoked')
 })
 
 test('the account page withdraws and grants an authorisation to charge, and changes the name', async t => {

@@ -135,6 +135,7 @@ function sessionObject(session: Session, expiresAt: Instant, currentId: string |
     created_at: toRfc3339(session.createdAt),
     last_used_at: toRfc3339(session.lastUsedAt),
     expires_at: toRfc3339(expiresAt),
+    app_id: session.appId,
     client: session.client,
     network: session.network,
     current: session.id === currentId,
