@@ -187,7 +187,7 @@ async function decide(web: WebServer, said: string, decision: 'approved' | 'deni
   const [mail] = await web.mails(ADA, before + 1)
   const proof = { loginId, code: mail!.code!, email: ADA as never }
   const person = await magicLinks.verify(proof, 'page', caller)
-  assert.equal(await deviceAuthorizations.decide(found!.id, decision, person), 'done')
+  assert.equal(await deviceAuthorizations.decide(found!.id, decision, person, caller), 'done')
 }
 
 async function signInHere(page: Page, web: WebServer): Promise<void> {

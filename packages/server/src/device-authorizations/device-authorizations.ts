@@ -23,6 +23,7 @@ import {
   shownUserCode,
   userCodeHash,
 } from './device-authorization.ts'
+import { grantConsent, isStillAllowed } from './device-consent.ts'
 import { createUserCodeCheck, type UserCodeDeps } from './typed-user-code.ts'
 
 const DEVICE_CODE_BYTES = 32
@@ -83,6 +84,8 @@ export interface DeviceAuthorizations {
     person: { email: EmailAddress },
     caller: Caller,
   ): Promise<DeviceAuthorization | null>
+  /** The registered name of the app that asks. */
+  clientName(asked: Pick<DeviceAuthorization, 'clientId'>): Promise<string>
   /** A pending request, or null. */
   pending(id: string): Promise<DeviceAuthorization | null>
   /**
@@ -93,6 +96,7 @@ export interface DeviceAuthorizations {
     id: string,
     decision: DeviceDecision,
     person: { user: User; session: Session },
+    caller: Caller,
   ): Promise<'done' | 'stale' | 'gone'>
   /** One poll of a client (RFC 8628 section 3.4). An approved request is redeemed once, whoever polls how often. */
   poll<Granted>(
@@ -126,15 +130,31 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
 
     ofTypedCode: createUserCodeCheck(deps),
 
+    async clientName({ clientId }) {
+      return (await store.apps.find(clientId))?.name ?? clientId
+    },
+
     async pending(id) {
       return pendingOrNull(await store.deviceAuthorizations.find(id))
     },
 
-    async decide(id, decision, { user, session }) {
+    async decide(id, decision, { user, session }, caller) {
       const now = clock.now()
       if (decision === 'approved' && !isFreshSignIn(session, now)) return 'stale'
       const by = { userId: user.id, signInId: session.id, authTime: session.authTime, at: now }
-      return (await store.deviceAuthorizations.decide(id, decision, by)) ? 'done' : 'gone'
+      const consentId = newId(now)
+      return storage.transaction<'done' | 'gone'>(
+        async tx => {
+          const decided = await tx.deviceAuthorizations.decide(id, decision, by)
+          if (decided && decision === 'approved')
+            await grantConsent(tx, decided, { id: consentId, userId: user.id, now, caller })
+          return decided ? 'done' : 'gone'
+        },
+        async afterwards => {
+          const stored = await afterwards.deviceAuthorizations.find(id)
+          return stored?.signInId === session.id && stored.decidedAt === now ? 'done' : undefined
+        },
+      )
     },
 
     async poll(presented, grant) {
@@ -151,9 +171,10 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
   }
 
   async function redeem<Granted>(
-    { id, userId, signInId }: DeviceAuthorization,
+    approved: DeviceAuthorization,
     grant: Grant<Granted>,
   ): Promise<{ granted: Granted } | { refused: PollRefusal }> {
+    const { id, userId, signInId } = approved
     return storage.runExclusive([`device:${id}`], () =>
       storage.transaction(async tx => {
         // Locked first, so that the account cannot be suspended between this check and the session's insert.
@@ -162,6 +183,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
         // Who ends a session does not want what was approved in it.
         const signIn = signInId === null ? null : await tx.sessions.find(signInId)
         if (signIn?.endedAt !== null) return { refused: 'access_denied' }
+        if (!(await isStillAllowed(tx, approved))) return { refused: 'access_denied' }
         const redeemed = await tx.deviceAuthorizations.redeem(id, grant.sessionId, clock.now())
         if (!redeemed) return { refused: 'invalid_grant' }
         return { granted: await grant.open(tx, redeemed, user) }

@@ -3,28 +3,27 @@ import { type Clock, SECOND } from '../clock.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { AppGrant, Session } from '../sessions/session.ts'
-import type { Sessions, SessionTokens } from '../sessions/sessions.ts'
+import type { Sessions } from '../sessions/sessions.ts'
 import type { Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
 import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
 import type { DeviceAuthorizations, PollRefusal } from './device-authorizations.ts'
 import { KEYS_CREATE } from './keyway-cli.ts'
 
-/** What an approved device gets. */
+/** The session of an approved device. */
 export interface DeviceGrant {
   user: User
   session: Session
-  tokens: SessionTokens
   /** All that was approved. */
   scopes: readonly string[]
 }
 
 export interface DeviceTokens {
-  /** One poll of a client that authenticated; an approved device gets the tokens of a session of its own, once. */
+  /** One poll of a client that authenticated; an approved device gets a session of its own, once. */
   poll(app: App, deviceCode: string, caller: Caller): Promise<DeviceGrant | { refused: PollRefusal }>
 }
 
-/** Issues tokens for device codes (RFC 8628 section 3.4). */
+/** Opens the sessions of approved devices (RFC 8628 section 3.4). */
 export function createDeviceTokens({
   clock,
   sessions,
@@ -50,8 +49,7 @@ export function createDeviceTokens({
         },
       )
       if ('refused' in outcome) return outcome
-      const { user, session } = outcome.granted
-      return { ...outcome.granted, tokens: await sessions.appTokens(user, session) }
+      return outcome.granted
     },
   }
 

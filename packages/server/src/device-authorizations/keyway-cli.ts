@@ -1,16 +1,9 @@
 import { MAX_SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { CLI_CLIENT_ID } from '../apps/app.ts'
 
-const CLI_NAME = 'The Keyway command'
-
 /** The right to create one key, which no key can hold. */
 export const KEYS_CREATE = 'keys:create'
 const DEFAULT_KEY_SCOPE = 'agent:connect'
-
-/** The name that the page shows. */
-export function clientName(clientId: string): string {
-  return clientId === CLI_CLIENT_ID ? CLI_NAME : clientId
-}
 
 /** The scopes of the key that may be created. */
 export function keyScopesOf(scopes: readonly string[]): string[] {

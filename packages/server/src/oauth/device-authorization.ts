@@ -1,10 +1,12 @@
 import { type App, CLI_CLIENT_ID } from '../apps/app.ts'
+import { grantableScopes } from '../authorizations/scopes.ts'
 import { MAX_DEVICE_NAME_LENGTH } from '../device-authorizations/device-authorization.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import { cliScopes } from '../device-authorizations/keyway-cli.ts'
 import type { Caller } from '../network.ts'
+import type { Storage } from '../store.ts'
 import type { ClientAuthentication, ClientRequest } from './client-authentication.ts'
-import { audienceOf, type Form, scopesOf } from './form.ts'
+import { audienceOf, type Form } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
 /** A request to the device authorization endpoint. */
@@ -25,6 +27,7 @@ export interface DeviceAnswer {
 export interface DeviceDeps {
   clients: ClientAuthentication
   deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
+  storage: Storage
   publicUrl: string
 }
 
@@ -34,15 +37,13 @@ export interface DeviceDeps {
  *
  * @throws OAuthError, KeywayError `rate_limited`
  */
-export async function answerDevice(
-  { clients, deviceAuthorizations, publicUrl }: DeviceDeps,
-  request: DeviceRequest,
-): Promise<DeviceAnswer> {
+export async function answerDevice(deps: DeviceDeps, request: DeviceRequest): Promise<DeviceAnswer> {
+  const { clients, deviceAuthorizations, publicUrl } = deps
   const app = await clients.app(request)
   const wanted = {
     clientId: app.id,
     scopes: scopesFor(app, request.form),
-    resource: null,
+    resource: await resourceFor(app, request.form, deps),
     deviceName: deviceNameOf(request.form),
   }
   const codes = await deviceAuthorizations.request(wanted, request.caller)
@@ -57,14 +58,23 @@ export async function answerDevice(
   }
 }
 
-function scopesFor(app: App, form: Form): string[] {
-  if (app.id !== CLI_CLIENT_ID)
-    throw new OAuthError('unauthorized_client', `Only ${CLI_CLIENT_ID} may use the device grant.`)
-  if (audienceOf(form) !== undefined)
-    throw new OAuthError('invalid_target', 'A key is for this service: leave resource and audience out.')
-  const asked = cliScopes(scopesOf(form) ?? [])
-  if ('refused' in asked) throw new OAuthError('invalid_scope', `${asked.refused}.`)
-  return asked.scopes
+function scopesFor(app: App, { scope = '' }: Form): string[] {
+  const asked = app.id === CLI_CLIENT_ID ? cliScopes(splitScopes(scope)) : grantableScopes(app, scope)
+  if ('scopes' in asked) return asked.scopes
+  const why = app.id === CLI_CLIENT_ID ? asked.refused : `This app may not ask for the scope ${asked.refused}`
+  throw new OAuthError('invalid_scope', `${why}.`)
+}
+
+function splitScopes(scope: string): string[] {
+  return [...new Set(scope.split(' ').filter(Boolean))]
+}
+
+/** The audience of an app's access tokens (RFC 8707); null: this service. A key is for this service only. */
+async function resourceFor(app: App, form: Form, { storage, publicUrl }: DeviceDeps): Promise<string | null> {
+  const audience = audienceOf(form)
+  if (audience === undefined || audience === publicUrl) return null
+  if (app.id !== CLI_CLIENT_ID && (await storage.store.apps.findByAudience(audience))) return audience
+  throw new OAuthError('invalid_target', 'No app with this audience is registered.')
 }
 
 function deviceNameOf({ device_name: name }: Form): string | null {

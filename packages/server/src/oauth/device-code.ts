@@ -1,6 +1,7 @@
 import type { PollRefusal } from '../device-authorizations/device-authorizations.ts'
 import type { Grant, GrantDeps } from './grant.ts'
 import { OAuthError } from './oauth-error.ts'
+import { createSessionAnswer } from './session-answer.ts'
 
 /** RFC 8628 section 3.5. */
 const DESCRIPTIONS: Record<PollRefusal, string> = {
@@ -11,23 +12,18 @@ const DESCRIPTIONS: Record<PollRefusal, string> = {
   invalid_grant: 'The device code is unknown, was used already, or belongs to another client.',
 }
 
-/** The grant of device codes (RFC 8628 section 3.4). */
-export function createDeviceCode({ clients, deviceTokens }: GrantDeps): Grant {
+/** The grant of device codes (RFC 8628 section 3.4): what a code gives, or for the SDK's command its right to a key. */
+export function createDeviceCode(deps: GrantDeps): Grant {
+  const answerOf = createSessionAnswer(deps)
+
   return async request => {
-    const app = await clients.app(request)
+    const app = await deps.clients.app(request)
     const { device_code: deviceCode } = request.form
     if (deviceCode === undefined) throw new OAuthError('invalid_request', 'device_code is required.')
-    const granted = await deviceTokens.poll(app, deviceCode, request.caller)
+    const granted = await deps.deviceTokens.poll(app, deviceCode, request.caller)
     if ('refused' in granted) throw refused(granted.refused)
-    const { tokens, scopes } = granted
-    return {
-      answer: {
-        access_token: tokens.accessToken,
-        token_type: 'Bearer',
-        expires_in: tokens.expiresIn,
-        scope: scopes.join(' '),
-      },
-    }
+    const answer = await answerOf(granted, null)
+    return { answer: { ...answer, scope: granted.scopes.join(' ') } }
   }
 }
 

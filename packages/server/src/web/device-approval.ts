@@ -1,7 +1,8 @@
 import { SCOPES } from '@keyway/sdk/protocol'
 import { html } from 'hono/html'
 import type { DeviceAuthorization } from '../device-authorizations/device-authorization.ts'
-import { clientName, KEYS_CREATE, keyScopesOf } from '../device-authorizations/keyway-cli.ts'
+import { KEYS_CREATE, keyScopesOf } from '../device-authorizations/keyway-cli.ts'
+import { appTexts } from './app-texts.ts'
 import { describeClient } from './client-name.ts'
 import { deviceTexts } from './device-texts.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -17,16 +18,17 @@ export interface FoundRequest {
 }
 
 /** Who asks, from where and for what, with the decision (RFC 8628 section 5.4). */
-export function renderApproval(
+export async function renderApproval(
   kit: PageKit,
   c: PageContext,
   asked: DeviceAuthorization,
   found: FoundRequest,
   problem: string | null = null,
-): Response | Promise<Response> {
+): Promise<Response> {
+  const name = await kit.deviceAuthorizations.clientName(asked)
   const body = html`<section class="card ask">
-<h1>${deviceTexts.asks(clientName(asked.clientId))}</h1>
-${facts(kit, c, asked, found)}
+<h1>${deviceTexts.asks(name)}</h1>
+${facts(kit, c, asked, found, name)}
 <h2>${deviceTexts.mayTitle}</h2>
 ${permissions(asked)}
 <p class="banner warning">${deviceTexts.warning}</p>
@@ -40,10 +42,16 @@ ${found.by === 'link' ? comparison() : ''}
   return kit.render(c, { title: deviceTexts.title, problem }, body, problem ? 400 : 200)
 }
 
-function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, { by, code }: FoundRequest): Html {
+function facts(
+  kit: PageKit,
+  c: PageContext,
+  asked: DeviceAuthorization,
+  { by, code }: FoundRequest,
+  name: string,
+): Html {
   const { network } = kit.callerOf(c.req.raw, c.env)
   const relation = asked.network === network ? deviceTexts.sameNetwork : deviceTexts.otherNetwork
-  const program = asked.client === null ? clientName(asked.clientId) : describeClient(asked.client)
+  const program = asked.client === null ? name : describeClient(asked.client)
   const device = asked.deviceName === null ? deviceTexts.unnamed : deviceTexts.claimed(asked.deviceName)
   const rows: [string, Html | string][] = [
     [deviceTexts.who, program],
@@ -56,12 +64,16 @@ function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, { by, c
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
+/** Of a key by the names of its scopes, which it shows elsewhere, too; of an app in words. */
 function permissions({ scopes }: DeviceAuthorization): Html {
+  const isForKey = scopes.includes(KEYS_CREATE)
   const meanings: Record<string, string> = SCOPES
-  const items = keyScopesOf(scopes).map(
-    scope => html`<li><code>${scope}</code>: ${meanings[scope] ?? deviceTexts.ownScope}</li>`,
-  )
-  return html`${scopes.includes(KEYS_CREATE) ? html`<p>${deviceTexts.key}</p>` : ''}<ul>${items}</ul>`
+  const items = isForKey
+    ? keyScopesOf(scopes).map(
+        scope => html`<li><code>${scope}</code>: ${meanings[scope] ?? deviceTexts.ownScope}</li>`,
+      )
+    : scopes.map(scope => html`<li>${appTexts.scopes[scope] ?? appTexts.ownScope(scope)}</li>`)
+  return html`<p>${isForKey ? deviceTexts.key : deviceTexts.access}</p><ul>${items}</ul>`
 }
 
 function comparison(): Html {

@@ -25,6 +25,7 @@ export const deviceTexts = {
   codeNow: 'Its code',
   mayTitle: 'If you approve, it gets',
   key: 'One API key that expires within 90 days, and may:',
+  access: 'Access to your account, until you end it, to:',
   ownScope: 'a permission of another service here',
   compared: 'I started this myself, and the device in front of me shows exactly this code.',
   comparedMissing: 'Compare the code with the one on your device, and tick the box if it is the same.',
@@ -33,7 +34,8 @@ export const deviceTexts = {
   approve: 'Approve',
   deny: 'Deny',
   approved: 'The device is connected',
-  approvedLead: 'Go back to it: it continues by itself. You find its key, and can end it, under API keys.',
+  approvedLead:
+    'Go back to it: it continues by itself. Its key is among your API keys, or its session among your sessions: there you can end it.',
   denied: 'The device was denied',
   deniedLead: 'It gets nothing. If somebody sent you the link, tell your operator.',
   keys: 'Look at your keys',

@@ -72,7 +72,12 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   if (isApproval && proven.by === 'link' && form.get('compared') !== 'yes') {
     return renderApproval(kit, c, found, proven, deviceTexts.comparedMissing)
   }
-  const outcome = await kit.deviceAuthorizations.decide(found.id, isApproval ? 'approved' : 'denied', person)
+  const outcome = await kit.deviceAuthorizations.decide(
+    found.id,
+    isApproval ? 'approved' : 'denied',
+    person,
+    kit.callerOf(c.req.raw, c.env),
+  )
   return outcome === 'done' ? renderDecided(kit, c, isApproval) : renderGone(kit, c)
 }
 

@@ -40,7 +40,9 @@ forEachEngine(engine => {
       [{}, 401, 'invalid_client'],
       [{ client_id: 'unknown' }, 401, 'invalid_client'],
       [{ ...cli, client_secret: 'x' }, 401, 'invalid_client'],
-      [{ client_id: 'tv', scope: 'keys:create' }, 400, 'unauthorized_client'],
+      [{ client_id: 'tv', scope: 'keys:create' }, 400, 'invalid_scope'],
+      [{ client_id: 'tv', scope: 'account:write' }, 400, 'invalid_scope'],
+      [{ client_id: 'tv', resource: 'https://shop.example.com' }, 400, 'invalid_target'],
       [{ ...cli, scope: 'agent:connect' }, 400, 'invalid_scope'],
       [{ ...cli, scope: 'keys:create admin:read' }, 400, 'invalid_scope'],
       [{ ...cli, scope: 'keys:create agents:everything' }, 400, 'invalid_scope'],
@@ -97,7 +99,7 @@ async function approve(web: WebServer, address: string): Promise<void> {
   const { searchParams } = new URL(address)
   const found = await deviceAuthorizations.ofLink(searchParams.get('ticket')!, searchParams.get('user_code')!)
   const person = await signedInPage(web)
-  assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person), 'done')
+  assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person, caller()), 'done')
 }
 
 async function signedInPage(web: WebServer) {

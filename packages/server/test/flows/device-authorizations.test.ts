@@ -34,8 +34,8 @@ forEachEngine(engine => {
     const typed = codes.userCode.toLowerCase().replace('-', ' ')
     const found = await deviceAuthorizations.ofTypedCode(typed, { email: address(ADA) }, caller())
     assert.equal(found!.deviceName, 'laptop')
-    assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person), 'done')
-    assert.equal(await deviceAuthorizations.decide(found!.id, 'denied', person), 'gone')
+    assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person, caller()), 'done')
+    assert.equal(await deviceAuthorizations.decide(found!.id, 'denied', person, caller()), 'gone')
     clock.advance(POLL_INTERVAL)
     assert.equal(await poll(services, codes), 'granted')
     assert.equal(await poll(services, codes), 'invalid_grant')
@@ -120,10 +120,19 @@ forEachEngine(engine => {
     const [early, late] = [await request(services), await request(services)]
     const idOf = async ({ ticket, userCode }: typeof early) =>
       (await services.deviceAuthorizations.ofLink(ticket, userCode))!.id
-    assert.equal(await services.deviceAuthorizations.decide(await idOf(early), 'approved', person), 'done')
+    assert.equal(
+      await services.deviceAuthorizations.decide(await idOf(early), 'approved', person, caller()),
+      'done',
+    )
     services.clock.advance(1)
-    assert.equal(await services.deviceAuthorizations.decide(await idOf(late), 'approved', person), 'stale')
-    assert.equal(await services.deviceAuthorizations.decide(await idOf(late), 'denied', person), 'done')
+    assert.equal(
+      await services.deviceAuthorizations.decide(await idOf(late), 'approved', person, caller()),
+      'stale',
+    )
+    assert.equal(
+      await services.deviceAuthorizations.decide(await idOf(late), 'denied', person, caller()),
+      'done',
+    )
   })
 
   test('wrong user codes count as wrong codes of strangers, whoever types them, and links still work', async t => {
@@ -200,7 +209,7 @@ async function decide(
 ) {
   const person = await personOf(services)
   const found = await services.deviceAuthorizations.ofLink(ticket, userCode)
-  assert.equal(await services.deviceAuthorizations.decide(found!.id, decision, person), 'done')
+  assert.equal(await services.deviceAuthorizations.decide(found!.id, decision, person, caller()), 'done')
   return person
 }
 

@@ -136,9 +136,10 @@ async function approvedDevice(server: Server) {
   }
   const codes = await server.deviceAuthorizations.request(wanted, server.caller())
   const found = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
-  await server.deviceAuthorizations.decide(found!.id, 'approved', person)
+  await server.deviceAuthorizations.decide(found!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')
   const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
   if ('refused' in granted) throw new Error(granted.refused)
-  return { ...granted, token: granted.tokens.accessToken }
+  const { accessToken } = await server.sessions.appTokens(granted.user, granted.session)
+  return { ...granted, token: accessToken }
 }

@@ -67,6 +67,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [
+    'consents',
     'api-keys',
     'outbox',
     'sessions',

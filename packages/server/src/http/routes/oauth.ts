@@ -149,7 +149,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       operation: 'authorizeDevice',
       summary: 'Begin to connect a device (RFC 8628)',
       description:
-        'Show the person `user_code` and open `verification_uri_complete`, and poll the token endpoint every `interval` seconds. `device_name` is shown to the person. Only the built-in client `keyway-cli` may use it now: with `keys:create` and the scopes of the key that it will create (`agent:connect` without any).',
+        'Show the person `user_code` and open `verification_uri_complete`, and poll the token endpoint every `interval` seconds. `device_name` is shown to the person. The built-in client `keyway-cli` asks for `keys:create` with the scopes of the key that it will create (`agent:connect` without any).',
       body: deviceForm,
       form: { only: true },
       example: { client_id: CLI_CLIENT_ID, scope: 'keys:create agent:connect', device_name: 'laptop' },

@@ -1,0 +1,33 @@
+import { CLI_CLIENT_ID } from '../apps/app.ts'
+import type { Instant } from '../clock.ts'
+import { covers, needsConsent } from '../consents/consent.ts'
+import type { Caller } from '../network.ts'
+import { securityEvent } from '../security-events/security-event.ts'
+import type { Transaction } from '../store.ts'
+import type { DeviceAuthorization } from './device-authorization.ts'
+
+/** The command gets one key, which is listed and revoked as such; other apps get a consent, which may be withdrawn. */
+function leavesConsent({ clientId }: DeviceAuthorization): boolean {
+  return clientId !== CLI_CLIENT_ID
+}
+
+/** Records that the person allows the app what the page showed, unless the operator vouches for the app. */
+export async function grantConsent(
+  tx: Transaction,
+  approved: DeviceAuthorization,
+  { id, userId, now, caller }: { id: string; userId: string; now: Instant; caller: Caller },
+): Promise<void> {
+  const app = leavesConsent(approved) ? await tx.apps.find(approved.clientId) : null
+  if (!app || !needsConsent(app)) return
+  const scopes = [...approved.scopes]
+  await tx.consents.grant({ id, userId, appId: app.id, scopes, grantedAt: now }, app.createdAt)
+  await tx.securityEvents.insert(securityEvent('consent_granted', userId, now, caller))
+}
+
+/** Whether the app still may have what was approved: it was neither removed nor its consent withdrawn. */
+export async function isStillAllowed(tx: Transaction, approved: DeviceAuthorization): Promise<boolean> {
+  const app = await tx.apps.find(approved.clientId)
+  if (!app || app.createdAt > approved.createdAt) return false
+  if (!leavesConsent(approved) || !needsConsent(app)) return true
+  return covers(await tx.consents.find(approved.userId!, app.id), app, approved.scopes)
+}
