@@ -123,7 +123,12 @@ function observers(journal: Journal) {
         journal.secret(typ === 'agent_ws' ? 'agent token' : 'access token', token)
         return token
       }
-      return { ...jwt, sign }
+      const signAs: typeof jwt.signAs = async (...wanted) => {
+        const token = await jwt.signAs(...wanted)
+        journal.secret(`token of the type ${wanted[1]}`, token)
+        return token
+      }
+      return { ...jwt, sign, signAs }
     }) satisfies Observer<typeof createJwt>,
 
     createSecrets: ((original: typeof createSecrets) => roots => {
