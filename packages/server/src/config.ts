@@ -58,6 +58,8 @@ function assemble(values: Values): Config {
     refreshGraceSeconds: values.KEYWAY_REFRESH_GRACE_SECONDS,
     trustedProxies: values.KEYWAY_TRUSTED_PROXIES ?? [],
     corsOrigins: values.KEYWAY_CORS_ORIGINS ?? [],
+    clientRegistration: values.KEYWAY_CLIENT_REGISTRATION,
+    clientMetadataDocuments: values.KEYWAY_CLIENT_METADATA_DOCUMENTS,
     webhookPrivateNetworks: values.KEYWAY_WEBHOOK_PRIVATE_NETWORKS ?? [],
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
     exchangeLimits: values.KEYWAY_EXCHANGE_LIMITS,

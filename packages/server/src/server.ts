@@ -185,6 +185,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
       publicUrl: config.publicUrl,
       exchangeLimits: config.exchangeLimits,
       privateNetworks: config.webhookPrivateNetworks,
+      registered: services.clients,
     }),
     readiness: { checks: () => checkHealth(services, hub) },
     revocations: createRevocations(services),

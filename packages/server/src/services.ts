@@ -12,6 +12,7 @@ import { createJournalWriter } from './backup/journal-writer.ts'
 import { createAccounts } from './billing/accounts.ts'
 import { createCredits } from './billing/credits.ts'
 import { createChangeLimits } from './change-limits.ts'
+import { createClients } from './clients/clients.ts'
 import { type Clock, createClock, type Instant } from './clock.ts'
 import { type Config, ConfigError } from './config.ts'
 import { createConsents } from './consents/consents.ts'
@@ -156,6 +157,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   let authorizations: Promise<Authorizations> | undefined
+  const clients = createClients({ ...common, config })
   const magicLinks = createMagicLinks({
     ...common,
     outbox,
@@ -194,10 +196,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     sessions,
     magicLinks,
     consents: createConsents(common),
+    clients,
     /** Loaded on first use, as all that only apps' sign-ins need. */
     authorizations() {
       authorizations ??= import('./authorizations/authorizations.ts').then(({ createAuthorizations }) =>
-        createAuthorizations({ ...common, jwt, sessions }),
+        createAuthorizations({ ...common, jwt, sessions, findClient: clients.find }),
       )
       return authorizations
     },

@@ -5,6 +5,7 @@ import type { AuditChanges, AuditStore } from './audit/audit-store.ts'
 import type { AuthorizationCodeStore } from './authorizations/authorization-code-store.ts'
 import type { ReplayChanges, ReplayStore } from './backup/replay-store.ts'
 import type { BillingChanges, BillingStore } from './billing/billing-store.ts'
+import type { RegisteredClientStore } from './clients/registered-client-store.ts'
 import type { Instant } from './clock.ts'
 import type { ConsentChanges, ConsentStore } from './consents/consent-store.ts'
 import type { DeviceAuthorizationStore } from './device-authorizations/device-authorization-store.ts'
@@ -39,6 +40,7 @@ export interface Store {
   clientAssertions: ClientAssertionStore
   consents: ConsentStore
   logoutNotices: LogoutNoticeStore
+  registeredClients: RegisteredClientStore
   deviceAuthorizations: DeviceAuthorizationStore
   audit: AuditStore
   keyAlerts: KeyAlertStore

@@ -1,5 +1,6 @@
 import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
+import { isLoopbackHost } from '../network.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 
 /** What the operator sets of an app: `keyway apps add` and `apps set`. */
@@ -103,4 +104,19 @@ const APP_ID = /^[a-z0-9][a-z0-9._-]{0,63}$/
  */
 export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null
+}
+
+/** Longest id of a client that is the URL of its metadata. */
+const MAX_CLIENT_URL_LENGTH = 512
+
+/**
+ * Whether an id is the URL of a client metadata document: https, with a path, in its normal form, without query,
+ * fragment and credentials.
+ */
+export function isClientUrl(text: string): boolean {
+  const url = text.length <= MAX_CLIENT_URL_LENGTH ? URL.parse(text) : null
+  if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && isLoopbackHost(url.hostname))) return false
+  return (
+    url.href === text && url.pathname !== '/' && !url.search && !url.hash && !url.username && !url.password
+  )
 }

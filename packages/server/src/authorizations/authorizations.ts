@@ -1,4 +1,4 @@
-import type { App } from '../apps/app.ts'
+import { type App, isClientUrl } from '../apps/app.ts'
 import { covers, needsConsent } from '../consents/consent.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
@@ -137,6 +137,8 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
             sessionId: null,
           })
           if (!inserted) return false
+          // What its document says, for what refers to the app from now on.
+          if (isClientUrl(app.id) && !(await tx.apps.insert(app))) await tx.apps.update(app)
           if (consented) {
             await tx.consents.grant(
               { id: consentId, userId: user.id, appId: app.id, scopes: [...consented], grantedAt: now },

@@ -1,5 +1,4 @@
 import type { App } from '../apps/app.ts'
-import { isAppId } from '../apps/app.ts'
 import type { Storage } from '../store.ts'
 import {
   type AuthorizationRequest,
@@ -23,10 +22,12 @@ export type Beginning =
 export interface BeginDeps {
   storage: Storage
   publicUrl: string
+  /** The app with this client id. */
+  findClient(id: string): Promise<App | null>
 }
 
 /** Reads authorization requests, pushed ones too, and checks them against the registered app. */
-export function createBegin({ storage, publicUrl }: BeginDeps, pushedRequests: PushedRequests) {
+export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushedRequests: PushedRequests) {
   const { apps } = storage.store
 
   return { begin, resume, findApp }
@@ -55,7 +56,7 @@ export function createBegin({ storage, publicUrl }: BeginDeps, pushedRequests: P
   }
 
   async function findApp(id: string | undefined): Promise<App | null> {
-    return id !== undefined && isAppId(id) ? apps.find(id) : null
+    return id === undefined ? null : findClient(id)
   }
 
   /** The asked audience must be this service's or registered for an app (RFC 8707 section 2). */

@@ -46,6 +46,8 @@ export interface Config {
   refreshGraceSeconds: number
   trustedProxies: string[]
   corsOrigins: string[]
+  clientRegistration: boolean
+  clientMetadataDocuments: boolean
   /** Networks, besides the public Internet, in which URLs of apps may be called. */
   webhookPrivateNetworks: string[]
   maxActiveKeys: number

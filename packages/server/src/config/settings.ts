@@ -189,10 +189,24 @@ export const settings = {
     example: '10.0.0.0/8,192.168.0.0/16',
     parse: values.list(values.cidr),
   }),
+  KEYWAY_CLIENT_REGISTRATION: required({
+    default: 'false',
+    meaning:
+      'Lets OAuth clients register themselves at `/oauth/register` (RFC 7591). People are always asked before such a client gets anything.',
+    example: 'true',
+    parse: values.flag,
+  }),
+  KEYWAY_CLIENT_METADATA_DOCUMENTS: required({
+    default: 'false',
+    meaning:
+      'Allows client ids that are https URLs of a document with the metadata of the client, as MCP clients have. People are always asked.',
+    example: 'true',
+    parse: values.flag,
+  }),
   KEYWAY_WEBHOOK_PRIVATE_NETWORKS: optional({
     defaultMeaning: 'none: only public addresses, only by https',
     meaning:
-      'CIDRs, comma separated, in which the service may call URLs of apps (back-channel logout), by http too. Loopback and private addresses are not called otherwise.',
+      'CIDRs, comma separated, in which the service may call URLs of apps (back-channel logout, `jwks_uri`, client metadata documents), by http too. Loopback and private addresses are not called otherwise.',
     example: '10.20.0.0/16',
     parse: values.list(values.cidr),
   }),

@@ -1,4 +1,4 @@
-import { isAppId } from '../apps/app.ts'
+import { isAppId, isClientUrl } from '../apps/app.ts'
 import { parseId } from '../ids.ts'
 import { notFound } from './not-found.ts'
 
@@ -8,7 +8,13 @@ export function readParams(names: readonly string[], given: (name: string) => st
   for (const name of names) {
     const value = given(name) ?? ''
     const known =
-      name === 'app_id' ? (isAppId(value) ? value : null) : name.endsWith('_id') ? parseId(value) : value
+      name === 'app_id'
+        ? isAppId(value) || isClientUrl(value)
+          ? value
+          : null
+        : name.endsWith('_id')
+          ? parseId(value)
+          : value
     if (known === null) throw notFound()
     params[name] = known
   }

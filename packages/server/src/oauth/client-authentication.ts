@@ -1,6 +1,5 @@
 import type { App } from '../apps/app.ts'
 import type { Apps } from '../apps/apps.ts'
-import { KeywayError } from '../errors.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
 import type { Form } from './form.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
@@ -41,9 +40,11 @@ const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 export function createClientAuthentication({
   apps,
+  findClient,
   assertions,
 }: {
-  apps: Pick<Apps, 'authenticate' | 'find'>
+  apps: Pick<Apps, 'authenticate'>
+  findClient(id: string): Promise<App | null>
   /** Loaded on first use. */
   assertions(): Promise<VerifyAssertion>
 }): ClientAuthentication {
@@ -87,7 +88,7 @@ export function createClientAuthentication({
 
   /** An app that needs no secret. */
   async function publicApp(id: string): Promise<App | null> {
-    const found = await unlessUnknown(apps.find(id))
+    const found = await findClient(id)
     return found?.isPublic ? found : null
   }
 }
@@ -106,13 +107,4 @@ export function namedClient({ form, header }: ClientRequest): NamedClient | null
   if (id !== undefined && id !== header.id)
     throw new OAuthError('invalid_request', 'client_id is not the client in the Authorization header.')
   return header
-}
-
-async function unlessUnknown<Value>(call: Promise<Value>): Promise<Value | null> {
-  try {
-    return await call
-  } catch (error) {
-    if (error instanceof KeywayError && error.code === 'not_found') return null
-    throw error
-  }
 }

@@ -5,9 +5,9 @@ import type { Metadata } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
 
 /** The discovery document: what the endpoints and the table of grants support, and nothing else. */
-export function metadataOf(issuer: string): Metadata {
+export function metadataOf(issuer: string, more: Metadata): Metadata {
   const ofGrants = Object.values(GRANT_TYPES).map(({ metadata }) => metadata?.(issuer) ?? {})
-  return [ofService(issuer), ...ofGrants].reduce(merged)
+  return [ofService(issuer), ...ofGrants, more].reduce(merged)
 }
 
 function ofService(issuer: string): Metadata {

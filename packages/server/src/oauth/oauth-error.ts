@@ -21,6 +21,8 @@ export type OAuthErrorCode =
   | 'unsupported_response_type'
   | 'request_not_supported'
   | 'request_uri_not_supported'
+  | 'invalid_redirect_uri'
+  | 'invalid_client_metadata'
   | 'authorization_pending'
   | 'slow_down'
   | 'expired_token'

@@ -2,6 +2,8 @@ import { API_KEY_PREFIX } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { App } from '../apps/app.ts'
 import { webOriginOf } from '../apps/redirect-uri.ts'
+import type { Clients } from '../clients/clients.ts'
+import type { RegisteredClient } from '../clients/registration.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
@@ -11,9 +13,9 @@ import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
 import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
 import type { DeviceAnswer, DeviceRequest } from './device-authorization.ts'
-import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
+import type { Grant, GrantDeps, Granted, Metadata, TokenRequest } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
-import { invalidClient, OAuthError } from './oauth-error.ts'
+import { invalidClient, OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
 /** The OAuth 2.0 endpoints that clients call directly. */
 export interface OAuth {
@@ -32,6 +34,10 @@ export interface OAuth {
    */
   revoke(request: ClientRequest, token: string, caller: Caller): Promise<void>
   /** Pushes an authorization request (RFC 9126). @throws OAuthError */
+  /** What discovery says besides the endpoints that are always there. */
+  readonly metadata: Metadata
+  /** Null: the operator does not allow it. */
+  register: ((metadata: unknown, caller: Caller) => Promise<RegisteredClient>) | null
   push(request: ClientRequest): Promise<{ requestUri: string; expiresIn: number }>
   /**
    * Claims about the person of an app's access token (OpenID Connect Core section 5.3).
@@ -48,17 +54,19 @@ export function createOAuth(
     introspection: Introspection
     apiKeys: Pick<ApiKeys, 'revokeByPossession'>
     deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
+    registered: Clients
     /** Networks in which URLs of apps may be called, besides the public Internet. */
     privateNetworks: readonly string[]
   },
 ): OAuth {
-  const { storage, introspection, apiKeys, sessions } = deps
+  const { storage, introspection, apiKeys, sessions, registered } = deps
   let assertions: Promise<VerifyAssertion> | undefined
   const clients = createClientAuthentication({
     ...deps,
+    findClient: deps.registered.find,
     assertions() {
       assertions ??= import('./client-assertion.ts').then(({ createClientAssertions }) =>
-        createClientAssertions({ ...deps, findApp: deps.storage.store.apps.find }),
+        createClientAssertions({ ...deps, findApp: deps.registered.find }),
       )
       return assertions
     },
@@ -82,6 +90,13 @@ export function createOAuth(
       if (app.isPublic) throw invalidClient('Only a client with a secret may introspect tokens.')
       return introspection.introspect(token, app, consume)
     },
+
+    metadata: {
+      ...(registered.registration && { registration_endpoint: `${deps.publicUrl}/oauth/register` }),
+      client_id_metadata_document_supported: registered.allowsDocuments,
+    },
+
+    register: registered.registration && register,
 
     async push(request) {
       const { pushRequest } = await import('./pushed-request.ts')
@@ -110,6 +125,12 @@ export function createOAuth(
       const uris = await storage.store.apps.publicRedirectUris()
       return uris.flatMap(uri => webOriginOf(uri) ?? [])
     },
+  }
+
+  async function register(metadata: unknown, caller: Caller): Promise<RegisteredClient> {
+    const outcome = await (await registered.registration!())(metadata, caller)
+    if ('error' in outcome) throw new OAuthError(outcome.error as OAuthErrorCode, outcome.description)
+    return outcome
   }
 
   async function revokeRefreshToken(token: string, client: App | null, caller: Caller): Promise<void> {

@@ -13,6 +13,8 @@ export const KEPT_FOR = {
   sends: DAY,
   /** Longer than a browser keeps a request, so that a pushed one is good for one code. */
   authorizationCodes: DAY,
+  /** Clients that registered themselves, and to which nobody agreed. */
+  unusedClients: 7 * DAY,
   wrongCodes: CODE_WINDOW,
   /** Longer than `KEY_CREATION_WINDOW`, which begins at the last moment of a code. */
   deviceAuthorizations: HOUR,
@@ -74,6 +76,7 @@ export function createHousekeeping({
   function prunesAt(now: number): ((batch: number) => Promise<number>)[] {
     return [
       batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
+      batch => store.registeredClients.prune(now - KEPT_FOR.unusedClients, batch),
       batch => store.clientAssertions.prune(now, batch),
       batch => store.authorizationCodes.prune(now - KEPT_FOR.authorizationCodes, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),

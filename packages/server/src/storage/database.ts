@@ -24,6 +24,7 @@ import { migrate } from './migrate.ts'
 import { createOutboxStore } from './outbox.ts'
 import { createPresenceStore } from './presence.ts'
 import { createQuotaStore } from './quotas.ts'
+import { createRegisteredClientStore } from './registered-clients.ts'
 import { createReplayStore } from './replay.ts'
 import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
@@ -125,6 +126,7 @@ function createStore(statements: Statements): Rows {
     clientAssertions: createClientAssertionStore(statements),
     consents: createConsentStore(statements),
     logoutNotices: createLogoutNoticeStore(statements),
+    registeredClients: createRegisteredClientStore(statements),
     deviceAuthorizations: createDeviceAuthorizationStore(statements),
     audit: createAuditStore(statements),
     endings: createEndingStore(statements),

@@ -33,6 +33,7 @@ export interface Schema {
   consents: ConsentRow
   authorization_codes: AuthorizationCodeRow
   logout_notices: LogoutNoticeRow
+  registered_clients: { app_id: string; created_at: Instant }
   client_assertions: { app_id: string; jti_hash: string; expires_at: Instant }
   api_keys: ApiKeyRow
   key_alerts: { lineage_id: string; kind: string; period: number; at: Instant }

@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { isClientUrl } from '../apps/app.ts'
 import type { AuthorizationRequest } from '../authorizations/authorization-request.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -27,6 +28,7 @@ export function renderConsent(
   const body = html`<section class="card ask">
 <h1>${consent.heading(name)}</h1>
 <p class="lead">${consent.signedInAs} <strong>${user.email}</strong>. <a href="/sign-in?again=1">${consent.other}</a></p>
+${isSelfDescribed(request.app.id) ? html`<p class="banner warning">${consent.unchecked}</p>` : ''}
 ${scopes.length > 0 ? html`<p>${consent.list(name)}</p><ul>${scopes.map(scopeItem)}</ul>` : ''}
 <form method="post" action="/oauth/consent">
 ${formToken(kit.forms.token(c))}
@@ -44,6 +46,11 @@ ${formToken(kit.forms.token(c))}
 export function scopeItem(scope: string): Html {
   const { scopes, ownScope } = texts.apps
   return html`<li>${scopes[scope] ?? ownScope(scope)}</li>`
+}
+
+/** Whether the app registered itself, or describes itself at the URL that is its id. */
+function isSelfDescribed(appId: string): boolean {
+  return appId.startsWith('dyn-') || isClientUrl(appId)
 }
 
 /** What a person can compare with where they came from: the host of a page, or the scheme of a native app. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { isAppId } from '../apps/app.ts'
+import { isAppId, isClientUrl } from '../apps/app.ts'
 import type { NamedConsent } from '../consents/consent.ts'
 import { scopeItem } from './consent.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -17,14 +17,14 @@ export function consentSection(consents: readonly NamedConsent[], token: string)
 function row({ appId, name, scopes, grantedAt }: NamedConsent, token: string): Html {
   const { account } = texts.apps
   return html`<li class="item"><div class="what"><span class="name">${name}</span><ul class="quiet">${scopes.map(scopeItem)}</ul></div><p class="when">${account.since} ${day(grantedAt)}</p>
-<form class="buttons" method="post" action="/account/apps/${appId}/withdraw">${formToken(token)}<button class="second small harm">${account.withdraw}<span class="unseen"> ${name}</span></button></form></li>`
+<form class="buttons" method="post" action="/account/apps/${encodeURIComponent(appId)}/withdraw">${formToken(token)}<button class="second small harm">${account.withdraw}<span class="unseen"> ${name}</span></button></form></li>`
 }
 
 /** POST /account/apps/:app/withdraw */
 export async function withdrawConsent(kit: PageKit, c: PageContext, appId: string): Promise<Response> {
   const { user } = kit.requireSession(c)
   kit.forms.read(c)
-  if (!isAppId(appId)) throw notFound()
+  if (!isAppId(appId) && !isClientUrl(appId)) throw notFound()
   await kit.consents.withdraw(user.id, appId, kit.callerOf(c.req.raw, c.env))
   return c.redirect('/account?done=consent_withdrawn', 303)
 }

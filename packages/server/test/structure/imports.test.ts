@@ -41,6 +41,7 @@ const NOUNS = [
     'consents',
     'authorizations',
     'logout-notices',
+    'clients',
     'device-authorizations',
     'introspection',
     'limits',
@@ -64,6 +65,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   consents: SMALL_NOUNS,
   'logout-notices': ['signing-keys', ...SMALL_NOUNS],
   outgoing: [],
+  clients: ['outgoing', ...SMALL_NOUNS],
   authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [

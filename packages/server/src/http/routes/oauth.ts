@@ -87,7 +87,7 @@ const forClients = {
 } as const
 
 export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: string): Route[] {
-  const discovery = JSON.stringify(metadataOf(publicUrl))
+  const discovery = JSON.stringify(metadataOf(publicUrl, oauth.metadata))
 
   return [
     ...Object.entries(DISCOVERY_PATHS).map(([operation, path]) =>

@@ -62,6 +62,7 @@ export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[
   const handle: Route['handle'] = async ({ incoming }) => ok(await oauth.userinfo(bearerToken(incoming)))
 
   return [
+    ...(oauth.register ? [registrationRoute(oauth.register)] : []),
     route({
       method: 'POST',
       path: '/oauth/par',
@@ -101,4 +102,66 @@ export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[
       handle,
     }),
   ]
+}
+
+function registrationRoute(register: NonNullable<HttpPorts['oauth']['register']>): Route {
+  return route({
+    method: 'POST',
+    path: '/oauth/register',
+    operation: 'registerClient',
+    tag: OAUTH_TAG,
+    summary: 'Register a client (RFC 7591)',
+    description:
+      'Only with `KEYWAY_CLIENT_REGISTRATION=true`. The client may ask people for what every app may ask for, always with PKCE. One to which nobody agrees is removed after seven days.',
+    access: 'public',
+    errorFormat: 'oauth',
+    body: registrationBody,
+    example: { redirect_uris: ['https://shop.example.com/callback'], client_name: 'The Shop' },
+    answers: [{ status: 201, description: 'The client.', schema: registered, example: registeredExample }],
+    errors: [],
+    async handle({ body, caller }) {
+      const { app, authMethod, secret, issuedAt } = await register(body, caller)
+      return {
+        status: 201,
+        body: {
+          client_id: app.id,
+          client_id_issued_at: issuedAt,
+          ...(secret !== null && { client_secret: secret, client_secret_expires_at: 0 }),
+          client_name: app.name,
+          redirect_uris: app.redirectUris,
+          post_logout_redirect_uris: app.logoutUris,
+          token_endpoint_auth_method: authMethod,
+          grant_types: ['authorization_code', 'refresh_token'],
+          response_types: ['code'],
+          id_token_signed_response_alg: 'RS256',
+          ...(app.jwksUri !== null && { jwks_uri: app.jwksUri }),
+          ...(app.backchannelLogoutUri !== null && { backchannel_logout_uri: app.backchannelLogoutUri }),
+        },
+      }
+    },
+  })
+}
+
+/** The whole metadata are read by clients/client-metadata.ts, with the errors of RFC 7591 section 3.2.2. */
+const registrationBody = z.looseObject({})
+
+const registered = z
+  .looseObject({
+    client_id: z.string(),
+    client_id_issued_at: z.int(),
+    client_secret: z.string().optional(),
+    client_secret_expires_at: z.literal(0).optional(),
+    redirect_uris: z.array(z.string()),
+    token_endpoint_auth_method: z.string(),
+  })
+  .meta({ id: 'RegisteredClient' })
+
+const registeredExample = {
+  client_id: 'dyn-019aa2c46f007c1a9d550a8b6b9d2f11',
+  client_id_issued_at: 1_795_000_000,
+  client_secret: 'sva_bm90LWEtcmVhbC1zZWNyZXQ',
+  client_secret_expires_at: 0,
+  client_name: 'The Shop',
+  redirect_uris: ['https://shop.example.com/callback'],
+  token_endpoint_auth_method: 'client_secret_basic',
 }

@@ -76,6 +76,12 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .column('expires_at')
     .execute()
 
+  await db.schema
+    .createTable('registered_clients')
+    .addColumn('app_id', 'text', c => c.notNull().primaryKey())
+    .addColumn('created_at', 'bigint', c => c.notNull())
+    .execute()
+
   // Of sessions of apps: the session of the pages that they were opened from.
   await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
   await db.schema

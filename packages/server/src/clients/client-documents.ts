@@ -1,0 +1,70 @@
+import type { App } from '../apps/app.ts'
+import { type Clock, HOUR, type Instant, MINUTE } from '../clock.ts'
+import { createKeyedWindows } from '../keyed-windows.ts'
+import { createOutgoing } from '../outgoing/outgoing.ts'
+import type { Storage } from '../store.ts'
+import { readClientMetadata } from './client-metadata.ts'
+
+/** How long a document, and the lack of one, is used without reading it again. */
+const FRESH_FOR = HOUR
+const MISSING_FOR = MINUTE
+const MAX_DOCUMENTS = 1000
+/** Documents that one node reads, since anybody may name any URL. */
+const LIMITS = [{ window: 'minute', limit: 120 }] as const
+
+interface Known {
+  until: Instant
+  app: Promise<App | null>
+}
+
+/** The client that the document at its id describes; null if there is none. */
+export type FindDocument = (clientId: string) => Promise<App | null>
+
+/**
+ * Clients whose id is the https URL of a document with their metadata (OAuth Client ID Metadata Document). A document
+ * that can no longer be read counts as what was stored when somebody agreed to the client.
+ */
+export function createClientDocuments({
+  storage,
+  clock,
+  privateNetworks,
+}: {
+  storage: Storage
+  clock: Clock
+  privateNetworks: readonly string[]
+}): FindDocument {
+  const call = createOutgoing(privateNetworks)
+  const reads = createKeyedWindows({ clock, windows: LIMITS, maxNames: 10 })
+  const known = new Map<string, Known>()
+
+  return async clientId => {
+    const now = clock.now()
+    const found = known.get(clientId)
+    if (found && now < found.until) return found.app
+    const entry: Known = { until: now + FRESH_FOR, app: find(clientId) }
+    known.delete(clientId)
+    known.set(clientId, entry)
+    if (known.size > MAX_DOCUMENTS) known.delete(known.keys().next().value!)
+    const app = await entry.app
+    if (!app) entry.until = clock.now() + MISSING_FOR
+    return app
+  }
+
+  async function find(clientId: string): Promise<App | null> {
+    const stored = await storage.store.apps.find(clientId)
+    const settings = await read(clientId).catch(() => null)
+    if (!settings) return stored
+    const createdAt = stored?.createdAt ?? clock.now()
+    return { ...settings, id: clientId, firstParty: false, createdAt, coversFrom: createdAt }
+  }
+
+  async function read(clientId: string) {
+    if (reads.take('all')) return null
+    const { status, text } = await call(clientId, { headers: { accept: 'application/json' } })
+    const document = status === 200 ? (JSON.parse(text) as Record<string, unknown>) : null
+    // The document must name its own address, so that no other site can serve it.
+    if (document?.client_id !== clientId) return null
+    const metadata = readClientMetadata(document, ['none', 'private_key_jwt'])
+    return 'error' in metadata ? null : metadata.settings
+  }
+}

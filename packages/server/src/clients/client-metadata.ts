@@ -1,0 +1,79 @@
+import { type AppSettings, DEFAULT_APP_SETTINGS } from '../apps/app.ts'
+import { problemsOf } from '../apps/app-settings.ts'
+
+/** Metadata of a client that describes itself (RFC 7591 section 2), or why it cannot be one. */
+export type ReadMetadata =
+  | { settings: AppSettings; authMethod: AuthMethod }
+  | { error: 'invalid_redirect_uri' | 'invalid_client_metadata'; description: string }
+
+export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
+
+const GRANTS = ['authorization_code', 'refresh_token']
+/** What people see of a name that nobody checked. */
+const MAX_NAME_LENGTH = 60
+
+/**
+ * Reads the metadata that a client gives about itself. Such a client gets no scope that an operator gives, and people
+ * are always asked.
+ *
+ * @param methods the ways of authentication that it may use; the first is the default
+ */
+export function readClientMetadata(value: unknown, methods: readonly AuthMethod[]): ReadMetadata {
+  const metadata = isObject(value) ? value : {}
+  const { redirect_uris: redirectUris, post_logout_redirect_uris: logoutUris = [] } = metadata
+  if (!isTexts(redirectUris) || redirectUris.length === 0)
+    return { error: 'invalid_redirect_uri', description: 'redirect_uris must be a list of at least one URI.' }
+  const { token_endpoint_auth_method: asked = methods[0] } = metadata
+  const authMethod = methods.find(method => method === asked)
+  if (!authMethod) return refused(`token_endpoint_auth_method must be one of ${methods.join(', ')}.`)
+  const { grant_types: grants = GRANTS, response_types: responses = ['code'] } = metadata
+  if (!isTexts(grants) || grants.some(grant => !GRANTS.includes(grant)))
+    return refused(`grant_types must be of ${GRANTS.join(', ')}.`)
+  if (!isTexts(responses) || responses.some(type => type !== 'code'))
+    return refused('response_types must be ["code"].')
+  if (!isTexts(logoutUris)) return refused('post_logout_redirect_uris must be a list of URIs.')
+  const jwksUri = authMethod === 'private_key_jwt' ? textOf(metadata.jwks_uri) : null
+  if (authMethod === 'private_key_jwt' && jwksUri === null)
+    return refused('private_key_jwt needs a jwks_uri; keys in the metadata are not supported.')
+  if ((metadata.id_token_signed_response_alg ?? 'RS256') !== 'RS256')
+    return refused('id_token_signed_response_alg must be "RS256".')
+  const settings: AppSettings = {
+    ...DEFAULT_APP_SETTINGS,
+    name: nameOf(metadata.client_name, redirectUris[0]!),
+    redirectUris,
+    logoutUris,
+    backchannelLogoutUri: textOf(metadata.backchannel_logout_uri),
+    jwksUri,
+    isPublic: authMethod === 'none',
+    requirePkce: true,
+  }
+  const [problem] = problemsOf({ ...settings, id: 'client', firstParty: false })
+  if (!problem) return { settings, authMethod }
+  const description = `${problem.field} ${problem.message}.`
+  return problem.field === 'redirect_uris'
+    ? { error: 'invalid_redirect_uri', description }
+    : refused(description)
+}
+
+/** Without what could make it look like another text on the consent page. */
+function nameOf(name: unknown, redirectUri: string): string {
+  const clean = typeof name === 'string' ? name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim() : ''
+  const shown = [...clean].slice(0, MAX_NAME_LENGTH).join('')
+  return shown || URL.parse(redirectUri)?.host.slice(0, MAX_NAME_LENGTH) || 'App'
+}
+
+function refused(description: string): ReadMetadata {
+  return { error: 'invalid_client_metadata', description }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every(each => typeof each === 'string')
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,46 @@
+import { type App, isAppId, isClientUrl } from '../apps/app.ts'
+import type { Clock } from '../clock.ts'
+import type { Storage } from '../store.ts'
+import type { FindDocument } from './client-documents.ts'
+import type { Registration } from './registration.ts'
+
+/** Ways in which apps become OAuth clients without the operator, each only where the operator allows it. */
+export interface Clients {
+  /** The app with this client id: registered, or described at the URL that is its id. */
+  find(clientId: string): Promise<App | null>
+  /** Null: not allowed. Loaded on first use. */
+  registration: (() => Promise<Registration>) | null
+  allowsDocuments: boolean
+}
+
+interface ClientSettings {
+  clientRegistration: boolean
+  clientMetadataDocuments: boolean
+  webhookPrivateNetworks: readonly string[]
+}
+
+export function createClients(deps: { storage: Storage; clock: Clock; config: ClientSettings }): Clients {
+  const { storage, config } = deps
+  let registration: Promise<Registration> | undefined
+  let documents: Promise<FindDocument> | undefined
+
+  return {
+    allowsDocuments: config.clientMetadataDocuments,
+    registration: config.clientRegistration
+      ? () => {
+          registration ??= import('./registration.ts').then(({ createRegistration }) =>
+            createRegistration(deps),
+          )
+          return registration
+        }
+      : null,
+    async find(clientId) {
+      if (isAppId(clientId)) return storage.store.apps.find(clientId)
+      if (!config.clientMetadataDocuments || !isClientUrl(clientId)) return null
+      documents ??= import('./client-documents.ts').then(({ createClientDocuments }) =>
+        createClientDocuments({ ...deps, privateNetworks: config.webhookPrivateNetworks }),
+      )
+      return (await documents)(clientId)
+    },
+  }
+}

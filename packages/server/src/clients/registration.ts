@@ -1,0 +1,69 @@
+import type { App } from '../apps/app.ts'
+import { APP_SECRET_PREFIX } from '../apps/apps.ts'
+import { type Clock, SECOND } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { createKeyedWindows } from '../keyed-windows.ts'
+import type { Caller } from '../network.ts'
+import { randomToken, sha256 } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import { type AuthMethod, readClientMetadata } from './client-metadata.ts'
+
+/** Clients that one network may register on one node. */
+const LIMITS = [
+  { window: 'hour', limit: 20 },
+  { window: 'day', limit: 100 },
+] as const
+const MAX_NETWORKS = 50_000
+const SECRET_BYTES = 32
+const METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none', 'private_key_jwt']
+
+/** Prefix of the ids of clients that registered themselves. */
+export const REGISTERED_PREFIX = 'dyn-'
+
+export interface RegisteredClient {
+  app: App
+  authMethod: AuthMethod
+  /** Null for a client without. */
+  secret: string | null
+  /** Seconds. */
+  issuedAt: number
+}
+
+export type Registration = (
+  metadata: unknown,
+  caller: Caller,
+) => Promise<RegisteredClient | { error: string; description: string }>
+
+/**
+ * Dynamic client registration (RFC 7591), open to everybody where the operator allows it. A client that nobody signs in
+ * to is removed after some days.
+ */
+export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
+  const registrations = createKeyedWindows({ clock, windows: LIMITS, maxNames: MAX_NETWORKS })
+
+  return async (metadata, caller) => {
+    const read = readClientMetadata(metadata, METHODS)
+    if ('error' in read) return read
+    const wait = registrations.take(caller.network)
+    if (wait) {
+      const detail = `Too many clients were registered from this network. Try again in ${wait.retryAfter} seconds.`
+      throw new KeywayError('rate_limited', detail, { ...wait })
+    }
+    const now = clock.now()
+    const id = REGISTERED_PREFIX + newId(now).replaceAll('-', '')
+    const app: App = { ...read.settings, id, firstParty: false, createdAt: now, coversFrom: now }
+    const hasSecret = read.authMethod.startsWith('client_secret')
+    const secret = hasSecret ? APP_SECRET_PREFIX + randomToken(SECRET_BYTES) : null
+    await storage.transaction(
+      async tx => {
+        await tx.apps.insert(app)
+        await tx.registeredClients.insert(id, now)
+        if (secret !== null) await tx.apps.addSecret(id, sha256(secret), now)
+        return true
+      },
+      async store => (await store.apps.find(id)) !== null || undefined,
+    )
+    return { app, authMethod: read.authMethod, secret, issuedAt: Math.floor(now / SECOND) }
+  }
+}

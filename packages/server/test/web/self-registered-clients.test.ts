@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import * as client from 'openid-client'
+import { DAY } from '../../src/clock.ts'
+import { CALLBACK, consentForm, decideConsent, locationOf } from '../support/authorize.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { type Client, signedIn } from '../support/page-client.ts'
+import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
+
+const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
+const insecure = { execute: [client.allowInsecureRequests] }
+
+/** A person agrees, in a browser that is signed in, and the client gets its tokens. */
+async function complete(config: client.Configuration, browser: Client, web: WebServer) {
+  const pkceCodeVerifier = client.randomPKCECodeVerifier()
+  const to = client.buildAuthorizationUrl(config, {
+    redirect_uri: CALLBACK,
+    scope: 'openid email offline_access',
+    prompt: 'consent',
+    code_challenge: await client.calculatePKCECodeChallenge(pkceCodeVerifier),
+    code_challenge_method: 'S256',
+  })
+  const form = await consentForm(browser, to.href.slice(web.url.length))
+  assert.match(form.page, /Nobody checked who runs this app/)
+  const back = locationOf(await decideConsent(browser, form, 'allow'))
+  return client.authorizationCodeGrant(config, back, { pkceCodeVerifier })
+}
+
+function post(web: WebServer, body: unknown) {
+  return fetch(`${web.url}/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
+forEachEngine(engine => {
+  for (const method of ['client_secret_basic', 'client_secret_post', 'none'])
+    test(`openid-client registers itself with ${method}, and signs a person in`, async t => {
+      const web = await startWeb(t, {
+        KEYWAY_CLIENT_REGISTRATION: 'true',
+        ...(await engineSettings(engine, t)),
+      })
+      const metadata = { redirect_uris: [CALLBACK], client_name: 'Shop', token_endpoint_auth_method: method }
+      const config = await client.dynamicClientRegistration(
+        new URL(web.url),
+        metadata,
+        method === 'none' ? client.None() : undefined,
+        insecure,
+      )
+      const browser = await signedIn(web)
+      const tokens = await complete(config, browser, web)
+      const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
+      assert.equal(fresh.claims()!.aud, config.clientMetadata().client_id)
+    })
+
+  test('a client whose id is the URL of its metadata signs a person in, and its consent is withdrawn', async t => {
+    const documents = await serveDocuments(t)
+    const web = await startWeb(t, {
+      KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true',
+      ...LOCAL,
+      ...(await engineSettings(engine, t)),
+    })
+    const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
+    const config = await client.discovery(new URL(web.url), id, undefined, client.None(), insecure)
+    assert.equal(config.serverMetadata().client_id_metadata_document_supported, true)
+    const browser = await signedIn(web)
+    const tokens = await complete(config, browser, web)
+    assert.equal(tokens.claims()!.aud, id)
+    const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
+    assert.equal(documents.reads(), 1)
+    const page = await (await browser.get('/account')).text()
+    assert.match(page, /Tool/)
+    const form_token = await browser.formToken('/account')
+    const withdrawn = await browser.post(`/account/apps/${encodeURIComponent(id)}/withdraw`, { form_token })
+    assert.equal(withdrawn.status, 303)
+    await assert.rejects(client.refreshTokenGrant(config, fresh.refresh_token!), { error: 'invalid_grant' })
+  })
+})
+
+test('registration refuses what no client can be, with the reason', async t => {
+  const web = await startWeb(t, { KEYWAY_CLIENT_REGISTRATION: 'true' })
+  const errorOf = async (metadata: object) => {
+    const answer = await post(web, { redirect_uris: [CALLBACK], ...metadata })
+    return answer.status === 201 ? 'none' : ((await answer.json()) as { error: string }).error
+  }
+  for (const redirect_uris of [
+    [],
+    undefined,
+    'x',
+    [1],
+    ['http://shop.example.com/'],
+    [`${CALLBACK}#x`],
+    ['x:y'],
+  ])
+    assert.equal(await errorOf({ redirect_uris }), 'invalid_redirect_uri', JSON.stringify(redirect_uris))
+  const wrong = [
+    { token_endpoint_auth_method: 'tls_client_auth' },
+    { token_endpoint_auth_method: 'private_key_jwt' },
+    { token_endpoint_auth_method: 'private_key_jwt', jwks_uri: 'http://shop.example.com/jwks' },
+    { grant_types: ['client_credentials'] },
+    { grant_types: 'authorization_code' },
+    { response_types: ['token'] },
+    { id_token_signed_response_alg: 'none' },
+    { post_logout_redirect_uris: ['javascript:alert(1)'] },
+    { backchannel_logout_uri: 'ftp://x' },
+  ]
+  for (const metadata of wrong)
+    assert.equal(await errorOf(metadata), 'invalid_client_metadata', JSON.stringify(metadata))
+  assert.equal(
+    await errorOf({ client_name: 'Evil\u202e name\n', unknown: true, scope: 'admin:write' }),
+    'none',
+  )
+})
+
+test('a network registers a few clients an hour, and those that nobody agreed to are removed', async t => {
+  const web = await startWeb(t, { KEYWAY_CLIENT_REGISTRATION: 'true' })
+  const statuses: number[] = []
+  for (let count = 0; count < 21; count++)
+    statuses.push((await post(web, { redirect_uris: [CALLBACK] })).status)
+  assert.deepEqual(statuses.slice(0, 20), Array(20).fill(201))
+  assert.equal(statuses[20], 429)
+  const { storage, clock, apps } = web.server.services
+  const registered = (await apps.list()).filter(app => app.id.startsWith('dyn-'))
+  assert.equal(registered.length, 20)
+  assert.ok(registered.every(app => !app.trusted && app.requirePkce && app.scopes.length === 0))
+  const { registeredClients } = storage.store
+  assert.equal(await registeredClients.prune(clock.now() - 7 * DAY, 100), 0)
+  const browser = await signedIn(web)
+  const user = (await storage.store.users.findByEmail('ada@example.com' as never))!
+  const consent = {
+    id: user.id,
+    userId: user.id,
+    appId: registered[0]!.id,
+    scopes: [],
+    grantedAt: clock.now(),
+  }
+  await storage.transaction(tx => tx.consents.grant(consent, 0))
+  assert.equal(await registeredClients.prune(clock.now() + 1, 100), 19)
+  assert.equal((await apps.list()).filter(app => app.id.startsWith('dyn-')).length, 1)
+  assert.ok(browser)
+})
+
+test('neither way exists unless the operator allows it', async t => {
+  const web = await startWeb(t, LOCAL)
+  const documents = await serveDocuments(t)
+  const id = documents.add('/client.json', { client_name: 'Tool', redirect_uris: [CALLBACK] })
+  assert.equal((await post(web, { redirect_uris: [CALLBACK] })).status, 404)
+  const browser = await signedIn(web)
+  const query = new URLSearchParams({ client_id: id, redirect_uri: CALLBACK, response_type: 'code' })
+  assert.equal((await browser.get(`/oauth/authorize?${query}`)).status, 400)
+  assert.equal(documents.reads(), 0)
+  const metadata = (await (await fetch(`${web.url}/.well-known/openid-configuration`)).json()) as object
+  assert.ok(!('registration_endpoint' in metadata))
+})
+
+test('a document counts only if it names its own address, and unusual URLs are not read', async t => {
+  const web = await startWeb(t, { KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true', ...LOCAL })
+  const documents = await serveDocuments(t)
+  const good = { client_name: 'Tool', redirect_uris: [CALLBACK] }
+  const other = documents.add('/other.json', { ...good, client_id: 'https://shop.example.com/client.json' })
+  const secret = documents.add('/secret.json', { ...good, token_endpoint_auth_method: 'client_secret_basic' })
+  const broken = documents.add('/broken.json', { ...good, redirect_uris: [] })
+  const browser = await signedIn(web)
+  const open = async (client_id: string) => {
+    const query = new URLSearchParams({ client_id, redirect_uri: CALLBACK, response_type: 'code' })
+    return (await browser.get(`/oauth/authorize?${query}`)).status
+  }
+  for (const id of [other, secret, broken, documents.url('/missing.json')])
+    assert.equal(await open(id), 400, id)
+  assert.equal(documents.reads(), 4)
+  assert.equal(await open(other), 400)
+  assert.equal(documents.reads(), 4, 'for a minute')
+  const unread = [
+    documents.url('/'),
+    documents.url('/a/../client.json'),
+    `${documents.url('/client.json')}?x=1`,
+    `${documents.url('/client.json')}#x`,
+    'https://10.0.0.1/client.json',
+    'https://localhost.evil.invalid/client.json',
+    'ftp://shop.example.com/client.json',
+  ]
+  for (const id of unread) assert.equal(await open(id), 400, id)
+  assert.equal(documents.reads(), 4)
+})
+
+/** Client metadata documents on loopback. */
+async function serveDocuments(t: TestContext) {
+  const documents = new Map<string, object>()
+  let reads = 0
+  const server = createServer((request, response) => {
+    reads++
+    const document = documents.get(request.url ?? '')
+    response.writeHead(document ? 200 : 404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(document ?? {}))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = server.address()
+  assert.ok(address && typeof address === 'object')
+  const url = (path: string) => `http://127.0.0.1:${address.port}${path}`
+  return {
+    url,
+    reads: () => reads,
+    add(path: string, document: object): string {
+      documents.set(path, { client_id: url(path), token_endpoint_auth_method: 'none', ...document })
+      return url(path)
+    },
+  }
+}
