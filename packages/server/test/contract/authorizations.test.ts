@@ -4,7 +4,7 @@ import type { AuthorizationCode } from '../../src/authorizations/authorization-c
 import { MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { anApp, insertUser, NOW, race, winners } from './fixtures.ts'
+import { anApp, aSession, insertUser, NOW, race, winners } from './fixtures.ts'
 
 function aCode(change: Partial<AuthorizationCode> = {}): AuthorizationCode {
   return {
@@ -54,6 +54,54 @@ forEachEngine(engine => {
       (await tx.authorizationCodes.insert(aCode({ pushedId }))) ? pushedId : null,
     )
     assert.equal(winners(inserted).length, 1)
+  })
+
+  test('apps that want to be told of ended sessions are told by one node at a time, and again later', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { store } = opened.storage
+    const { logoutNotices } = store
+    await store.apps.insert(anApp({ backchannelLogoutUri: 'https://shop.example.com/logout' }))
+    await store.apps.insert(anApp({ id: 'quiet' }))
+    const { id: userId } = await insertUser(store)
+    const grant = { scopes: ['openid'], audience: null }
+    const told = aSession(userId, { appId: 'shop', kind: 'app', grant })
+    const others = [
+      aSession(userId, { appId: 'quiet', kind: 'app', grant }),
+      aSession(userId, { appId: 'shop' }),
+      aSession(userId, { appId: 'shop', kind: 'page' }),
+    ]
+    for (const session of [told, ...others]) await store.sessions.insert(session)
+    const ids = [told, ...others].map(({ id }) => id)
+    assert.equal(await logoutNotices.queue(ids, NOW), 1)
+    assert.equal(await logoutNotices.queue(ids, NOW), 0)
+    assert.equal(await logoutNotices.isAnyDue(NOW - 1), false)
+    const leases = await race(
+      opened,
+      async tx => (await tx.logoutNotices.lease(NOW, NOW + MINUTE, 10))[0] ?? null,
+    )
+    const [leased, ...again] = winners(leases)
+    assert.deepEqual(again, [])
+    assert.deepEqual([leased!.sessionId, leased!.appId, leased!.attempts], [told.id, 'shop', 0])
+    assert.deepEqual(await logoutNotices.lease(NOW + MINUTE - 1, NOW + MINUTE, 10), [])
+    await logoutNotices.postpone(told.id, NOW + 2 * MINUTE)
+    assert.equal(await logoutNotices.isAnyDue(NOW + 2 * MINUTE - 1), false)
+    const [retried] = await logoutNotices.lease(NOW + 2 * MINUTE, NOW + 3 * MINUTE, 10)
+    assert.equal(retried!.attempts, 1)
+    await logoutNotices.remove(told.id)
+    assert.equal(await logoutNotices.isAnyDue(NOW + 9 * MINUTE), false)
+  })
+
+  test('of twenty concurrent uses of a client assertion one succeeds, and it is remembered until it expires', async t => {
+    const opened = await openTestStorage(engine, t)
+    const { clientAssertions } = opened.storage.store
+    const uses = await race(opened, async tx =>
+      (await tx.clientAssertions.use('shop', 'a jti', NOW + MINUTE)) ? 'used' : null,
+    )
+    assert.equal(winners(uses).length, 1)
+    assert.equal(await clientAssertions.use('other', 'a jti', NOW + 2 * MINUTE), true)
+    assert.equal(await clientAssertions.prune(NOW + MINUTE, 10), 0)
+    assert.equal(await clientAssertions.prune(NOW + MINUTE + 1, 10), 1)
+    assert.equal(await clientAssertions.use('shop', 'a jti', NOW + MINUTE), true)
   })
 
   test('codes are deleted by their age, a batch at a time', async t => {

@@ -83,6 +83,41 @@ forEachEngine(engine => {
     assert.deepEqual(new Set(outcomes.won.map(errorOf)), new Set(['none', 'invalid_grant']))
   })
 
+  test('of twenty refreshes of an app at once on two nodes one succeeds, and the others end the session as reuse', async t => {
+    const services = await openServices(engine, t)
+    const { redeem, codeFor, works } = await open(services)
+    const node = await services.opened.reopen()
+    const other = await openServices(engine, t, { on: { node, of: services.opened } })
+    const nodes = [services.sessions, other.sessions]
+    const redeemed = await redeem(await codeFor())
+    assert.ok('session' in redeemed)
+    const { refreshToken } = await services.sessions.appTokens(redeemed.user, redeemed.session)
+    const { won, refused } = await race(20, index =>
+      nodes[index % 2]!.refreshForApp(refreshToken, 'shop', null, caller()),
+    )
+    assert.equal(won.length, 1)
+    assert.ok(refused.includes('refresh_token_reused'))
+    assert.equal(await works(redeemed.session.id), 'invalid_token')
+  })
+
+  test('signing in again in the same browser keeps what apps got, and signing out then ends it', async t => {
+    const services = await openServices(engine, t)
+    const { redeem, codeFor, signedIn, works, sessions } = await open(services)
+    const redeemed = await redeem(await codeFor())
+    assert.ok('session' in redeemed)
+    const signInAs = async (email: string) => {
+      const { token } = await services.sendTo(email)
+      return services.magicLinks.verify({ token, email: address(email) }, 'page', caller())
+    }
+    const again = await signInAs('ada@example.com')
+    await sessions.replace(signedIn.session, again.session, caller())
+    assert.equal((await services.store.sessions.find(signedIn.session.id))?.endedBy, 'revoked')
+    assert.equal(await works(redeemed.session.id), 'none')
+    const eve = await signInAs('eve@example.com')
+    await sessions.replace(again.session, eve.session, caller())
+    assert.equal(await works(redeemed.session.id), 'invalid_token', 'another person signed in here')
+  })
+
   test('a stolen code is useless to another client, without the verifier, and at another redirect URI', async t => {
     const services = await openServices(engine, t)
     const { redeem, codeFor, works } = await open(services)

@@ -288,6 +288,19 @@ forEachEngine(engine => {
     assert.deepEqual(await withdrawSome(), [`consent: shop of ${id} to  from 4 to 5`])
     assert.deepEqual(await withdrawSome(), [])
 
+    const signInId = newId(NOW)
+    const offline = { scopes: ['offline_access'], audience: null, signInId }
+    const online = aSession(id, { appId: 'shop', kind: 'app', grant: { ...offline, scopes: [] } })
+    await storage.store.sessions.insert(online)
+    await storage.store.sessions.insert(aSession(id, { appId: 'other', kind: 'app', grant: offline }))
+    const signOut = () => factsOf(tx => tx.sessions.endAllOfSignIn(signInId, { at: NOW + 5, caller: null }))
+    assert.deepEqual(await signOut(), [
+      `ending: session ${online.id} of ${id} at 5`,
+      `changed: session ${online.id} of ${id}`,
+      `event: session_ended of ${id} at 5 by null null about ${online.id}`,
+    ])
+    assert.deepEqual(await signOut(), [])
+
     const session = aSession(id, { appId: 'shop', kind: 'app', grant: { scopes: [], audience: null } })
     await storage.store.sessions.insert(session)
     await storage.store.sessions.insert(aSession(id, { appId: 'shop' }))
