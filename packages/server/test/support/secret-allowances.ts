@@ -44,6 +44,12 @@ const ALLOWED: readonly Allowance[] = [
     why: "the browser's own cookie, which its forms are bound to",
   },
   {
+    kinds: ['app secret', 'random token'],
+    place: /^stdout of (keyway apps add|node)\b/,
+    before: /^(client_secret: )?sva_[\w-]{43}$/,
+    why: 'the commands that make one and show it once; npx runs them as node',
+  },
+  {
     kinds: ['random token'],
     place: /^stdout of /,
     before: /\/device\?user_code=[A-Z]{4}-[A-Z]{4}&ticket=[\w-]*$/,
