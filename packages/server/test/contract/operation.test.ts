@@ -28,13 +28,14 @@ forEachEngine(engine => {
     assert.equal(await signingKeys.insertFirst(aSigningKey()), false)
   })
 
-  test('three apps are registered initially, and registering an existing id changes nothing', async t => {
+  test('four apps are registered initially, and registering an existing id changes nothing', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { apps } = storage.store
     const listed = (await apps.list()).map(app => [app.id, app.firstParty, app.coversFrom])
     assert.deepEqual(listed, [
       ['console', true, 0],
       ['hub', true, 0],
+      ['keyway-cli', false, 0],
       ['service-sdk', false, 0],
     ])
     const app = anApp({ audience: 'https://shop.example' })
