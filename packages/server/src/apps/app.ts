@@ -72,6 +72,14 @@ export function mayAskFor(app: Pick<App, 'scopes'>, scope: string): boolean {
   return (PERSONAL_SCOPES as readonly string[]).includes(scope) || app.scopes.includes(scope)
 }
 
+/** Prefix of the ids of clients that registered themselves. */
+export const REGISTERED_PREFIX = 'dyn-'
+
+/** Whether the app registered itself, or describes itself at the URL that is its id: no operator knows it. */
+export function isSelfDescribed(appId: string): boolean {
+  return appId.startsWith(REGISTERED_PREFIX) || isClientUrl(appId)
+}
+
 /**
  * Whether an app may read what a key's owner attached to it: the app that the key is for, if it was registered or
  * adopted the key before the key was made (decision 14), and first-party apps.

@@ -1,4 +1,4 @@
-import type { App } from '../apps/app.ts'
+import { type App, REGISTERED_PREFIX } from '../apps/app.ts'
 import { APP_SECRET_PREFIX } from '../apps/apps.ts'
 import { type Clock, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
@@ -17,9 +17,6 @@ const LIMITS = [
 const MAX_NETWORKS = 50_000
 const SECRET_BYTES = 32
 const METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none', 'private_key_jwt']
-
-/** Prefix of the ids of clients that registered themselves. */
-export const REGISTERED_PREFIX = 'dyn-'
 
 export interface RegisteredClient {
   app: App

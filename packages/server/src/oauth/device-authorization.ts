@@ -1,4 +1,4 @@
-import { type App, CLI_CLIENT_ID } from '../apps/app.ts'
+import { type App, CLI_CLIENT_ID, isSelfDescribed } from '../apps/app.ts'
 import { grantableScopes } from '../authorizations/scopes.ts'
 import { MAX_DEVICE_NAME_LENGTH } from '../device-authorizations/device-authorization.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
@@ -40,6 +40,9 @@ export interface DeviceDeps {
 export async function answerDevice(deps: DeviceDeps, request: DeviceRequest): Promise<DeviceAnswer> {
   const { clients, deviceAuthorizations, publicUrl } = deps
   const app = await clients.app(request)
+  // Whoever registers "Your bank" and sends its codes around would find people who approve (RFC 8628 section 5.4).
+  if (isSelfDescribed(app.id))
+    throw new OAuthError('unauthorized_client', 'Only apps that the operator registered may connect devices.')
   const wanted = {
     clientId: app.id,
     scopes: scopesFor(app, request.form),

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { isClientUrl } from '../apps/app.ts'
+import { isSelfDescribed } from '../apps/app.ts'
 import type { AuthorizationRequest } from '../authorizations/authorization-request.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -46,11 +46,6 @@ ${formToken(kit.forms.token(c))}
 export function scopeItem(scope: string): Html {
   const { scopes, ownScope } = texts.apps
   return html`<li>${scopes[scope] ?? ownScope(scope)}</li>`
-}
-
-/** Whether the app registered itself, or describes itself at the URL that is its id. */
-function isSelfDescribed(appId: string): boolean {
-  return appId.startsWith('dyn-') || isClientUrl(appId)
 }
 
 /** What a person can compare with where they came from: the host of a page, or the scheme of a native app. */

@@ -64,6 +64,24 @@ forEachEngine(engine => {
     ])
   })
 
+  test('a client that registered itself connects no device, since nobody vouches for its name', async t => {
+    const web = await startRunning(engine, t, { KEYWAY_CLIENT_REGISTRATION: 'true' })
+    const wanted = {
+      client_name: 'Your bank',
+      redirect_uris: ['http://127.0.0.1/callback'],
+      token_endpoint_auth_method: 'none',
+    }
+    const registered = await fetch(`${web.url}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(wanted),
+    })
+    assert.equal(registered.status, 201)
+    const { client_id } = await registered.json()
+    const refused = post(web, '/oauth/device', { client_id, scope: 'openid' })
+    assert.deepEqual(await errorOf(refused), [400, 'unauthorized_client'])
+  })
+
   test('a device code is useless to another client, and twenty polls at once redeem it once', async t => {
     const web = await startRunning(engine, t)
     await web.server.services.apps.register({ id: 'tv', name: 'A television', isPublic: true })

@@ -51,35 +51,40 @@ forEachEngine(engine => {
     assert.equal(stdout.trim(), `${user.id} by ${key.id}`)
   })
 
-  test('the official MCP client signs a person in with PKCE and calls a tool', async t => {
-    if (!(await installExample(t, 'mcp-server'))) return
-    const web = await startRunning(engine, t)
-    const { resource } = await startServer(web, t)
-    const wanted = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
-    await web.server.services.apps.register(wanted)
-    const { Client } = await load('client/index.js')
-    const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js')
-    const authProvider = newProvider()
-    const connect = () => {
-      const client = new Client({ name: 'test', version: '1.0.0' })
-      const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider })
-      return { client, transport, connected: client.connect(transport) }
-    }
-    const first = connect()
-    await assert.rejects(first.connected, /Unauthorized/)
-    const address = authProvider.asked()
-    assert.equal(address.searchParams.get('resource'), resource)
-    assert.equal(address.searchParams.get('code_challenge_method'), 'S256')
-    const browser = await signedIn(web, ADA)
-    await first.transport.finishAuth(await codeOf(browser, address.pathname + address.search))
+  for (const [how, settings] of [
+    ['that the operator registered', {}],
+    ['that registers itself', { KEYWAY_CLIENT_REGISTRATION: 'true' }],
+  ] as [string, Record<string, string>][]) {
+    test(`the official MCP client ${how} signs a person in with PKCE and calls a tool`, async t => {
+      if (!(await installExample(t, 'mcp-server'))) return
+      const web = await startRunning(engine, t, settings)
+      const { resource } = await startServer(web, t)
+      const wanted = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
+      await web.server.services.apps.register(wanted)
+      const authProvider = newProvider(settings.KEYWAY_CLIENT_REGISTRATION ? undefined : 'mcp-client')
+      const { Client } = await load('client/index.js')
+      const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js')
+      const connect = () => {
+        const client = new Client({ name: 'test', version: '1.0.0' })
+        const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider })
+        return { client, transport, connected: client.connect(transport) }
+      }
+      const first = connect()
+      await assert.rejects(first.connected, /Unauthorized/)
+      const address = authProvider.asked()
+      assert.equal(address.searchParams.get('resource'), resource)
+      assert.equal(address.searchParams.get('code_challenge_method'), 'S256')
+      const browser = await signedIn(web, ADA)
+      await first.transport.finishAuth(await codeOf(browser, address.pathname + address.search))
 
-    const { client, connected } = connect()
-    await connected
-    const { content } = await client.callTool({ name: 'whoami' })
-    const user = await web.server.services.users.find(ADA)
-    assert.equal(content[0].text, `${user.id} by mcp-client`)
-    await client.close()
-  })
+      const { client, connected } = connect()
+      await connected
+      const { content } = await client.callTool({ name: 'whoami' })
+      const user = await web.server.services.users.find(ADA)
+      assert.equal(content[0].text, `${user.id} by ${authProvider.clientInformation()?.client_id}`)
+      await client.close()
+    })
+  }
 })
 
 async function startServer(web: WebServer, t: Parameters<typeof startExample>[0]) {
@@ -112,12 +117,21 @@ function load(path: string): Promise<any> {
 }
 
 /** What a program with a browser keeps while a person signs in. */
-function newProvider() {
-  const kept: { tokens?: object; verifier?: string; asked?: URL } = {}
+function newProvider(clientId: string | undefined) {
+  const kept: { client?: { client_id: string }; tokens?: object; verifier?: string; asked?: URL } = {
+    client: clientId === undefined ? undefined : { client_id: clientId },
+  }
   return {
     redirectUrl: CALLBACK,
-    clientMetadata: { client_name: 'An MCP client', redirect_uris: [CALLBACK] },
-    clientInformation: () => ({ client_id: 'mcp-client' }),
+    clientMetadata: {
+      client_name: 'An MCP client',
+      redirect_uris: [CALLBACK],
+      token_endpoint_auth_method: 'none',
+    },
+    clientInformation: () => kept.client,
+    saveClientInformation(client: { client_id: string }) {
+      kept.client = client
+    },
     tokens: () => kept.tokens,
     saveTokens(tokens: object) {
       kept.tokens = tokens
