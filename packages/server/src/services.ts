@@ -182,6 +182,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     users,
     audit,
     listed,
+    changeLimits,
     auditKeeping: createAuditKeeping({ ...common, auditDays: config.auditDays }),
     accounts,
     credits: createCredits(common),

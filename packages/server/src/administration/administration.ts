@@ -1,5 +1,6 @@
 import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
 import type { AuditType } from '../audit/audit-event.ts'
+import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { NODE_TIMEOUT_MS, type NodeRow, type PresenceRow } from '../hub/presence-store.ts'
@@ -32,7 +33,7 @@ export interface Administration {
   testMail(to: EmailAddress, by: By): Promise<OutboxMessage>
   /** Suppressed addresses in their order, after `after`. */
   suppressions(after: EmailAddress | null, limit: number): Promise<Suppression[]>
-  /** Records that somebody read what concerns a person, and runs the read. */
+  /** Records that somebody read what concerns a person, and runs the read. @throws KeywayError `rate_limited` */
   reading<Value>(userId: string, what: ReadKind, by: By, read: () => Promise<Value>): Promise<Value>
 }
 
@@ -45,12 +46,14 @@ export function createAdministration({
   storage,
   clock,
   audit,
+  changeLimits,
   outbox,
   disconnect,
 }: {
   storage: Storage
   clock: Clock
   audit: Audit
+  changeLimits: ChangeLimits
   outbox: Outbox
   /** Closes a connection on whatever node it is. */
   disconnect(userId: string, connectionId: string): Promise<boolean>
@@ -120,6 +123,8 @@ export function createAdministration({
     by: By,
     read: () => Promise<Value>,
   ): Promise<Value> {
+    // Support changes nothing, and must not fill the audit either.
+    changeLimits.take(`reading:${by.actor.id}`)
     await audit.perform(by, async () =>
       performed(true, {
         type: 'user.read',

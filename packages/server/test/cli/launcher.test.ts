@@ -74,6 +74,7 @@ describe('starting and stopping', () => {
     const printed = await printedOnTerminal(t, settings)
     for (const path of ['/sign-in', '/docs', '/hub', '/inbox'])
       assert.match(printed, new RegExp(`${settings.KEYWAY_PORT}${path}\\b`))
+    assert.match(printed, /nobody yet: .*keyway users set-role YOUR_ADDRESS admin/)
   })
 
   test('a start without a terminal writes one log line with the URL, whatever the log level', async t => {

@@ -3,9 +3,12 @@ import { chmodSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { FORWARDED_BY_A_PROXY } from '../../src/http/proxy-watch.ts'
+import { newId } from '../../src/ids.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import type { Services } from '../../src/services.ts'
+import type { EmailAddress } from '../../src/users/email-address.ts'
 import { freePort } from '../support/free-port.ts'
 import { createJourney } from '../support/journey.ts'
 import { runCommand } from './command.ts'
@@ -162,3 +165,40 @@ test('doctor reports a refused mail login and a stuck mail queue, without the pa
   }))
   assert.match(late.wrong[0]!.detail, /3 queued mails has waited for 120 s/)
 })
+
+test('doctor reports an audit that somebody changed in the database', async t => {
+  const { services } = await startKeyway(t)
+  const { user } = await createUser(services)
+  await services.users.suspend(user, BY_COMMAND_LINE)
+  await services.users.activate(user, BY_COMMAND_LINE)
+  const check = async () => {
+    const { data } = await runCommand(services, 'doctor')
+    return (data.findings as Finding[]).find(each => each.check === 'audit')!
+  }
+  assert.deepEqual(await check(), {
+    check: 'audit',
+    ok: true,
+    detail: '2 rows without a gap, the last not sealed yet',
+  })
+  await services.auditKeeping.seal()
+  assert.equal((await check()).detail, '2 rows without a gap')
+  const { connection } = services.storage.engine
+  await connection.execute('drop trigger audit_events_no_update', [])
+  await connection.execute("update audit_events set type = 'user.read' where sequence = 1", [])
+  const { ok, detail } = await check()
+  assert.equal(ok, false)
+  assert.match(detail, /^row 1 was changed\. .*"audit head"/)
+})
+
+async function createUser({ storage, clock }: Services): Promise<{ user: string }> {
+  const user = newId(clock.now())
+  await storage.store.users.insert({
+    id: user,
+    email: 'ada@example.com' as EmailAddress,
+    name: null,
+    role: 'user',
+    status: 'active',
+    createdAt: clock.now(),
+  })
+  return { user }
+}

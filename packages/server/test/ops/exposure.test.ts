@@ -25,7 +25,6 @@ const CURIOUS = [
   '/debug/pprof',
   '/health',
   '/status',
-  '/admin',
   '/server-status',
   '/actuator/env',
   '/..%2f..%2fetc%2fpasswd',

@@ -122,7 +122,6 @@ export const adminTexts = {
   audit: {
     title: 'Audit',
     lead: 'What administrators, commands and settings did. Rows are never changed, and each has the hash of the one before.',
-    export: 'Export',
     by: { user: 'by', command: 'by the keyway command', service: 'by a setting' },
     empty: 'Nothing yet',
     emptyLead: 'No act matches.',
