@@ -4,11 +4,14 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { tool } from '../../../../tools/install.ts'
 import { toScopes } from '../../src/api-keys/api-key.ts'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { newVerifier, registerShop, requestOf } from './authorize.ts'
 import { type BrowserContext, launch, type Page } from './browser.ts'
 import { createJourney } from './journey.ts'
 import { EXAMPLES } from './mail-previews.ts'
+import { caller } from './services.ts'
 import { askForLink, startWeb, type WebServer } from './web.ts'
 
 /*
@@ -83,8 +86,10 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await takeKeys(page, web)
   await open('/sessions')
   await take(page, '20-sessions')
+  await takeApps(page, web)
   await open('/account')
   await take(page, '21-account')
+  await takeAdministration(page, web)
   await open('/inbox')
   await take(page, '22-inbox')
   await page
@@ -97,6 +102,35 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await take(page, '24-mail-text')
   await open('/nothing-here')
   await take(page, '25-not-found')
+}
+
+async function takeApps(page: Page, web: WebServer): Promise<void> {
+  await registerShop(web)
+  await page.goto(web.url + requestOf(newVerifier().challenge))
+  await take(page, '30-consent')
+  await page.goto(`${web.url}/device`)
+  await take(page, '31-device')
+  const { userCode, ticket } = await web.server.services.deviceAuthorizations.request(
+    {
+      clientId: 'keyway-cli',
+      scopes: ['keys:create', 'agent:connect'],
+      resource: null,
+      deviceName: 'workshop',
+    },
+    caller(),
+  )
+  await page.goto(`${web.url}/device?${new URLSearchParams({ user_code: userCode, ticket })}`)
+  await take(page, '32-device-approve')
+}
+
+async function takeAdministration(page: Page, web: WebServer): Promise<void> {
+  const { services } = web.server
+  const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
+  for (const name of ['', 'users', 'keys', 'agents', 'mails', 'nodes', 'audit', `users/${user.id}`]) {
+    await page.goto(`${web.url}/admin/${name}`.replace(/\/$/, ''))
+    await take(page, `40-admin-${name.split('/').length > 1 ? 'person' : name || 'overview'}`)
+  }
 }
 
 async function takeKeys(page: Page, web: WebServer): Promise<void> {
