@@ -50,6 +50,7 @@ function problemsOfValues(app: AppSettings): FieldError[] {
       'must be an https URL (http on loopback only), for example "https://shop.example.com/jwks.json"',
     ),
     ...problem('token_alg', !isSigningAlg(app.tokenAlg), `must be one of ${SIGNING_ALGS.join(', ')}`),
+    ...problem('id_token_alg', !isSigningAlg(app.idTokenAlg), `must be one of ${SIGNING_ALGS.join(', ')}`),
     ...app.scopes.flatMap(scopeProblems),
     ...problem('scopes', app.scopes.length > MAX_SCOPES, `must be at most ${MAX_SCOPES}`),
   ]

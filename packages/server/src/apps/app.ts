@@ -18,6 +18,8 @@ export interface AppSettings {
   backchannelLogoutUri: string | null
   /** Signs access tokens issued to it, and all tokens for its audience. */
   tokenAlg: SigningAlg
+  /** Signs its id tokens and logout tokens. */
+  idTokenAlg: SigningAlg
   /** Scopes that it may ask for besides those of `PERSONAL_SCOPES`. */
   scopes: readonly string[]
   /** People are not asked for their consent. */
@@ -47,6 +49,8 @@ export const DEFAULT_APP_SETTINGS: Omit<AppSettings, 'name'> = {
   logoutUris: [],
   backchannelLogoutUri: null,
   tokenAlg: 'EdDSA',
+  // What clients expect that do not say otherwise (OpenID Connect Core section 2).
+  idTokenAlg: 'RS256',
   scopes: [],
   trusted: false,
   isPublic: false,

@@ -211,7 +211,7 @@ export function createApps({
   /** Id tokens are signed with RS256 unless the client says otherwise. */
   async function ensureKeys(app: App): Promise<void> {
     await ensureKey(app.tokenAlg)
-    if (app.redirectUris.length > 0) await ensureKey('RS256')
+    if (app.redirectUris.length > 0) await ensureKey(app.idTokenAlg)
   }
 
   async function endAllOf(id: string): Promise<EndedByRemoval> {

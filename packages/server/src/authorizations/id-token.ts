@@ -5,8 +5,6 @@ import type { Jwt } from '../signing-keys/jwt.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { User } from '../users/user.ts'
 
-/** What clients expect that do not say otherwise (OpenID Connect Core section 2). */
-export const ID_TOKEN_ALG: SigningAlg = 'RS256'
 /** For the client to read when it gets it. */
 const ID_TOKEN_SECONDS = 900
 /** Link and code of a mail are both good once (RFC 8176). */
@@ -49,12 +47,12 @@ export function claimsAbout(user: User, scopes: readonly string[]): Record<strin
  */
 export function signIdToken(
   { jwt, clock, publicUrl }: IdTokenDeps,
-  { user, session }: { user: User; session: Session },
+  { user, session, alg }: { user: User; session: Session; alg: SigningAlg },
   nonce: string | null,
 ): Promise<string> {
   const now = clock.now()
   const issuedAt = Math.floor(now / 1000)
-  return jwt.signAs(ID_TOKEN_ALG, 'JWT', {
+  return jwt.signAs(alg, 'JWT', {
     // Only for a client: no endpoint accepts it as an access token.
     type: 'id',
     iss: publicUrl,

@@ -16,6 +16,7 @@ export const APP_OPTIONS = {
   'logout-uri': { value: 'URL', meaning: 'where a browser goes after logout (repeatable)', repeated: true },
   'backchannel-logout-uri': { value: 'URL', meaning: 'called when a session of it ends' },
   'token-alg': { value: SIGNING_ALGS.join('|'), meaning: 'signs its tokens and those for its audience' },
+  'id-token-alg': { value: SIGNING_ALGS.join('|'), meaning: 'signs its id tokens; RS256 by default' },
   scope: {
     value: 'SCOPE',
     meaning: 'one more scope that it may ask people for (repeatable)',
@@ -35,6 +36,7 @@ const SETTINGS: SettingOf = {
   'logout-uri': 'logoutUris',
   'backchannel-logout-uri': 'backchannelLogoutUri',
   'token-alg': 'tokenAlg',
+  'id-token-alg': 'idTokenAlg',
   scope: 'scopes',
   trusted: 'trusted',
   public: 'isPublic',
@@ -64,7 +66,7 @@ export function settingsOf({
 function parsed(option: string, setting: SettingOf[keyof SettingOf], value: unknown): unknown {
   if (Array.isArray(value)) return value.filter(each => each !== '')
   if (value === '') return DEFAULT_APP_SETTINGS[setting]
-  if (setting === 'tokenAlg' && !isSigningAlg(String(value)))
+  if ((setting === 'tokenAlg' || setting === 'idTokenAlg') && !isSigningAlg(String(value)))
     throw new UsageError(`--${option} must be one of ${SIGNING_ALGS.join(', ')}.`)
   return value
 }

@@ -1,5 +1,6 @@
 import { type AppSettings, DEFAULT_APP_SETTINGS } from '../apps/app.ts'
-import { problemsOf } from '../apps/app-settings.ts'
+import { isSigningAlg, problemsOf } from '../apps/app-settings.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../signing-keys/signing-key.ts'
 
 /** Metadata of a client that describes itself (RFC 7591 section 2), or why it cannot be one. */
 export type ReadMetadata =
@@ -35,8 +36,9 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
   const jwksUri = authMethod === 'private_key_jwt' ? textOf(metadata.jwks_uri) : null
   if (authMethod === 'private_key_jwt' && jwksUri === null)
     return refused('private_key_jwt needs a jwks_uri; keys in the metadata are not supported.')
-  if ((metadata.id_token_signed_response_alg ?? 'RS256') !== 'RS256')
-    return refused('id_token_signed_response_alg must be "RS256".')
+  const { id_token_signed_response_alg: idTokenAlg = DEFAULT_APP_SETTINGS.idTokenAlg } = metadata
+  if (!isSigningAlg(String(idTokenAlg)))
+    return refused(`id_token_signed_response_alg must be one of ${SIGNING_ALGS.join(', ')}.`)
   const settings: AppSettings = {
     ...DEFAULT_APP_SETTINGS,
     name: nameOf(metadata.client_name, redirectUris[0]!),
@@ -44,6 +46,7 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
     logoutUris,
     backchannelLogoutUri: textOf(metadata.backchannel_logout_uri),
     jwksUri,
+    idTokenAlg: idTokenAlg as SigningAlg,
     isPublic: authMethod === 'none',
     requirePkce: true,
   }

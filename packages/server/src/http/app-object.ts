@@ -13,6 +13,7 @@ export function appObject(app: App) {
     logout_uris: [...app.logoutUris],
     backchannel_logout_uri: app.backchannelLogoutUri,
     token_alg: app.tokenAlg,
+    id_token_alg: app.idTokenAlg,
     scopes: [...app.scopes],
     trusted: app.trusted,
     public: app.isPublic,

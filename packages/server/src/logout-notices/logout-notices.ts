@@ -2,6 +2,7 @@ import { type Clock, SECOND } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
+import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage } from '../store.ts'
 import { LEASE, type LogoutNotice, RETRY_AFTER } from './logout-notice.ts'
 
@@ -52,7 +53,7 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
   async function deliverOne(notice: LogoutNotice): Promise<void> {
     const app = await apps.find(notice.appId)
     if (!app?.backchannelLogoutUri) return logoutNotices.remove(notice.sessionId)
-    const failure = await failureOf(app.backchannelLogoutUri, notice)
+    const failure = await failureOf(app.backchannelLogoutUri, notice, app.idTokenAlg)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
     const wait = RETRY_AFTER[notice.attempts]
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
@@ -64,8 +65,8 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     return logoutNotices.remove(notice.sessionId)
   }
 
-  async function failureOf(uri: string, notice: LogoutNotice): Promise<string | null> {
-    const body = new URLSearchParams({ logout_token: await logoutToken(notice) }).toString()
+  async function failureOf(uri: string, notice: LogoutNotice, alg: SigningAlg): Promise<string | null> {
+    const body = new URLSearchParams({ logout_token: await logoutToken(notice, alg) }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     try {
       const { status } = await call(uri, { method: 'POST', headers, body })
@@ -75,11 +76,11 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     }
   }
 
-  /** Section 2.4; like id tokens with RS256. */
-  function logoutToken({ sessionId, appId, userId }: LogoutNotice): Promise<string> {
+  /** Section 2.4. Signed like the id tokens of the app. */
+  function logoutToken({ sessionId, appId, userId }: LogoutNotice, alg: SigningAlg): Promise<string> {
     const now = clock.now()
     const iat = Math.floor(now / SECOND)
-    return deps.jwt.signAs('RS256', 'logout+jwt', {
+    return deps.jwt.signAs(alg, 'logout+jwt', {
       type: 'logout',
       iss: deps.publicUrl,
       aud: appId,

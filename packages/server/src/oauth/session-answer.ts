@@ -21,7 +21,12 @@ export function createSessionAnswer(deps: GrantDeps) {
       expires_in: expiresIn,
       scope: scopes.join(' '),
       ...(granted.includes('offline_access') && { refresh_token: refreshToken }),
-      ...(scopes.includes('openid') && { id_token: await signIdToken(deps, { user, session }, nonce) }),
+      ...(scopes.includes('openid') && { id_token: await idTokenOf({ user, session }, nonce) }),
     }
+  }
+
+  async function idTokenOf({ user, session }: SignedIn, nonce: string | null): Promise<string> {
+    const app = await deps.storage.store.apps.find(session.appId)
+    return signIdToken(deps, { user, session, alg: app?.idTokenAlg ?? 'RS256' }, nonce)
   }
 }

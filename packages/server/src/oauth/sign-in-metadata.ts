@@ -16,7 +16,7 @@ export function signInMetadata(issuer: string): Metadata {
     request_uri_parameter_supported: false,
     claims_parameter_supported: false,
     subject_types_supported: ['public'],
-    id_token_signing_alg_values_supported: ['RS256'],
+    id_token_signing_alg_values_supported: ['RS256', 'ES256', 'EdDSA'],
     claims_supported: [
       'iss',
       'sub',

@@ -162,6 +162,7 @@ export interface AppRow {
   logout_uris: ListText | null
   backchannel_logout_uri: string | null
   token_alg: SigningAlg | null
+  id_token_alg: SigningAlg | null
   scopes: ListText | null
   trusted: Flag | null
   is_public: Flag | null

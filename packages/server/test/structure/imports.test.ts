@@ -65,7 +65,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   consents: SMALL_NOUNS,
   'logout-notices': ['signing-keys', ...SMALL_NOUNS],
   outgoing: [],
-  clients: ['outgoing', ...SMALL_NOUNS],
+  clients: ['outgoing', 'signing-keys/signing-key.ts', ...SMALL_NOUNS],
   authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
   'magic-links': ['sessions', 'users', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [

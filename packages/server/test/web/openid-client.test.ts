@@ -212,6 +212,18 @@ forEachEngine(engine => {
   })
 })
 
+for (const idTokenAlg of ['EdDSA', 'ES256'] as const)
+  test(`id tokens are signed with ${idTokenAlg} for an app that says so`, async t => {
+    const { web, config, browser } = await open('sqlite', t, { idTokenAlg })
+    const tokens = await signInWith(config, browser, web)
+    const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
+    const { protectedHeader } = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
+    assert.equal(protectedHeader.alg, idTokenAlg)
+    const end = client.buildEndSessionUrl(config, { id_token_hint: tokens.id_token! })
+    const left = await browser.get(end.href.slice(web.url.length))
+    assert.equal(left.headers.get('location'), '/sign-in?done=signed_out')
+  })
+
 async function pkce() {
   const verifier = client.randomPKCECodeVerifier()
   return { verifier, challenge: await client.calculatePKCECodeChallenge(verifier) }

@@ -133,7 +133,7 @@ function registrationRoute(register: NonNullable<HttpPorts['oauth']['register']>
           token_endpoint_auth_method: authMethod,
           grant_types: ['authorization_code', 'refresh_token'],
           response_types: ['code'],
-          id_token_signed_response_alg: 'RS256',
+          id_token_signed_response_alg: app.idTokenAlg,
           ...(app.jwksUri !== null && { jwks_uri: app.jwksUri }),
           ...(app.backchannelLogoutUri !== null && { backchannel_logout_uri: app.backchannelLogoutUri }),
         },

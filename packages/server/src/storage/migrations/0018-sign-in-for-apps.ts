@@ -82,6 +82,9 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .addColumn('created_at', 'bigint', c => c.notNull())
     .execute()
 
+  // Null: RS256.
+  await db.schema.alterTable('apps').addColumn('id_token_alg', 'text').execute()
+
   // Of sessions of apps: the session of the pages that they were opened from.
   await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
   await db.schema

@@ -29,6 +29,7 @@ const settings = {
   logout_uris: optional(urls),
   backchannel_logout_uri: optional(url),
   token_alg: optional(z.enum(SIGNING_ALGS, { error: `must be one of ${SIGNING_ALGS.join(', ')}` })),
+  id_token_alg: optional(z.enum(SIGNING_ALGS, { error: `must be one of ${SIGNING_ALGS.join(', ')}` })),
   scopes: optional(
     z
       .array(text('a scope', 'account:write', { max: 64 }), {
@@ -48,7 +49,7 @@ const appChange = z.strictObject({ name: optional(appName), ...settings })
 type Change = z.output<typeof appChange>
 
 /** Changes of these give nobody a right: a key may make them. */
-const HARMLESS: ReadonlySet<string> = new Set(['name', 'token_alg', 'require_pkce', 'reason'])
+const HARMLESS: ReadonlySet<string> = new Set(['name', 'token_alg', 'id_token_alg', 'require_pkce', 'reason'])
 
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
 const instant = z.iso.datetime({ precision: 3 })
@@ -63,6 +64,7 @@ const app = z
     logout_uris: z.array(z.string()),
     backchannel_logout_uri: nullable(z.string()),
     token_alg: z.enum(SIGNING_ALGS),
+    id_token_alg: z.enum(SIGNING_ALGS),
     scopes: z.array(z.string()),
     trusted: z.boolean(),
     public: z.boolean(),
@@ -82,6 +84,7 @@ const appExample = {
   logout_uris: [],
   backchannel_logout_uri: null,
   token_alg: 'EdDSA',
+  id_token_alg: 'RS256',
   scopes: [],
   trusted: false,
   public: false,
@@ -165,7 +168,7 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       tag: TAG,
       summary: 'Change an app',
       description:
-        'Omitted fields stay, lists are replaced, an empty text removes. A key may change `name`, `token_alg` and `require_pkce`; the rest gives rights and needs a signed-in administrator.',
+        'Omitted fields stay, lists are replaced, an empty text removes. A key may change `name`, `token_alg`, `id_token_alg` and `require_pkce`; the rest gives rights and needs a signed-in administrator.',
       access: 'admin:write',
       body: appChange,
       example: { name: 'The other shop' },
@@ -235,6 +238,7 @@ function settingsOf(body: Change): Partial<AppSettings> {
     logoutUris: body.logout_uris,
     backchannelLogoutUri: orNull(body.backchannel_logout_uri),
     tokenAlg: body.token_alg,
+    idTokenAlg: body.id_token_alg,
     scopes: body.scopes,
     trusted: body.trusted,
     isPublic: body.public,
