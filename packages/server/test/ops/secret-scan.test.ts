@@ -192,6 +192,7 @@ const LEARNT: Record<string, string> = {
   'backup/backup-file.ts': 'createSecrets',
   'backup/journal-entry.ts': 'a checksum, not a secret',
   'backup/journal.ts': 'createSecrets',
+  'clients/registration.ts': 'randomToken',
   'config/keyway-secret.ts': 'createSecrets, which is given it',
   'device-authorizations/device-authorization.ts': 'a user code, which its device shows on purpose',
   'device-authorizations/device-authorizations.ts': 'randomToken',
