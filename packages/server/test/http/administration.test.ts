@@ -134,7 +134,7 @@ forEachEngine(engine => {
     const { key } = await server.createKey(ada.tokens.accessToken, { name: 'Laptop' })
     const link = await sendTo('ada@example.com')
     const texts = []
-    for (const path of ['', '/api-keys', '/sessions', '/ledger', '/security-events', '/mails']) {
+    for (const path of ['', '/api-keys', '/sessions', '/consents', '/ledger', '/security-events', '/mails']) {
       const { status, text } = await server.call('GET', `/v1/admin/users/${ada.user.id}${path}`, {
         token: support.tokens.accessToken,
       })

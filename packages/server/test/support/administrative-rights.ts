@@ -9,6 +9,7 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'GET /v1/admin/users/{user_id}/api-keys': 'admin:read',
   'GET /v1/admin/users/{user_id}/sessions': 'admin:read',
   'DELETE /v1/admin/users/{user_id}/sessions': 'admin:write',
+  'GET /v1/admin/users/{user_id}/consents': 'admin:read',
   'GET /v1/admin/users/{user_id}/ledger': 'admin:read',
   'GET /v1/admin/users/{user_id}/security-events': 'admin:read',
   'GET /v1/admin/users/{user_id}/mails': 'admin:read',

@@ -50,6 +50,6 @@ export function consentRoutes({ consents }: Pick<HttpPorts, 'consents'>): Route[
   ]
 }
 
-function consentObject({ appId, name, scopes, grantedAt }: NamedConsent): ConsentObject {
+export function consentObject({ appId, name, scopes, grantedAt }: NamedConsent): ConsentObject {
   return { app_id: appId, name, scopes, granted_at: toRfc3339(grantedAt) }
 }

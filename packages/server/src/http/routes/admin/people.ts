@@ -18,6 +18,7 @@ import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { userObject } from '../../user-object.ts'
+import { consentObject } from '../consents.ts'
 import { byOf, reason, TAG } from './acting.ts'
 import * as objects from './objects.ts'
 
@@ -67,13 +68,21 @@ const credit = z.strictObject({
 
 type Needs = Pick<
   HttpPorts,
-  'users' | 'apiKeys' | 'accounts' | 'credits' | 'magicLinks' | 'sessions' | 'administration' | 'store'
+  | 'users'
+  | 'apiKeys'
+  | 'accounts'
+  | 'consents'
+  | 'credits'
+  | 'magicLinks'
+  | 'sessions'
+  | 'administration'
+  | 'store'
 >
 
 const thePerson = { schema: answers.user, example: answers.userExample }
 
 export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
-  const { users, apiKeys, accounts, credits, magicLinks, sessions, administration, store } = needs
+  const { users, apiKeys, accounts, consents, credits, magicLinks, sessions, administration, store } = needs
   const keyObjects = createKeyObjects(apiKeys, clock)
 
   return [
@@ -216,6 +225,22 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
         const user = await required(params.user_id)
         await sessions.endAll(user.id, byOf(input))
         return NO_CONTENT
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/consents',
+      operation: 'listConsentsOfUser',
+      tag: TAG,
+      summary: 'List the apps to which a person gave access',
+      description: 'Newest first.',
+      access: 'admin:read',
+      query: pageQuery,
+      answers: [answers.pageAnswer('One page of consents.', answers.consent, answers.consentExample)],
+      errors: [],
+      async handle({ params, query: { limit, cursor } }) {
+        const slice = await consents.list(params.user_id, { limit, after: cursor ?? null })
+        return ok(page(slice, consentObject))
       },
     }),
     route({
