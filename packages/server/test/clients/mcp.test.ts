@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { codeOf } from '../support/authorize.ts'
@@ -9,6 +12,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { signedIn } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
+import { selfSignedCertificate } from '../support/smtp.ts'
 import type { WebServer } from '../support/web.ts'
 import { EXAMPLES, installExample, startExample } from './example.ts'
 import { newPerson, startRunning } from './running.ts'
@@ -19,6 +23,15 @@ const FOLDER = join(EXAMPLES, 'mcp-server')
 const SDK = join(FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
 const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 const CALLBACK = 'http://127.0.0.1:3999/callback'
+const METADATA = {
+  client_name: 'An MCP client',
+  redirect_uris: [CALLBACK],
+  token_endpoint_auth_method: 'none',
+}
+const DOCUMENTS = {
+  KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true',
+  KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128',
+}
 
 forEachEngine(engine => {
   test('an MCP server says where its tokens come from, and accepts only those for itself', async t => {
@@ -54,6 +67,7 @@ forEachEngine(engine => {
   for (const [how, settings] of [
     ['that the operator registered', {}],
     ['that registers itself', { KEYWAY_CLIENT_REGISTRATION: 'true' }],
+    ['whose id is the URL of its metadata', DOCUMENTS],
   ] as [string, Record<string, string>][]) {
     test(`the official MCP client ${how} signs a person in with PKCE and calls a tool`, async t => {
       if (!(await installExample(t, 'mcp-server'))) return
@@ -61,7 +75,9 @@ forEachEngine(engine => {
       const { resource } = await startServer(web, t)
       const wanted = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
       await web.server.services.apps.register(wanted)
-      const authProvider = newProvider(settings.KEYWAY_CLIENT_REGISTRATION ? undefined : 'mcp-client')
+      const documentUrl = settings === DOCUMENTS ? await serveDocument(t) : undefined
+      const isKnown = Object.keys(settings).length === 0
+      const authProvider = newProvider(isKnown ? 'mcp-client' : undefined, documentUrl)
       const { Client } = await load('client/index.js')
       const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js')
       const connect = () => {
@@ -81,13 +97,15 @@ forEachEngine(engine => {
       await connected
       const { content } = await client.callTool({ name: 'whoami' })
       const user = await web.server.services.users.find(ADA)
-      assert.equal(content[0].text, `${user.id} by ${authProvider.clientInformation()?.client_id}`)
+      const clientId = authProvider.clientInformation()!.client_id
+      if (documentUrl) assert.equal(clientId, documentUrl)
+      assert.equal(content[0].text, `${user.id} by ${clientId}`)
       await client.close()
     })
   }
 })
 
-async function startServer(web: WebServer, t: Parameters<typeof startExample>[0]) {
+async function startServer(web: WebServer, t: TestContext) {
   const port = await freePort()
   const resource = `http://localhost:${port}/mcp`
   const { apps, apiKeys } = web.server.services
@@ -97,6 +115,25 @@ async function startServer(web: WebServer, t: Parameters<typeof startExample>[0]
   const env = { KEYWAY_URL: web.url, KEYWAY_AUDIENCE: resource, PORT: String(port) }
   await startExample(t, ['mcp-server', 'server.mjs'], env)
   return { resource, user, key: { id: apiKey.id, key } }
+}
+
+/** The metadata of the client by https, with a certificate that this process trusts during the test. Returns its URL. */
+async function serveDocument(t: TestContext): Promise<string> {
+  const { key, certificate: cert } = selfSignedCertificate('localhost')
+  const trusted = getCACertificates('default')
+  setDefaultCACertificates([...trusted, cert])
+  const server = createServer({ key, cert }, (_, response) => {
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ ...METADATA, client_id: url }))
+  })
+  await new Promise<void>(resolve => server.listen(0, 'localhost', resolve))
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/client.json`
+  t.after(() => {
+    setDefaultCACertificates(trusted)
+    server.close()
+    server.closeAllConnections()
+  })
+  return url
 }
 
 function call(resource: string, token?: string): Promise<Response> {
@@ -117,17 +154,14 @@ function load(path: string): Promise<any> {
 }
 
 /** What a program with a browser keeps while a person signs in. */
-function newProvider(clientId: string | undefined) {
+function newProvider(clientId: string | undefined, clientMetadataUrl: string | undefined) {
   const kept: { client?: { client_id: string }; tokens?: object; verifier?: string; asked?: URL } = {
     client: clientId === undefined ? undefined : { client_id: clientId },
   }
   return {
     redirectUrl: CALLBACK,
-    clientMetadata: {
-      client_name: 'An MCP client',
-      redirect_uris: [CALLBACK],
-      token_endpoint_auth_method: 'none',
-    },
+    clientMetadata: METADATA,
+    clientMetadataUrl,
     clientInformation: () => kept.client,
     saveClientInformation(client: { client_id: string }) {
       kept.client = client
