@@ -39,12 +39,12 @@ test('an unknown scope with a reserved prefix is refused, and the error lists th
     'account:delete',
     'keys:create',
     'events:write',
-    'admin:read',
+    'admin:all',
     'agent:__proto__',
   ]) {
     assert.match(
       scopeProblem(scope) ?? '',
-      /agent:connect, agents:send, agents:read, account:read, account:write, keys:read, keys:write, events:read/,
+      /agent:connect, agents:send, agents:read, account:read, account:write, keys:read, keys:write, events:read, admin:read, admin:write/,
     )
   }
 })
