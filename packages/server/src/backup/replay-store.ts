@@ -1,5 +1,6 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
+import type { Consent } from '../consents/consent.ts'
 import type { AuthorizationState } from '../endings/fact.ts'
 
 /** Queries and updates for the replay of a journal: batch look-ups, and updates that never override a newer state. */
@@ -32,4 +33,6 @@ export interface ReplayChanges {
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
   /** Withdraws as of `at`. Null, and nothing written, if it is withdrawn already or was granted again after `at`. */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>
+  /** The same for a consent. */
+  withdrawConsentAsOf(userId: string, appId: string, at: Instant): Promise<Consent | null>
 }

@@ -166,7 +166,8 @@ async function applyJournal(
   return report
 }
 
-function* finalStates({ keys, users, appSecrets, authorizations }: JournalDigest): Generator<JournalEntry> {
+function* finalStates(digest: JournalDigest): Generator<JournalEntry> {
+  const { keys, users, appSecrets, authorizations, consents } = digest
   for (const [id, { revokedAt, expiresAt, allowedNetworks, at }] of keys) {
     yield {
       type: 'api_key',
@@ -181,4 +182,5 @@ function* finalStates({ keys, users, appSecrets, authorizations }: JournalDigest
     yield { type: 'user', at, id, status, ...(role && { role: role.role }) }
   yield* appSecrets.values()
   yield* authorizations.values()
+  yield* consents.values()
 }

@@ -115,6 +115,7 @@ export const FACTS: FactTable = {
     removeAppSecretsBesides: (removed, id) => (removed > 0 ? [{ type: 'app_secrets', id }] : NOTHING),
     withdrawAsOf: authorization =>
       authorization ? [{ type: 'charge_authorization', authorization }] : NOTHING,
+    withdrawConsentAsOf: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
   },
 }
 

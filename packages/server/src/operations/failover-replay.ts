@@ -261,7 +261,7 @@ export async function replayJournal(
     else
       count(
         'consents',
-        await act(async tx => (await tx.consents.withdraw(userId, appId, revokedAt)) !== null),
+        await act(async tx => (await tx.replay.withdrawConsentAsOf(userId, appId, revokedAt)) !== null),
       )
   }
 }

@@ -102,11 +102,11 @@ function ofUser(db: Db, userId: string) {
   return db.selectFrom('consents').where('user_id', '=', userId)
 }
 
-function ofUserUpdate(db: Db, userId: string, appId: string) {
+export function ofUserUpdate(db: Db, userId: string, appId: string) {
   return db.updateTable('consents').where('user_id', '=', userId).where('app_id', '=', appId)
 }
 
-function toConsent(row: ConsentRow): Consent {
+export function toConsent(row: ConsentRow): Consent {
   return {
     id: row.id,
     userId: row.user_id,

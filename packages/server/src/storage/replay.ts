@@ -1,4 +1,5 @@
 import type { ReplayChanges, ReplayStore } from '../backup/replay-store.ts'
+import { ofUserUpdate, toConsent } from './consents.ts'
 import { countOf, type Statements } from './statements.ts'
 
 export function createReplayStore({ db }: Statements): ReplayStore & ReplayChanges {
@@ -111,6 +112,15 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
         .returning('granted_at')
         .executeTakeFirst()
       return row ? { userId, appId, grantedAt: row.granted_at, revokedAt: at } : null
+    },
+    async withdrawConsentAsOf(userId, appId, at) {
+      const row = await ofUserUpdate(db, userId, appId)
+        .set({ revoked_at: at })
+        .where('revoked_at', 'is', null)
+        .where('granted_at', '<=', at)
+        .returningAll()
+        .executeTakeFirst()
+      return row ? toConsent(row) : null
     },
   }
 }

@@ -16,7 +16,7 @@ import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic } from '../support/http.ts'
 import { call, createPrintedLinks, NODE_SECRET, signIn, startNode } from '../support/nodes.ts'
-import { freshSettings, registerShop } from './commands.ts'
+import { freshSettings, giveConsent, registerShop } from './commands.ts'
 import { changeBackup, linesOf, namesIn, toOldBackup, writeJournal, writeOldJournal } from './files.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
@@ -207,6 +207,32 @@ forEachEngine(engine => {
       const again = await freshSettings(engine, t)
       const told = await done(keyway(again, 'restore', file, '--journal', journal))
       assert.match(told, /Without a closing line: .*truncated/)
+    })
+
+    test('restores no withdrawn consent, but one that was given later', async t => {
+      const settings = await freshSettings(engine, t)
+      const links = createPrintedLinks()
+      const node = await startNode(t, settings, links)
+      const ann = await signIn(node.origin, links, 'ann@example.com')
+      for (const id of ['withdrawn', 'again', 'later']) await node.services.apps.register({ id, name: id })
+      for (const id of ['withdrawn', 'again']) await giveConsent(node, ann.user.id, id)
+      const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
+      await done(keyway(settings, 'backup', file))
+      const token = ann.access_token
+      for (const id of ['withdrawn', 'again'])
+        assert.equal((await call(node.origin, 'DELETE', `/v1/consents/${id}`, { token })).status, 204)
+      for (const id of ['again', 'later']) await giveConsent(node, ann.user.id, id)
+      const consentOf = (of: typeof node) => (id: string) =>
+        of.services.storage.store.consents.find(ann.user.id, id)
+      const given = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(node)))
+      assert.notEqual(given[0]!.revokedAt, null)
+      await node.close()
+
+      const target = await freshSettings(engine, t)
+      await done(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
+      const restored = await startNode(t, target, links)
+      const kept = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(restored)))
+      assert.deepEqual(kept, given)
     })
   })
 })

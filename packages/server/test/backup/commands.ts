@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { createApps } from '../../src/apps/apps.ts'
 import { loadCommand } from '../../src/cli/commands.ts'
+import { newId } from '../../src/ids.ts'
 import type { ReplayReport } from '../../src/operations/failover-replay.ts'
 import type { Services } from '../../src/services.ts'
 import type { EngineName } from '../support/engines.ts'
@@ -28,6 +29,13 @@ export async function registerShop({ services }: TestNode): Promise<string> {
   const apps = createApps(services)
   await apps.register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
   return apps.newSecret('shop')
+}
+
+/** Gives an app a consent as the consent page does. */
+export async function giveConsent({ services }: TestNode, userId: string, appId: string): Promise<void> {
+  const grantedAt = services.clock.now()
+  const consent = { id: newId(grantedAt), userId, appId, scopes: ['openid'], grantedAt }
+  await services.storage.transaction(tx => tx.consents.grant(consent, 0))
 }
 
 /** Charges a user as the app `shop`. */

@@ -10,7 +10,7 @@ import { OperatorError } from '../../src/operator-error.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
-import { charge, type ReplayAnswer, replayHere, settingsOfFolder } from './commands.ts'
+import { charge, giveConsent, type ReplayAnswer, replayHere, settingsOfFolder } from './commands.ts'
 import { namesIn, writeJournal } from './files.ts'
 import { connect, loseLastMoments, me, rowsOf } from './lost-moments.ts'
 import type { Loss } from './rewind.ts'
@@ -34,6 +34,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const dying = await Promise.all(nodes.flatMap(node => revived.map(key => connect(node, key))))
       const living = await Promise.all(nodes.map(node => connect(node, keys.untouched)))
       assert.equal((await me(origin, dan.access_token)).status, 200)
+      const { consents } = services.storage.store
+      assert.equal((await consents.find(ann.user.id, 'shop'))!.revokedAt, null)
       assert.equal((await services.apps.authenticate('press', leaked))?.id, 'press')
       assert.equal((await services.users.get(dan.user.id))!.role, 'admin')
 
@@ -46,7 +48,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.deepEqual(replayedOf(replayed), {
         roles: 1,
         app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
-        consents: 0,
+        consents: 1,
         api_keys: 4, // revoked, rotated, from elsewhere, and of the account that was deleted
         users: 2,
         sessions: 3, // that one, and those of the accounts
@@ -85,6 +87,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const account = (await me(origin, token)).body
       assert.equal(account.balance.amount, '1.80')
       assert.deepEqual(account.charge_authorizations, lost.account.charge_authorizations)
+      assert.deepEqual(await consents.find(ann.user.id, 'shop'), lost.consent)
       const ledger = await call(origin, 'GET', '/v1/me/ledger', { token })
       assert.deepEqual(ledger.body.data, lost.ledger)
       const spent = await services.storage.store.billing.spentOf([keys.untouched.id])
@@ -117,12 +120,15 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
       const journal = lost.settings.KEYWAY_JOURNAL_DIR!
       // Further changes go to a new journal, which is not replayed.
       const settings = { ...lost.settings, KEYWAY_JOURNAL_DIR: join(journal, '..', 'newer') }
-      const { origin, services } = await startNode(t, settings)
+      const node = await startNode(t, settings)
+      const { origin, services } = node
       await services.users.suspend(bob.user.id, BY_COMMAND_LINE)
       await services.users.activate(bob.user.id, BY_COMMAND_LINE)
       const authorization = '/v1/me/charge-authorizations/console'
       await call(origin, 'DELETE', authorization, { token })
       await call(origin, 'PUT', authorization, { token })
+      await call(origin, 'DELETE', '/v1/consents/shop', { token })
+      await giveConsent(node, ann.user.id, 'shop')
       const networks = { allowed_networks: ['127.0.0.0/8', '::1/128'] }
       await call(origin, 'PATCH', `/v1/api-keys/${keys.elsewhere.id}`, { token, body: networks })
       assert.equal((await charge(origin, secret, ann.user.id, 'newer-charge', '1.85')).status, 201)
@@ -154,6 +160,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
       assert.equal(one!.sessions! + other!.sessions!, 2, 'the session of bob was ended by his suspension')
       assert.equal(one!.ledger_entries! + other!.ledger_entries!, 1, 'one of two charges is covered')
       assert.equal(both[0].data.counts.charge_authorizations.standing, 1)
+      assert.equal(both[0].data.counts.consents.standing, 1)
 
       const codes = await Promise.all(
         [keys.revoked, bob.key, keys.elsewhere, keys.untouched].map(

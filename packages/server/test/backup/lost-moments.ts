@@ -17,7 +17,7 @@ import {
   type TestNode,
   verifyLink,
 } from '../support/nodes.ts'
-import { charge, registerShop } from './commands.ts'
+import { charge, giveConsent, registerShop } from './commands.ts'
 import { type Loss, openRewindable } from './rewind.ts'
 
 /** A database that lost its last transactions, among them endings of every kind; no server runs on it yet. */
@@ -44,7 +44,8 @@ async function registerPress({ services }: TestNode): Promise<string> {
 }
 
 /** Four users with keys, a session that will end and a link that will be used. */
-async function openAccounts({ origin, services }: TestNode, links: PrintedLinks) {
+async function openAccounts(node: TestNode, links: PrintedLinks) {
+  const { origin, services } = node
   const keyOf = async (token: string): Promise<{ id: string; key: string }> =>
     (await createKey(origin, token)).body
   const person = async (name: string) => {
@@ -64,6 +65,7 @@ async function openAccounts({ origin, services }: TestNode, links: PrintedLinks)
     untouched: await keyOf(token),
   }
   await call(origin, 'PUT', '/v1/me/charge-authorizations/shop', { token })
+  await giveConsent(node, ann.user.id, 'shop')
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email: 'dan@example.com' } })
   const unused = await links.next('dan@example.com')
   return { ann, keys, bob, cat, dan, unused }
@@ -71,7 +73,7 @@ async function openAccounts({ origin, services }: TestNode, links: PrintedLinks)
 
 /** The changes that are lost later, each acknowledged. */
 async function endEverything(
-  { origin, services: { users, apps } }: TestNode,
+  { origin, services: { users, apps, storage } }: TestNode,
   links: PrintedLinks,
   { ann, keys, bob, cat, dan, unused }: Awaited<ReturnType<typeof openAccounts>>,
   secret: string,
@@ -95,6 +97,7 @@ async function endEverything(
   const out = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
   assert.equal(out.status, 204)
   await call(origin, 'DELETE', '/v1/me/charge-authorizations/console', { token })
+  assert.equal((await call(origin, 'DELETE', '/v1/consents/shop', { token })).status, 204)
   const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)).body
   assert.equal((await charge(origin, secret, ann.user.id, 'lost-charge-1')).status, 201)
   await signIn(origin, links, 'fay@example.com')
@@ -102,6 +105,7 @@ async function endEverything(
     revokedAt: revoked.revoked_at,
     expiresAt: rotated.expires_at,
     account: (await me(origin, token)).body,
+    consent: await storage.store.consents.find(ann.user.id, 'shop'),
     charged,
     ledger: (await call(origin, 'GET', '/v1/me/ledger', { token })).body.data,
   }
@@ -129,6 +133,7 @@ const TABLES = [
   'apps',
   'app_secrets',
   'charge_authorizations',
+  'consents',
   'endings',
   'security_events',
 ]

@@ -287,6 +287,11 @@ forEachEngine(engine => {
     const withdrawSome = () => factsOf(tx => tx.consents.withdrawSomeOfApp('shop', 10, NOW + 5))
     assert.deepEqual(await withdrawSome(), [`consent: shop of ${id} to  from 4 to 5`])
     assert.deepEqual(await withdrawSome(), [])
+    assert.deepEqual(await grant([], 6), [`consent: shop of ${id} to  from 6 to null`])
+    const withdrawAsOf = (at: number) => factsOf(tx => tx.replay.withdrawConsentAsOf(id, 'shop', NOW + at))
+    assert.deepEqual(await withdrawAsOf(5), [])
+    assert.deepEqual(await withdrawAsOf(7), [`consent: shop of ${id} to  from 6 to 7`])
+    assert.deepEqual(await withdrawAsOf(7), [])
 
     const signInId = newId(NOW)
     const offline = { scopes: ['offline_access'], audience: null, signInId }
