@@ -1,4 +1,4 @@
-import { type KeyObject, verify as verifySignature } from 'node:crypto'
+import { type AsymmetricKeyDetails, type KeyObject, verify as verifySignature } from 'node:crypto'
 import type { App } from '../apps/app.ts'
 import { type Clock, MINUTE, SECOND } from '../clock.ts'
 import { createOutgoing } from '../outgoing/outgoing.ts'
@@ -24,8 +24,16 @@ const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean 
   },
   RS256: {
     hash: 'sha256',
-    fits: key => key.asymmetricKeyType === 'rsa' && (key.asymmetricKeyDetails?.modulusLength ?? 0) >= 2048,
+    fits: key => key.asymmetricKeyType === 'rsa' && isUsualRsa(key.asymmetricKeyDetails ?? {}),
   },
+}
+
+/**
+ * Bounds what one verification costs: with a longer modulus, or an exponent as long as it, a client could stop this node
+ * for a second with each assertion.
+ */
+function isUsualRsa({ modulusLength = 0, publicExponent = 0n }: AsymmetricKeyDetails): boolean {
+  return modulusLength >= 2048 && modulusLength <= 4096 && publicExponent < 2n ** 32n
 }
 
 export interface ClientAssertionDeps {

@@ -8,6 +8,11 @@ import { createAddressRule } from './addresses.ts'
 /** From the look-up of the name to the last byte of the answer. */
 const TIMEOUT_MS = 5 * SECOND
 const MAX_RESPONSE_BYTES = 64 * 1024
+/**
+ * Look-ups of this process at once. Each occupies one of the four threads on which signatures and look-ups of the database wait
+ * too, for as long as the name server of a hostile URL is silent: longer than the call itself.
+ */
+const MAX_LOOKUPS = 2
 
 export interface OutgoingRequest {
   method?: 'GET' | 'POST'
@@ -38,11 +43,11 @@ export class OutgoingError extends Error {
 }
 
 /** @param privateNetworks CIDRs to which calls are allowed although they are not public */
-export function createOutgoing(privateNetworks: readonly string[]): Outgoing {
+export function createOutgoing(privateNetworks: readonly string[], resolve = lookup): Outgoing {
   const rule = createAddressRule(privateNetworks)
 
   return (text, { method = 'GET', headers = {}, body } = {}) =>
-    new Promise((resolve, reject) => {
+    new Promise((succeed, reject) => {
       const fail = (message: string) => reject(new OutgoingError(message))
       const url = URL.parse(text)
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
@@ -53,14 +58,18 @@ export function createOutgoing(privateNetworks: readonly string[]): Outgoing {
       // Literal addresses are not looked up.
       if (isIP(host) && !mayCall(host)) return fail('the address is not one that may be called')
       const send = isPlain ? httpRequest : httpsRequest
+      let isOver = false
       const outgoing = send(url, {
         method,
         headers: { ...headers, ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }) },
         // No connection is reused: each is to an address that was checked for this call.
         agent: false,
         lookup: (name, options, done) => {
-          lookup(name, { ...options, all: true }, (error, found) => {
-            const addresses = found as LookupAddress[] | undefined
+          const look = (found: (error: Error | null, addresses?: LookupAddress[]) => void) =>
+            isOver
+              ? found(new Error('too late'))
+              : resolve(name, { ...options, all: true }, (error, addresses) => found(error, addresses))
+          inTurn(look, (error, addresses) => {
             if (error || !addresses) return done(error ?? new Error('no address'), [])
             if (!addresses.every(({ address }) => mayCall(address)))
               return done(new OutgoingError('the name leads to an address that may not be called'), [])
@@ -74,11 +83,14 @@ export function createOutgoing(privateNetworks: readonly string[]): Outgoing {
         () => outgoing.destroy(new OutgoingError('no complete answer within 5 seconds')),
         TIMEOUT_MS,
       )
-      outgoing.on('close', () => clearTimeout(timer))
+      outgoing.on('close', () => {
+        isOver = true
+        clearTimeout(timer)
+      })
       outgoing.on('error', error => reject(error instanceof OutgoingError ? error : toError(error)))
       outgoing.on('response', response => {
         read(response).then(
-          answer => resolve(answer),
+          answer => succeed(answer),
           error => {
             outgoing.destroy()
             reject(error instanceof OutgoingError ? error : toError(error))
@@ -87,6 +99,26 @@ export function createOutgoing(privateNetworks: readonly string[]): Outgoing {
       })
       outgoing.end(body)
     })
+}
+
+let lookups = 0
+const waiting: (() => void)[] = []
+
+/** Runs at most `MAX_LOOKUPS` at once; the others wait. */
+function inTurn<Result extends unknown[]>(
+  run: (done: (...result: Result) => void) => void,
+  done: (...result: Result) => void,
+): void {
+  const begin = () => {
+    lookups++
+    run((...result) => {
+      lookups--
+      waiting.shift()?.()
+      done(...result)
+    })
+  }
+  if (lookups < MAX_LOOKUPS) begin()
+  else waiting.push(begin)
 }
 
 async function read(response: IncomingMessage): Promise<OutgoingResponse> {

@@ -30,6 +30,7 @@ async function serveKeys(t: TestContext) {
   return {
     url: `http://127.0.0.1:${address.port}/jwks.json`,
     reads: () => reads,
+    put: (jwk: object) => keys.push(jwk),
     async add(alg: string, kid: string): Promise<CryptoKey> {
       const { privateKey, publicKey } = await generateKeyPair(alg)
       keys.push({ ...(await exportJWK(publicKey)), kid, alg, use: 'sig' })
@@ -135,6 +136,40 @@ forEachEngine(engine => {
     assert.equal(outcomes.filter(outcome => outcome === 'none').length, 1)
   })
 })
+
+test('an RSA key whose signatures take long to check authenticates nobody', async t => {
+  const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL })
+  const keys = await serveKeys(t)
+  const { apps } = web.server.services
+  await apps.register({ id: 'files', name: 'Files', audience: AUDIENCE })
+  await apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
+  const { n, e, p, q } = await exportJWK(privateKey)
+  // Such an exponent verifies the same signatures, with as many multiplications as signing takes.
+  const slow = numberOf(e!) + (numberOf(p!) - 1n) * (numberOf(q!) - 1n)
+  keys.put({ kty: 'RSA', kid: 'slow', n, e: Buffer.from(hexOf(slow), 'hex').toString('base64url') })
+  keys.put({ kty: 'RSA', kid: 'usual', n, e })
+  const ask = async (kid: string) => {
+    const client_assertion = await new SignJWT({ iss: 'shop', sub: 'shop', aud: web.url, jti: kid })
+      .setExpirationTime('1m')
+      .setProtectedHeader({ alg: 'RS256', kid })
+      .sign(privateKey)
+    const fields = { grant_type: 'client_credentials', resource: AUDIENCE, client_assertion }
+    const body = new URLSearchParams({ ...fields, client_assertion_type: ASSERTION_TYPE })
+    return (await fetch(`${web.url}/oauth/token`, { method: 'POST', body })).status
+  }
+  assert.equal(await ask('slow'), 401)
+  assert.equal(await ask('usual'), 200)
+})
+
+function numberOf(base64url: string): bigint {
+  return BigInt(`0x${Buffer.from(base64url, 'base64url').toString('hex')}`)
+}
+
+function hexOf(number: bigint): string {
+  const hex = number.toString(16)
+  return hex.length % 2 === 0 ? hex : `0${hex}`
+}
 
 function unsigned(claims: object): string {
   const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')

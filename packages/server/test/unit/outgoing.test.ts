@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createAddressRule } from '../../src/outgoing/addresses.ts'
 import { createOutgoing, OutgoingError } from '../../src/outgoing/outgoing.ts'
+import { until } from '../support/patience.ts'
 
 const LOCAL = ['127.0.0.0/8', '::1/128']
 
@@ -90,3 +91,19 @@ async function serve(t: TestContext, answer: RequestListener) {
   assert.ok(address && typeof address === 'object')
   return { url: `http://127.0.0.1:${address.port}`, calls: () => calls }
 }
+
+test('of many calls to names whose server is silent, two at a time are looked up', async () => {
+  const asked: ((error: Error) => void)[] = []
+  const resolve = ((_name: string, _options: object, done: (error: Error) => void) => {
+    asked.push(done)
+  }) as never
+  const call = createOutgoing([], resolve)
+  const calls = Array.from({ length: 5 }, (_, at) => assert.rejects(call(`https://slow${at}.example.com/`)))
+  await until('two look-ups', () => asked.length === 2)
+  for (let answered = 0; answered < 5; answered++) {
+    assert.ok(asked.length <= answered + 2)
+    await until('the next look-up', () => asked.length > answered)
+    asked[answered]!(new Error('no such name'))
+  }
+  await Promise.all(calls)
+})
