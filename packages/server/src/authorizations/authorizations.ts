@@ -1,4 +1,4 @@
-import { type App, isClientUrl } from '../apps/app.ts'
+import { type App, isClientUrl, isSelfDescribed } from '../apps/app.ts'
 import { covers, needsConsent } from '../consents/consent.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
@@ -183,8 +183,17 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     const scopes = grantedScopes(request)
     if (!needsConsent(request.app)) return null
     const consent = await store.consents.find(userId, request.app.id)
-    return covers(consent, request.app, scopes) && !request.prompts.includes('consent') ? null : scopes
+    const isAsked = request.prompts.includes('consent') || isForAnother(request)
+    return covers(consent, request.app, scopes) && !isAsked ? null : scopes
   }
+}
+
+/**
+ * Whether an app that nobody vouches for asks for a token that acts at another app's service. A consent does not name
+ * services, so the person is asked for each, on a page that does.
+ */
+function isForAnother({ app, audience }: AuthorizationRequest): boolean {
+  return audience !== null && isSelfDescribed(app.id)
 }
 
 /**

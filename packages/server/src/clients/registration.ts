@@ -14,6 +14,11 @@ const LIMITS = [
   { window: 'hour', limit: 20 },
   { window: 'day', limit: 100 },
 ] as const
+/** Clients that all networks together register on one node: they bound what strangers with many networks can store. */
+const TOTAL_LIMITS = [
+  { window: 'hour', limit: 500 },
+  { window: 'day', limit: 2000 },
+] as const
 const MAX_NETWORKS = 50_000
 const SECRET_BYTES = 32
 const METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none', 'private_key_jwt']
@@ -38,13 +43,14 @@ export type Registration = (
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
   const registrations = createKeyedWindows({ clock, windows: LIMITS, maxNames: MAX_NETWORKS })
+  const total = createKeyedWindows({ clock, windows: TOTAL_LIMITS, maxNames: 10 })
 
   return async (metadata, caller) => {
     const read = readClientMetadata(metadata, METHODS)
     if ('error' in read) return read
-    const wait = registrations.take(caller.network)
+    const wait = registrations.take(caller.network) ?? total.take('all')
     if (wait) {
-      const detail = `Too many clients were registered from this network. Try again in ${wait.retryAfter} seconds.`
+      const detail = `Too many clients were registered. Try again in ${wait.retryAfter} seconds.`
       throw new KeywayError('rate_limited', detail, { ...wait })
     }
     const now = clock.now()

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { KnownScope } from '@keyway/sdk/protocol'
 import { API_KEY_PREFIX, type OwnedApiKey } from '../api-keys/api-key.ts'
-import type { App } from '../apps/app.ts'
+import { type App, isSelfDescribed } from '../apps/app.ts'
 import type { Clock } from '../clock.ts'
 import { KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
 import { invalidRequest, KeywayError, type RateLimitState } from '../errors.ts'
@@ -116,7 +116,9 @@ export function createAuthenticate({
 
   async function authenticateApp(credential: Credential | null): Promise<App> {
     const named = credential?.scheme === 'basic' ? parseBasic(credential.value) : null
-    const app = named && (await apps.authenticate(named.id, named.secret))
+    // Who registered itself, which anybody may do, gets none of the rights that the operator gives by registering an app.
+    const isVouchedFor = named !== null && !isSelfDescribed(named.id)
+    const app = isVouchedFor ? await apps.authenticate(named.id, named.secret) : null
     if (app) return app
     const detail = credential
       ? 'No registered app has this id and secret.'

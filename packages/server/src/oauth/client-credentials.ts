@@ -1,4 +1,4 @@
-import type { App } from '../apps/app.ts'
+import { type App, isSelfDescribed } from '../apps/app.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import { createKeyedWindows } from '../keyed-windows.ts'
@@ -34,6 +34,12 @@ export function createClientCredentials(deps: GrantDeps): Grant {
 
   /** A token for an app names a registered audience, and grants nothing on this service. */
   async function ofApp({ form }: TokenRequest, client: App): Promise<Granted> {
+    // Services of other apps would take its token for that of an app which the operator knows.
+    if (isSelfDescribed(client.id))
+      throw new OAuthError(
+        'unauthorized_client',
+        'Only apps that the operator registered get tokens for themselves.',
+      )
     const audience = audienceOf(form)
     const target = audience === undefined ? null : await deps.storage.store.apps.findByAudience(audience)
     if (!target)

@@ -1,6 +1,6 @@
 import { API_KEY_PREFIX } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
-import type { App } from '../apps/app.ts'
+import { type App, isSelfDescribed } from '../apps/app.ts'
 import { webOriginOf } from '../apps/redirect-uri.ts'
 import type { Clients } from '../clients/clients.ts'
 import type { RegisteredClient } from '../clients/registration.ts'
@@ -87,7 +87,8 @@ export function createOAuth(
 
     async introspect(request, token, consume) {
       const app = await clients.app(request)
-      if (app.isPublic) throw invalidClient('Only a client with a secret may introspect tokens.')
+      if (app.isPublic || isSelfDescribed(app.id))
+        throw invalidClient('Only a client with a secret that the operator registered may introspect tokens.')
       return introspection.introspect(token, app, consume)
     },
 

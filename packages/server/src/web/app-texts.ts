@@ -7,6 +7,7 @@ export const appTexts = {
     signedInAs: 'You are signed in as',
     other: 'Use another account',
     list: (app: string) => `${app} will be able to:`,
+    actsAt: 'It will act as you at',
     unchecked: 'Nobody checked who runs this app: it described itself.',
     goesTo: 'Then you go on to',
     later: 'You can withdraw this at any time on your account page.',

@@ -30,6 +30,7 @@ export function renderConsent(
 <p class="lead">${consent.signedInAs} <strong>${user.email}</strong>. <a href="/sign-in?again=1">${consent.other}</a></p>
 ${isSelfDescribed(request.app.id) ? html`<p class="banner warning">${consent.unchecked}</p>` : ''}
 ${scopes.length > 0 ? html`<p>${consent.list(name)}</p><ul>${scopes.map(scopeItem)}</ul>` : ''}
+${request.audience === null ? '' : html`<p>${consent.actsAt} <code>${request.audience}</code>.</p>`}
 <form method="post" action="/oauth/consent">
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="request" value="${pending.id}">
@@ -51,5 +52,6 @@ export function scopeItem(scope: string): Html {
 /** What a person can compare with where they came from: the host of a page, or the scheme of a native app. */
 function destination(redirectUri: string): string {
   const url = new URL(redirectUri)
-  return url.host || url.protocol
+  // What follows a scheme of an app's own looks like a host and is none.
+  return /^https?:$/.test(url.protocol) ? url.host : url.protocol
 }
