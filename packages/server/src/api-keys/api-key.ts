@@ -12,6 +12,11 @@ export function isAdministrative(scope: string): boolean {
   return scope.startsWith('admin:')
 }
 
+/** Whether a key with these scopes administers, if its owner does. */
+export function administers(scopes: Scopes): boolean {
+  return scopes === null || scopes.some(isAdministrative)
+}
+
 export const API_KEY_PREFIX = 'svc_'
 export const API_KEY_RANDOM_LENGTH = 32
 /** Characters of a key that are stored in plain text, so that its owner recognises it. */

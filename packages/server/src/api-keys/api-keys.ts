@@ -15,6 +15,7 @@ import type { Meter } from '../usage/meter.ts'
 import {
   type ApiKey,
   type ApiKeyStatus,
+  administers,
   isAdministrative,
   type NewApiKey,
   newApiKey,
@@ -179,7 +180,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     async listAdministrative(userId) {
       const page = { limit: deps.maxActiveKeys + 1, after: null }
       const { rows } = await store.apiKeys.list(userId, 'active', clock.now(), page)
-      return rows.filter(({ scopes }) => scopes === null || scopes.some(isAdministrative))
+      return rows.filter(({ scopes }) => administers(scopes))
     },
 
     async metadataOf(keys) {

@@ -1,5 +1,6 @@
 import { type Instant, MINUTE } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
+import type { User } from '../users/user.ts'
 import type { Session } from './session.ts'
 
 /** How old the sign-in of a session may be for acts that a stolen session must not suffice for. */
@@ -21,4 +22,19 @@ export function assertFresh(session: Pick<Session, 'authTime'>, now: Instant): v
     'reauthentication_required',
     'This needs a sign-in of the last 30 minutes. Sign in again by a new link or code.',
   )
+}
+
+/**
+ * Whether the sign-in is too old to make a key. One that administers needs no recent sign-in itself, so it is made after
+ * one: else a stolen session of an administrator would suffice for everything.
+ *
+ * @param administers whether the key may administer if its owner does
+ */
+export function isTooOldForKey(
+  administers: boolean,
+  { role }: Pick<User, 'role'>,
+  session: Pick<Session, 'authTime'>,
+  now: Instant,
+): boolean {
+  return administers && role === 'admin' && !isFresh(session, now)
 }

@@ -1,13 +1,14 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
-import type { ApiKey, ApiKeyStatus } from '../api-keys/api-key.ts'
+import { type ApiKey, type ApiKeyStatus, administers } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
+import { isTooOldForKey } from '../sessions/reauthentication.ts'
 import { createForm, type KeyFormFields, nameOf, readProperties } from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
 import { overlapOf, renderCreated, renderKey, renderRevoke } from './key-page.ts'
-import type { PageContext, PageKit, PageVariables } from './kit.ts'
+import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
 import { texts } from './texts.ts'
@@ -30,6 +31,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/keys/:id/rotate', c =>
     change(kit, c, async (userId, id, form) => {
       const overlap = overlapOf(form)
+      requireRecent(kit, c, await kit.apiKeys.get(userId, id))
       const created = await kit.apiKeys.rotate(userId, id, overlap, kit.callerOf(c.req.raw, c.env))
       return renderCreated(kit, c, created, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
     }),
@@ -91,11 +93,19 @@ async function change(
   }
 }
 
+/** @throws Redirect where an administrator first signs in again */
+function requireRecent(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
+  const { user, session } = kit.requireSession(c)
+  if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))
+    throw new Redirect('/admin/confirm')
+}
+
 async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const form = kit.forms.read(c)
   const properties = readProperties(form, kit.clock.now())
   if (typeof properties === 'string') return renderNew(kit, c, { typed: form, problem: properties }, 400)
+  requireRecent(kit, c, properties)
   const id = readOnce(kit, user.id, form.get('once') ?? '')
   try {
     const created = await kit.apiKeys.create(user.id, { ...properties, id }, kit.callerOf(c.req.raw, c.env))

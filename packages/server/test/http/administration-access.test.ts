@@ -179,6 +179,24 @@ forEachEngine(engine => {
       assert.equal((await suspend(each)).body.code, 'reauthentication_required')
   })
 
+  test('an administrator makes and replaces keys that may administer only within 30 minutes of the sign-in', async t => {
+    const { call, clock, person, createKey, sessions, caller } = await open(engine, t)
+    const admin = await person('maker', 'admin')
+    const user = await person('other', 'user')
+    const own = await createKey(admin.token)
+    const limited = await createKey(admin.token, { scopes: ['agent:connect'] })
+    clock.advance(30 * MINUTE)
+    const { tokens } = await sessions.refresh(admin.tokens.refreshToken, null, caller())
+    const make = (token: string, body: object) => call('POST', '/v1/api-keys', { token, body })
+    const replace = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: tokens.accessToken })
+    for (const body of [{}, { scopes: [] }, { scopes: ['admin:write'] }])
+      assert.equal((await make(tokens.accessToken, body)).body.code, 'reauthentication_required')
+    assert.equal((await replace(own.id)).body.code, 'reauthentication_required')
+    assert.equal((await make(tokens.accessToken, { scopes: ['agent:connect'] })).status, 201)
+    assert.equal((await replace(limited.id)).status, 201)
+    assert.equal((await make(user.token, {})).status, 201)
+  })
+
   test('a role is given by a signed-in administrator only, and nobody promotes themselves', async t => {
     const { call, admin, support, user, keys, person } = await open(engine, t)
     const give = (token: string, id: string, role: string) =>

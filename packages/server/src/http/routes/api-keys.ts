@@ -1,6 +1,6 @@
 import { MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import { MAX_ALLOWED_NETWORKS, toScopes } from '../../api-keys/api-key.ts'
+import { administers, MAX_ALLOWED_NETWORKS, type Scopes, toScopes } from '../../api-keys/api-key.ts'
 import { withinPageBytes } from '../../api-keys/metadata.ts'
 import { DEFAULT_OVERLAP_SECONDS, MAX_OVERLAP_SECONDS } from '../../api-keys/rotation.ts'
 import { DEFAULT_KEY_APP_ID } from '../../apps/app.ts'
@@ -9,6 +9,8 @@ import { KEYS_CREATE } from '../../device-authorizations/keyway-cli.ts'
 import { invalidRequest } from '../../errors.ts'
 import { NO_LIMITS } from '../../limits/limit.ts'
 import { parseCidr } from '../../network.ts'
+import { assertFresh, isFresh, isTooOldForKey } from '../../sessions/reauthentication.ts'
+import type { Session } from '../../sessions/session.ts'
 import { created, ok } from '../answer.ts'
 import { createKeyObjects } from '../api-key-object.ts'
 import {
@@ -102,7 +104,7 @@ const madeKey = { schema: answers.createdApiKey, example: answers.createdApiKeyE
 const TAG = 'API keys'
 
 export function apiKeyRoutes(
-  { apiKeys, deviceKeys }: Pick<HttpPorts, 'apiKeys' | 'deviceKeys'>,
+  { apiKeys, deviceKeys, users }: Pick<HttpPorts, 'apiKeys' | 'deviceKeys' | 'users'>,
   clock: Clock,
 ): Route[] {
   const { objectOf, pageOf } = createKeyObjects(apiKeys, clock)
@@ -121,7 +123,7 @@ export function apiKeyRoutes(
       maxJsonValues: MAX_KEY_BODY_VALUES,
       example: { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2090-01-01T00:00:00Z' },
       answers: [{ status: 201, description: 'The key object, and `key`.', ...madeKey }],
-      errors: ['key_limit_reached', 'rate_limited'],
+      errors: ['key_limit_reached', 'rate_limited', 'reauthentication_required'],
       async handle({ principal, body, caller }) {
         const wanted = {
           name: nameOrNone(body.name) ?? null,
@@ -132,8 +134,10 @@ export function apiKeyRoutes(
           metadata: body.metadata ?? null,
           limits: body.limits,
         }
+        const scopes = toScopes(body.scopes ?? [])
+        if (principal.session) await assertMayMake(scopes, principal.session)
         const { key, apiKey } = principal.session
-          ? await apiKeys.create(principal.userId, { ...wanted, scopes: toScopes(body.scopes ?? []) }, caller)
+          ? await apiKeys.create(principal.userId, { ...wanted, scopes }, caller)
           : await deviceKeys.create(principal.appSession, { ...wanted, scopes: body.scopes }, caller)
         return created({ ...(await objectOf(apiKey)), key })
       },
@@ -211,9 +215,17 @@ export function apiKeyRoutes(
       body: rotation,
       example: { overlap_seconds: 3600 },
       answers: [{ status: 201, description: 'The new key object, and `key`.', ...madeKey }],
-      errors: ['api_key_inactive', 'api_key_replaced', 'key_limit_reached', 'rate_limited'],
+      errors: [
+        'api_key_inactive',
+        'api_key_replaced',
+        'key_limit_reached',
+        'rate_limited',
+        'reauthentication_required',
+      ],
       async handle({ principal, params, body, caller }) {
         const overlap = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS
+        const { scopes } = await apiKeys.get(principal.userId, params.key_id)
+        await assertMayMake(scopes, principal.session)
         const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id, overlap, caller)
         return created({ ...(await objectOf(apiKey)), key })
       },
@@ -234,6 +246,14 @@ export function apiKeyRoutes(
       },
     }),
   ]
+
+  /** @throws KeywayError `reauthentication_required` */
+  async function assertMayMake(scopes: Scopes, session: Session): Promise<void> {
+    const now = clock.now()
+    if (isFresh(session, now)) return
+    const user = await users.get(session.userId)
+    if (user && isTooOldForKey(administers(scopes), user, session, now)) assertFresh(session, now)
+  }
 }
 
 function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null {
