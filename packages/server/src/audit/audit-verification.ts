@@ -26,7 +26,7 @@ export async function verifyAudit({
   const { audit } = storage.store
   for (let attempt = 1; ; attempt++) {
     const chain = await audit.chain()
-    const verdict = sealMistake(chain) ?? (await verifyRows(chain))
+    const verdict = sealMistake(chain) ?? (await addedRow(chain)) ?? (await verifyRows(chain))
     const isChanging = (await audit.chain()).pruned?.sequence !== chain.pruned?.sequence
     if (!('mistake' in verdict) || !isChanging || attempt === ATTEMPTS) return verdict
   }
@@ -41,6 +41,16 @@ export async function verifyAudit({
     if (sealed && sealed.sequence > sequence)
       return { mistake: `rows after ${sequence} are missing: row ${sealed.sequence} was sealed` }
     return null
+  }
+
+  /** A row outside of the chain, which lists and exports would show. */
+  async function addedRow({ sequence }: AuditChain): Promise<Verdict | null> {
+    const [first] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
+    if (first && first.sequence < 1) return { mistake: `row ${first.sequence} was added` }
+    const [beyond] = await audit.after(sequence, {}, 1)
+    // What was appended meanwhile moved the head with it.
+    const isAdded = beyond && beyond.sequence > (await audit.chain()).sequence
+    return isAdded ? { mistake: `row ${beyond.sequence} was added` } : null
   }
 
   async function verifyRows(chain: AuditChain): Promise<Verdict> {

@@ -1,3 +1,4 @@
+import { hasControlCharacters } from '../api-keys/key-name.ts'
 import { BY_COMMAND_LINE, type By } from '../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../audit/audit-event.ts'
 import { OperatorError } from '../operator-error.ts'
@@ -10,5 +11,6 @@ export function byOperator(reason: string | boolean | undefined): By {
   if (typeof reason !== 'string' || reason.trim() === '') return BY_COMMAND_LINE
   if ([...reason].length > MAX_REASON_LENGTH)
     throw new OperatorError(`--reason must have at most ${MAX_REASON_LENGTH} characters.`)
+  if (hasControlCharacters(reason)) throw new OperatorError('--reason must not contain control characters.')
   return { ...BY_COMMAND_LINE, reason }
 }

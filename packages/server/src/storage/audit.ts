@@ -1,5 +1,12 @@
 import { type SqlBool, sql } from 'kysely'
-import { type AuditEvent, FIRST_HASH, hashOf, type NewAuditEvent } from '../audit/audit-event.ts'
+import {
+  type Actor,
+  type AuditEvent,
+  FIRST_HASH,
+  hashOf,
+  type NewAuditEvent,
+  type Subject,
+} from '../audit/audit-event.ts'
 import type { AuditChain, AuditChanges, AuditFilter, AuditStore, SealedPlace } from '../audit/audit-store.ts'
 import { canonicalJson, type PlainJson } from '../audit/canonical-json.ts'
 import { toSlice } from '../paging.ts'
@@ -202,8 +209,9 @@ function toEvent(row: AuditEventRow, reason: { salt: string; reason: string } | 
     id: row.id,
     at: row.at,
     type: row.type,
-    actor: parsed(row.actor),
-    subject: parsed(row.subject),
+    // The columns that searches use, so that the hash covers them too.
+    actor: { ...parsed<Actor>(row.actor), id: row.actor_id },
+    subject: { ...parsed<Subject>(row.subject), id: row.subject_id, user_id: row.user_id },
     before: row.before_state === null ? null : parsed(row.before_state),
     after: row.after_state === null ? null : parsed(row.after_state),
     reason:

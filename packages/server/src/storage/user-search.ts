@@ -20,6 +20,8 @@ export async function searchUsers(
 ): Promise<Slice<User>> {
   const { by, status, role } = wanted
   const binary = sql.raw(binaryCollation)
+  // No address and no key has other characters, and not every engine takes all of them.
+  if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by) return ownersOfKeys(db, binary, by.keyPrefixBeginning, wanted, page)
   // Other filters have an index of their own, unless the search has one.
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))

@@ -35,6 +35,11 @@ async function open(engine: EngineName, t: TestContext) {
   return { ...services, admin, ada, by, rows, verdict, events, sql }
 }
 
+function copyOfRow4(sequence: number): string {
+  return `insert into audit_events select ${sequence}, id, at, type, actor_id, actor, subject_id, user_id, subject,
+    before_state, after_state, reason_hash, network, request_id, previous_hash, hash from audit_events where sequence = 4`
+}
+
 forEachEngine(engine => {
   test('an act is recorded with who, what, whom, before, after, reason, network and request', async t => {
     const { users, ada, admin, by, rows, events, clock } = await open(engine, t)
@@ -214,6 +219,11 @@ forEachEngine(engine => {
     const attacks: Record<string, (text: (sql: string) => Promise<unknown>) => Promise<unknown>> = {
       'row 2 was changed': sql => sql(`update audit_events set type = 'user.activated' where sequence = 2`),
       'row 3 was changed': sql => sql(`update audit_events set network = null where sequence = 3`),
+      'row 4 was changed': sql => sql(`update audit_events set actor_id = null where sequence = 4`),
+      'row 1 was changed': sql => sql(`update audit_events set user_id = null where sequence = 1`),
+      'row 5 was added': sql => sql(copyOfRow4(5)),
+      'row 0 was added': sql => sql(copyOfRow4(0)),
+      'row 1 was added': sql => sql('delete from audit_chain'),
       'row 2 is missing': sql => sql('delete from audit_events where sequence = 2'),
       'row 1 is missing': sql => sql('delete from audit_events where sequence = 1'),
       'rows after 3 are missing: there were 4': sql => sql('delete from audit_events where sequence = 4'),

@@ -36,6 +36,7 @@ forEachEngine(engine => {
     assert.deepEqual(await emails('/users?query=ANN@'), ['ann@example.com'])
     assert.deepEqual(await emails('/users?query=an_'), ['an_x@example.net'], 'no wildcard')
     assert.deepEqual(await emails('/users?query=%25'), [])
+    assert.deepEqual(await emails('/users?query=ann%EF%BF%BF'), [], 'what no address contains')
     assert.deepEqual(await emails('/users?query=@example.org'), ['bob@example.org'])
     assert.deepEqual(
       (await emails('/users?query=@example.')).toSorted(),
@@ -122,6 +123,8 @@ forEachEngine(engine => {
     ] as const)
       assert.equal((await call('POST', to, other, { headers })).body.code, 'idempotency_conflict')
     assert.equal((await call('POST', path, body)).status, 400)
+    for (const field of ['description', 'reason'])
+      assert.equal((await call('POST', path, { ...body, [field]: 'a\u001b[2K' }, { headers })).status, 400)
     for (const amount of ['-1', '0', '1e3', '1000000.01', 5])
       assert.equal((await call('POST', path, { ...body, amount }, { headers })).status, 400, String(amount))
     assert.equal((await call('GET', `/users/${ada.user.id}`)).body.balance.amount, '7.00')

@@ -76,6 +76,8 @@ test('an administrator searches, suspends, credits and deletes a person on the p
   const send = (act: string, fields?: Record<string, string>) =>
     post(admin.client, path, `${path}/${act}`, fields)
   assert.equal((await send('suspend', { reason: ' ' })).status, 400)
+  assert.equal((await send('suspend', { reason: '\0\u001b' })).status, 400)
+  assert.equal((await admin.client.get('/admin/users?query=a%00')).status, 200)
   assert.equal((await send('suspend', { reason: 'spam' })).headers.get('location'), `${path}?done=saved`)
   assert.equal((await store.users.find(ada.id))!.status, 'suspended')
   assert.equal((await send('activate')).status, 303)
@@ -141,6 +143,13 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   const refused = await post(admin.client, '/account', `${path}/suspend`, { reason: 'spam' })
   assert.equal(refused.headers.get('location'), `/admin/confirm?to=${encodeURIComponent(path)}`)
   assert.equal((await store.users.find(ada.id))!.status, 'active')
+
+  const wanted = { name: 'x', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
+  const { apiKey } = await services.apiKeys.create(admin.id, wanted, null as never)
+  const replaced = await post(admin.client, '/account', `/keys/${apiKey.id}/rotate`)
+  assert.equal(replaced.headers.get('location'), '/admin/confirm', 'a key that administers is no way around')
+  const made = await post(admin.client, '/account', '/keys', { access: 'all' })
+  assert.equal(made.headers.get('location'), '/admin/confirm')
 
   const count = (await web.mails(admin.email, 0)).length
   const form_token = await admin.client.formToken(`/admin/confirm?to=${encodeURIComponent(path)}`)

@@ -57,7 +57,7 @@ export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, 
     actor: { type: 'user', id: user.id, key_id: null, session_id: session.id },
     caller: kit.callerOf(c.req.raw, c.env),
     requestId: null,
-    reason: reason?.trim() || null,
+    reason: reason?.replace(/\p{Cc}/gu, ' ').trim() || null,
   }
 }
 

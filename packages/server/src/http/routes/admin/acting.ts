@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasControlCharacters } from '../../../api-keys/key-name.ts'
 import type { By } from '../../../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../../../audit/audit-event.ts'
 import type { Owner } from '../../authenticate.ts'
@@ -21,7 +22,10 @@ export function byOf({ principal, caller, requestId }: Input, reason: string | n
 }
 
 /** Why, for the audit. */
-export const reason = text('a reason', 'asked for by mail', { min: 1, max: MAX_REASON_LENGTH })
+export const reason = text('a reason', 'asked for by mail', { min: 1, max: MAX_REASON_LENGTH }).refine(
+  value => !hasControlCharacters(value),
+  { error: 'must not contain control characters' },
+)
 
 /** The body of acts that take nothing but a reason. */
 export const reasonBody = z.strictObject({ reason: optional(reason) })

@@ -1,5 +1,6 @@
 import { API_KEY_PATTERN } from '@keyway/sdk/protocol'
 import { z } from 'zod'
+import { hasControlCharacters } from '../../../api-keys/key-name.ts'
 import { CURRENCY, formatMoney, parseAmount } from '../../../billing/money.ts'
 import type { Clock } from '../../../clock.ts'
 import { invalidRequest, KeywayError } from '../../../errors.ts'
@@ -62,7 +63,10 @@ const credit = z.strictObject({
     context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "5.00"` })
     return z.NEVER
   }),
-  description: text('what the person sees', 'Refund of order 4711', { min: 1, max: MAX_DESCRIPTION_LENGTH }),
+  description: text('what the person sees', 'Refund of order 4711', {
+    min: 1,
+    max: MAX_DESCRIPTION_LENGTH,
+  }).refine(value => !hasControlCharacters(value), { error: 'must not contain control characters' }),
   reason: optional(reason),
 })
 
