@@ -10,6 +10,7 @@ import { signInOnPage, startRunning } from './running.ts'
 
 const browser = sharedBrowser()
 const ADA = 'ada@example.com'
+const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
 
 forEachEngine(engine => {
   test('the example with Express and openid-client signs people in and out, here and at Keyway', async t => {
@@ -37,6 +38,35 @@ forEachEngine(engine => {
     await page.getByText('Hello, stranger.').waitFor()
     await page.goto(`${web.url}/keys`)
     await page.waitForURL('**/sign-in**')
+  })
+
+  test('the example with Express ends the session of a person who signed out at Keyway, and no other', async t => {
+    const opened = await browser(t)
+    if (!opened || !(await installExample(t, 'express'))) return
+    const web = await startRunning(engine, t, LOCAL)
+    const { origin, port, secret } = await registerProduct(web, '/callback')
+    await startExample(t, ['express', 'server.mjs'], settingsOf(web, port, secret))
+    const signIn = async (email: string) => {
+      const { page } = await newPerson(opened)
+      await page.goto(`${origin}/login`)
+      await signInOnPage(page, web, email)
+      await page.getByText(`Hello, ${email}.`).waitFor()
+      return page
+    }
+    const [ada, eve] = [await signIn(ADA), await signIn('eve@example.com')]
+    const forged = new URLSearchParams({ logout_token: 'nonsense' })
+    const refused = await fetch(`${origin}/backchannel-logout`, { method: 'POST', body: forged })
+    assert.equal(refused.status, 400)
+
+    await ada.goto(`${web.url}/keys`)
+    await ada.getByRole('button', { name: 'Sign out' }).click()
+    await ada.waitForURL('**/sign-in**')
+    await until('the product knows of it', async () => {
+      await ada.goto(origin)
+      return (await ada.locator('body').textContent())!.includes('Hello, stranger.')
+    })
+    await eve.goto(origin)
+    await eve.getByText('Hello, eve@example.com.').waitFor()
   })
 
   test('the example with Auth.js signs people in', async t => {
@@ -67,6 +97,7 @@ async function registerProduct(web: WebServer, callback: string) {
     name: 'The Product',
     redirectUris: [origin + callback],
     logoutUris: [`${origin}/`],
+    backchannelLogoutUri: `${origin}/backchannel-logout`,
     trusted: true,
   })
   return { origin, port, secret: secret! }

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { CALLBACK, codeOf, newVerifier, requestOf } from '../support/authorize.ts'
+import { postgresMissing } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
+import { basic } from '../support/http.ts'
+import { createPrintedLinks, freshPostgres, type PrintedLinks, startNode } from '../support/nodes.ts'
+import { createClient } from '../support/page-client.ts'
+
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+
+describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
+  test('an authorization code that is presented twenty times at once is redeemed once', async t => {
+    const { redemption, raceAsShop } = await openShop(t)
+    const granted = await raceAsShop(await redemption())
+    assert.ok(granted.access_token && granted.id_token && granted.refresh_token)
+  })
+
+  test('a refresh token that is presented twenty times at once is redeemed once, and the successor ends', async t => {
+    const { origins, headers, redemption, raceAsShop } = await openShop(t)
+    const first = await token(origins[0], await redemption(), headers)
+    assert.equal(first.status, 200)
+    const refreshOf = (refresh_token: string) => ({ grant_type: 'refresh_token', refresh_token })
+    const successor = await raceAsShop(refreshOf(first.body.refresh_token))
+    const after = await token(origins[0], refreshOf(successor.refresh_token), headers)
+    assert.deepEqual([after.status, after.body.error], [400, 'invalid_grant'])
+  })
+
+  test('a device code that is presented twenty times at once is redeemed once', async t => {
+    const { origins, browser } = await openShop(t)
+    const begun = await form(origins[0], '/oauth/device', { client_id: 'keyway-cli' })
+    const { device_code, verification_uri_complete } = begun.body
+    const { pathname, search } = new URL(verification_uri_complete)
+    const page = await (await browser.get(pathname + search)).text()
+    const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(page)![1]!
+    const decision = { decision: 'approve', compared: 'yes' }
+    const fields = { form_token: field('form_token'), proof: field('proof'), ...decision }
+    assert.equal((await browser.post('/device/decision', fields)).status, 200)
+    await raceTokens(origins, { grant_type: DEVICE_CODE, client_id: 'keyway-cli', device_code })
+  })
+})
+
+/** Two nodes, an app that needs no consent, and a browser in which a person is signed in. */
+async function openShop(t: TestContext) {
+  const links = createPrintedLinks()
+  const port = String(await freePort())
+  // The pages are served under the public URL only.
+  const shared = {
+    KEYWAY_DATABASE_URL: await freshPostgres(t),
+    KEYWAY_PUBLIC_URL: `http://127.0.0.1:${port}`,
+  }
+  const a = await startNode(t, { ...shared, KEYWAY_PORT: port }, links)
+  const b = await startNode(t, shared, links)
+  const origins = [a.origin, b.origin] as const
+  const shop = { id: 'shop', name: 'Shop', redirectUris: [CALLBACK], trusted: true }
+  const { secret } = await a.services.apps.register(shop)
+  const headers = basic('shop', secret!)
+  const browser = await signedInBrowser(a.origin, links)
+  return {
+    origins,
+    headers,
+    browser,
+    /** The redemption of a new code. */
+    async redemption() {
+      const { verifier, challenge } = newVerifier()
+      const code = await codeOf(browser, requestOf(challenge, { scope: 'openid offline_access' }))
+      return { grant_type: 'authorization_code', code, redirect_uri: CALLBACK, code_verifier: verifier }
+    },
+    raceAsShop: (fields: Record<string, string>) => raceTokens(origins, fields, headers),
+  }
+}
+
+async function signedInBrowser(origin: string, links: PrintedLinks) {
+  const email = 'ada@example.com'
+  const browser = createClient(origin)
+  const form_token = await browser.formToken('/sign-in')
+  await browser.post('/sign-in', { form_token, email })
+  const answer = await browser.post('/verify', { form_token, token: await links.next(email), email })
+  assert.equal(answer.status, 303)
+  return browser
+}
+
+/** Sends one request twenty times at once, to both nodes. One is granted, which is returned; the others are refused. */
+async function raceTokens(
+  origins: readonly [string, string],
+  fields: Record<string, string>,
+  headers: Record<string, string> = {},
+) {
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => token(origins[n % 2]!, fields, headers)),
+  )
+  const [granted, ...more] = answers.filter(({ status }) => status === 200)
+  const refused = answers.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant')
+  assert.deepEqual([more.length, refused.length], [0, 19], JSON.stringify(answers))
+  return granted!.body
+}
+
+function token(origin: string, fields: Record<string, string>, headers: Record<string, string>) {
+  return form(origin, '/oauth/token', fields, headers)
+}
+
+async function form(
+  origin: string,
+  path: string,
+  fields: Record<string, string>,
+  headers: Record<string, string> = {},
+) {
+  const answer = await fetch(origin + path, { method: 'POST', headers, body: new URLSearchParams(fields) })
+  return { status: answer.status, body: await answer.json() }
+}
