@@ -1,4 +1,5 @@
 import { signIdToken } from '../authorizations/id-token.ts'
+import { appOf, scopesOf } from '../sessions/app-session.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
 import type { GrantDeps, TokenAnswer } from './grant.ts'
 
@@ -13,15 +14,18 @@ export function createSessionAnswer(deps: GrantDeps) {
     nonce: string | null,
     granted: readonly string[] = session.grant!.scopes,
   ): Promise<TokenAnswer> {
-    const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, session)
-    const { scopes } = session.grant!
+    const app = await appOf(deps.storage.store.apps, session)
+    // What the operator took from the app since is in no new token: services may check them without asking.
+    const scopes = app ? scopesOf(app, session) : []
+    const allowed = { ...session, grant: { ...session.grant!, scopes } }
+    const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, allowed)
     return {
       access_token: accessToken,
       token_type: 'Bearer',
       expires_in: expiresIn,
       scope: scopes.join(' '),
       ...(granted.includes('offline_access') && { refresh_token: refreshToken }),
-      ...(scopes.includes('openid') && { id_token: await idTokenOf({ user, session }, nonce) }),
+      ...(scopes.includes('openid') && { id_token: await idTokenOf({ user, session: allowed }, nonce) }),
     }
   }
 

@@ -161,8 +161,10 @@ export function createSessions(deps: SessionDeps): Sessions {
       const app = await appOf(store.apps, session)
       if (!app) throw invalidRefreshToken()
       const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
-      const forApp = session.grant?.audience && (await store.apps.findByAudience(session.grant.audience))
-      const { tokenAlg } = forApp || app
+      const { audience = null } = session.grant ?? {}
+      const target = audience === null ? app : await store.apps.findByAudience(audience)
+      if (!target) throw invalidRefreshToken()
+      const { tokenAlg } = target
       return { ...(await signedBy(deps, tokenAlg, access)), ...refreshTokenOf(session) }
     },
 

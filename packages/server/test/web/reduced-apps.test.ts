@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decodeJwt } from 'jose'
+import { codeOf, newVerifier, registerShop, requestOf } from '../support/authorize.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { signedIn } from '../support/page-client.ts'
+import { engineSettings, startWeb } from '../support/web.ts'
+
+const AUDIENCE = 'https://files.example.com'
+
+forEachEngine(engine => {
+  test('a refreshed token has no scope that the operator took from the app, and none is issued for an audience that is gone', async t => {
+    const web = await startWeb(t, await engineSettings(engine, t))
+    const { apps } = web.server.services
+    await registerShop(web, { isPublic: true, scopes: ['files:read', 'files:write'] })
+    await registerShop(web, { id: 'files', audience: AUDIENCE })
+    const { verifier, challenge } = newVerifier()
+    const scope = 'offline_access files:read files:write'
+    const wanted = { scope, prompt: 'consent', resource: AUDIENCE }
+    const code = await codeOf(await signedIn(web), requestOf(challenge, wanted))
+    const ask = async (fields: Record<string, string>) => {
+      const body = new URLSearchParams({ client_id: 'shop', ...fields })
+      const answer = await fetch(`${web.url}/oauth/token`, { method: 'POST', body })
+      return (await answer.json()) as Record<string, string>
+    }
+    const refresh = (refresh_token: string) => ask({ grant_type: 'refresh_token', refresh_token })
+    const first = await ask({ grant_type: 'authorization_code', code, code_verifier: verifier })
+    assert.equal(decodeJwt(first.access_token!).scope, scope)
+    await apps.change('shop', { scopes: ['files:read'] })
+    const second = await refresh(first.refresh_token!)
+    assert.equal(second.scope, 'offline_access files:read')
+    assert.equal(decodeJwt(second.access_token!).scope, second.scope)
+    await apps.remove('files')
+    assert.equal((await refresh(second.refresh_token!)).error, 'invalid_grant')
+  })
+})
