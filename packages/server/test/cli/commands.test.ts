@@ -376,6 +376,7 @@ describe('the command line', () => {
       logout_uris: [],
       backchannel_logout_uri: null,
       token_alg: 'ES256',
+      id_token_alg: 'RS256',
       scopes: ['keys:read'],
       trusted: false,
       public: false,
