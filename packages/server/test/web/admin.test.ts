@@ -107,6 +107,22 @@ test('an administrator searches, suspends, credits and deletes a person on the p
   ])
 })
 
+test('a link from another site makes no administrator read what is recorded', async t => {
+  const { person, acts } = await open(t)
+  const support = await person('support', 'support')
+  const ada = await person('ada', 'user')
+  const reads = async () => (await acts()).filter(({ type }) => type === 'user.read').length
+  for (const show of ['ledger', 'mails']) {
+    const path = `/admin/users/${ada.id}?show=${show}`
+    const before = await reads()
+    for (const from of ['cross-site', 'same-site'])
+      assert.equal((await support.client.get(path, { 'sec-fetch-site': from })).status, 200)
+    assert.equal(await reads(), before)
+    await support.client.get(path, { 'sec-fetch-site': 'same-origin' })
+    assert.equal(await reads(), before + 1)
+  }
+})
+
 test('keys are found by their beginning and revoked together', async t => {
   const { person, post, services, acts } = await open(t)
   const admin = await person('admin', 'admin')

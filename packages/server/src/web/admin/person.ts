@@ -29,7 +29,9 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
     kit.securityEvents.list(user.id, page),
     kit.store.billing.balance(user.id),
   ])
-  const show = c.req.query('show')
+  // Reading is recorded, so a link on another site must not cause it: cookies are sent along with links.
+  const isForeign = ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
+  const show = isForeign ? undefined : c.req.query('show')
   const by = byOf(kit, c, signedIn)
   const opened =
     show === 'ledger' ? await ledgerOf(kit, user, by) : show === 'mails' ? await mailsOf(kit, user, by) : null
