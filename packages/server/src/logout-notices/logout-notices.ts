@@ -1,3 +1,4 @@
+import type { App } from '../apps/app.ts'
 import { type Clock, SECOND } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -41,19 +42,21 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
 
   return {
     async deliver() {
+      const silent = new Set<string>()
       for (;;) {
         const now = clock.now()
         const due = await logoutNotices.lease(now, now + LEASE, BATCH)
-        await Promise.all(due.map(deliverOne))
+        await Promise.all(due.map(notice => deliverOne(notice, silent)))
         if (due.length < BATCH) return
       }
     },
   }
 
-  async function deliverOne(notice: LogoutNotice): Promise<void> {
+  /** @param silent apps that gave no answer just now: their other notices wait, so that they hold up nobody else's */
+  async function deliverOne(notice: LogoutNotice, silent: Set<string>): Promise<void> {
     const app = await apps.find(notice.appId)
     if (!app?.backchannelLogoutUri) return logoutNotices.remove(notice.sessionId)
-    const failure = await failureOf(app.backchannelLogoutUri, notice, app.idTokenAlg)
+    const failure = silent.has(app.id) ? 'no answer to another' : await failureOf(app, notice, silent)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
     const wait = RETRY_AFTER[notice.attempts]
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
@@ -65,13 +68,15 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     return logoutNotices.remove(notice.sessionId)
   }
 
-  async function failureOf(uri: string, notice: LogoutNotice, alg: SigningAlg): Promise<string | null> {
-    const body = new URLSearchParams({ logout_token: await logoutToken(notice, alg) }).toString()
+  async function failureOf(app: App, notice: LogoutNotice, silent: Set<string>): Promise<string | null> {
+    const logout_token = await logoutToken(notice, app.idTokenAlg)
+    const body = new URLSearchParams({ logout_token }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     try {
-      const { status } = await call(uri, { method: 'POST', headers, body })
+      const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body })
       return status >= 200 && status < 300 ? null : `status ${status}`
     } catch (error) {
+      silent.add(app.id)
       return error instanceof Error ? error.message : String(error)
     }
   }

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLogoutNotices } from '../../src/logout-notices/logout-notices.ts'
+import { forEachEngine, openTestStorage } from '../support/engines.ts'
+import { anApp, aSession, insertUser, NOW } from './fixtures.ts'
+
+const SILENT = 'https://silent.example.com/logout'
+
+forEachEngine(engine => {
+  test('an app that gives no answer does not keep others from being told of logouts', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { store } = storage
+    await store.apps.insert(anApp({ id: 'silent', backchannelLogoutUri: SILENT }))
+    await store.apps.insert(anApp({ id: 'shop', backchannelLogoutUri: 'https://shop.example.com/logout' }))
+    const { id: userId } = await insertUser(store)
+    const grant = { scopes: ['openid'], audience: null }
+    const end = async (appId: string, at: number) => {
+      const session = aSession(userId, { appId, kind: 'app', grant })
+      await store.sessions.insert(session)
+      assert.equal(await store.logoutNotices.queue([session.id], at), 1)
+    }
+    for (let count = 0; count < 70; count++) await end('silent', NOW - 1)
+    await end('shop', NOW)
+    const called: string[] = []
+    const { deliver } = createLogoutNotices({
+      storage,
+      clock: { now: () => NOW },
+      jwt: { signAs: async () => 'a token' } as never,
+      publicUrl: 'https://auth.example.com',
+      log: { debug() {}, warn() {} } as never,
+      async call(url) {
+        called.push(url)
+        if (url === SILENT) throw new Error('no answer')
+        return { status: 200 }
+      },
+    })
+    await deliver()
+    assert.equal(called.at(-1), 'https://shop.example.com/logout')
+    assert.ok(called.filter(url => url === SILENT).length <= 20, 'at most one batch of 70')
+    assert.equal(await store.logoutNotices.isAnyDue(NOW), false)
+    const later = await store.logoutNotices.lease(NOW + 6000, NOW + 60_000, 100)
+    assert.equal(later.length, 70, 'told again later')
+  })
+})
