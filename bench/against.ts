@@ -19,7 +19,7 @@ const ROUNDS = QUICK ? 5 : 41
 const RUN_MS = 700
 const CONNECTS_A_ROUND = QUICK ? 500 : 1000
 const IDLE = QUICK ? 2000 : 8000
-const STARTS = QUICK ? 3 : 9
+const STARTS = QUICK ? 3 : 15
 const REST_MS = 1500
 const SETTLE_MS = QUICK ? 4000 : 10_000
 
@@ -43,6 +43,11 @@ const starts = await alternate(version => version.startOnce(), STARTS)
 compare(
   'ms until ready',
   starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
+  { most: 1.05 },
+)
+compare(
+  'CPU ms until ready',
+  starts.map(r => [r.now.cpu, r.before.cpu]),
   { most: 1.05 },
 )
 compare(
@@ -103,8 +108,9 @@ async function start(folder: string) {
   const another = stack.use(await databases.sqliteDatabase(KEYS))
   const startOnce = async () => {
     await using server = await processes.startKeyway(another.settings)
+    const cpu = cpuSeconds(server.pid) * 1000
     await wait(REST_MS)
-    return { readyAfter: server.readyAfter, megabytes: residentBytes(server.pid) / 1024 / 1024 }
+    return { readyAfter: server.readyAfter, cpu, megabytes: residentBytes(server.pid) / 1024 / 1024 }
   }
   return { sqlite, postgres, tokens, startOnce }
 }
