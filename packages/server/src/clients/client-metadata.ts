@@ -12,6 +12,8 @@ export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' |
 const GRANTS = ['authorization_code', 'refresh_token']
 /** What people see of a name that nobody checked. */
 const MAX_NAME_LENGTH = 60
+/** Redirect URIs of one client together: nodes read those of all public clients, for CORS. */
+const MAX_REDIRECT_CHARACTERS = 2048
 
 /**
  * Reads the metadata that a client gives about itself. Such a client gets no scope that an operator gives, and people
@@ -24,6 +26,11 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
   const { redirect_uris: redirectUris, post_logout_redirect_uris: logoutUris = [] } = metadata
   if (!isTexts(redirectUris) || redirectUris.length === 0)
     return { error: 'invalid_redirect_uri', description: 'redirect_uris must be a list of at least one URI.' }
+  if (redirectUris.join('').length > MAX_REDIRECT_CHARACTERS)
+    return {
+      error: 'invalid_redirect_uri',
+      description: `redirect_uris must have at most ${MAX_REDIRECT_CHARACTERS} characters together.`,
+    }
   const { token_endpoint_auth_method: asked = methods[0] } = metadata
   const authMethod = methods.find(method => method === asked)
   if (!authMethod) return refused(`token_endpoint_auth_method must be one of ${methods.join(', ')}.`)

@@ -93,6 +93,7 @@ test('registration refuses what no client can be, with the reason', async t => {
     ['http://shop.example.com/'],
     [`${CALLBACK}#x`],
     ['x:y'],
+    Array.from({ length: 3 }, (_, at) => `${CALLBACK}/${at}${'x'.repeat(700)}`),
   ])
     assert.equal(await errorOf({ redirect_uris }), 'invalid_redirect_uri', JSON.stringify(redirect_uris))
   const wrong = [
