@@ -11,9 +11,9 @@ export interface DeviceAuthorizationStore {
   findPendingByUserCode(hashes: readonly string[], now: Instant): Promise<DeviceAuthorization | null>
   /**
    * Records a poll. False if it came before the interval had passed since the last one, for all but one of concurrent
-   * polls; then the interval becomes `step` longer.
+   * polls; then the interval becomes `step` longer, unless it is `longest` or more already: then nothing is written.
    */
-  recordPoll(id: string, now: Instant, step: number): Promise<boolean>
+  recordPoll(id: string, now: Instant, step: number, longest: number): Promise<boolean>
   /** Null for all but the first decision, and when it has expired. */
   decide(
     id: string,

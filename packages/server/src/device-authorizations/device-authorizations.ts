@@ -165,7 +165,13 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       if (found.decision === 'denied') return { refused: 'access_denied' }
       if (now >= found.expiresAt) return { refused: 'expired_token' }
       if (found.decision === 'approved') return redeem(found, grant)
-      const inTime = await store.deviceAuthorizations.recordPoll(found.id, now, SLOW_DOWN_STEP)
+      // An interval as long as the code lives allows no further poll, so a client that goes on causes no more writes.
+      const inTime = await store.deviceAuthorizations.recordPoll(
+        found.id,
+        now,
+        SLOW_DOWN_STEP,
+        DEVICE_CODE_LIFETIME,
+      )
       return { refused: inTime ? 'authorization_pending' : 'slow_down' }
     },
   }

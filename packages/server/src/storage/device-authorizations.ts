@@ -28,7 +28,7 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
         .executeTakeFirst()
       return toAuthorization(row)
     },
-    async recordPoll(id, now, step) {
+    async recordPoll(id, now, step, longest) {
       const inTime = await db
         .updateTable('device_authorizations')
         .set({ last_polled_at: now })
@@ -46,6 +46,7 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
         .updateTable('device_authorizations')
         .set(eb => ({ last_polled_at: now, poll_interval: eb('poll_interval', '+', step) }))
         .where('id', '=', id)
+        .where('poll_interval', '<', longest)
         .execute()
       return false
     },

@@ -43,11 +43,23 @@ forEachEngine(engine => {
     const { deviceAuthorizations } = opened.storage.store
     const one = anAuthorization()
     await deviceAuthorizations.insert(one)
-    const polls = await race(opened, tx => tx.deviceAuthorizations.recordPoll(one.id, NOW, 5 * SECOND))
+    const polls = await race(opened, tx => tx.deviceAuthorizations.recordPoll(one.id, NOW, 5 * SECOND, HOUR))
     assert.equal(winners(polls).length, 1)
     const { pollInterval } = (await deviceAuthorizations.find(one.id))!
     assert.equal(pollInterval, (5 + 19 * 5) * SECOND)
-    assert.equal(await deviceAuthorizations.recordPoll(one.id, NOW + pollInterval, 5 * SECOND), true)
+    assert.equal(await deviceAuthorizations.recordPoll(one.id, NOW + pollInterval, 5 * SECOND, HOUR), true)
+  })
+
+  test('polls that came too early prolong the interval up to its longest, and write nothing from then on', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { deviceAuthorizations } = storage.store
+    const one = anAuthorization()
+    await deviceAuthorizations.insert(one)
+    const poll = (now: number) => deviceAuthorizations.recordPoll(one.id, now, 5 * SECOND, 20 * SECOND)
+    assert.equal(await poll(NOW), true)
+    for (let early = 1; early <= 10; early++) assert.equal(await poll(NOW + early), false)
+    const { pollInterval, lastPolledAt } = (await deviceAuthorizations.find(one.id))!
+    assert.deepEqual([pollInterval, lastPolledAt], [20 * SECOND, NOW + 3])
   })
 
   test('of twenty concurrent decisions the first counts, and none after the code expired', async t => {
