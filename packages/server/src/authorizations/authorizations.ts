@@ -189,8 +189,8 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
 }
 
 /**
- * Whether an app that nobody vouches for asks for a token that acts at another app's service. A consent does not name
- * services, so the person is asked for each, on a page that does.
+ * Whether a client that describes itself asks for a token for another app's service. A consent does not name services, so
+ * the person is asked for each, on a page that does.
  */
 function isForAnother({ app, audience }: AuthorizationRequest): boolean {
   return audience !== null && isSelfDescribed(app.id)

@@ -23,7 +23,7 @@ export interface PushedRequests {
 
 /**
  * Pushed authorization requests (RFC 9126). The URI is the request itself, sealed: nothing is stored until a code
- * answers it, so nobody can fill the database with requests.
+ * answers it, so unanswered requests take no rows.
  */
 export function createPushedRequests({ secrets, clock }: { secrets: Secrets; clock: Clock }): PushedRequests {
   return {
