@@ -125,7 +125,7 @@ async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>):
 }
 
 function isRead(sql: string): boolean {
-  return /^\s*select\b(?!.*\bpg_notify\b)/is.test(sql)
+  return /^select\b/i.test(sql.trimStart()) && !sql.toLowerCase().includes('pg_notify')
 }
 
 /** No hint: the planner's statistics make it choose the partial index. */
