@@ -17,7 +17,8 @@ export interface ChangeLimits {
   /**
    * Counts a change that creates or extends something. Endings and withdrawals are not limited.
    *
-   * @param by `person:` or `key:` and the user id, so that a user's keys cannot use up the limit of the pages
+   * @param by what changes (`person:`, `key:`, `code:` …) and the user id, so that a user's keys, or an app that asks for codes,
+   *   cannot use up the limit of the pages
    * @throws KeywayError `rate_limited`
    */
   take(by: string): void

@@ -16,7 +16,7 @@ export function openBrowser(url, env = process.env) {
 function opener(env) {
     if (env.BROWSER)
         return [env.BROWSER];
-    // Over SSH a browser would open where nobody sees it.
+    // Over SSH the browser would open on the remote machine.
     if (env.SSH_CONNECTION)
         return null;
     if (process.platform === 'darwin')

@@ -16,7 +16,7 @@ export function openBrowser(url: string, env: NodeJS.ProcessEnv = process.env): 
 
 function opener(env: NodeJS.ProcessEnv): string[] | null {
   if (env.BROWSER) return [env.BROWSER]
-  // Over SSH a browser would open where nobody sees it.
+  // Over SSH the browser would open on the remote machine.
   if (env.SSH_CONNECTION) return null
   if (process.platform === 'darwin') return ['open']
   if (process.platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler']

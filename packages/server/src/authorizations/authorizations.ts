@@ -1,5 +1,7 @@
 import { type App, isClientUrl, isSelfDescribed } from '../apps/app.ts'
+import type { ChangeLimits } from '../change-limits.ts'
 import { covers, needsConsent } from '../consents/consent.ts'
+import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { randomToken, type Secrets, sha256 } from '../secrets.ts'
@@ -39,7 +41,8 @@ export interface Authorizations {
   /** What must happen first, for the person who is signed in in this browser. */
   decide(begun: Begun, signedIn: SignedIn | null): Promise<Decision>
   /**
-   * Issues a code and returns where the browser goes with it; null if the pushed request was answered before.
+   * Issues a code and returns where the browser goes with it, or with an error if the person got too many; null if the
+   * pushed request was answered before.
    *
    * @param consented scopes that the person granted just now; null: no question was asked
    */
@@ -64,6 +67,7 @@ export interface Authorizations {
 export interface AuthorizationDeps extends BeginDeps, RedeemDeps {
   secrets: Secrets
   jwt: Jwt
+  changeLimits: ChangeLimits
 }
 
 export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
@@ -110,6 +114,8 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     },
 
     async issue({ request, pushedId }, { user, session }, consented, caller) {
+      const refusal = tooManyCodes(user.id)
+      if (refusal) return answer(request, { error: refusal.error, error_description: refusal.description })
       const { app } = request
       const code = CODE_PREFIX + randomToken(CODE_BYTES)
       const codeHash = sha256(code)
@@ -154,6 +160,17 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     },
 
     refuse: (to, { error, description }) => answer(to, { error, error_description: description }),
+  }
+
+  /** Each code stores a row, and its redemption a session; where no consent is asked, one person could cause any number. */
+  function tooManyCodes(userId: string): Refusal | null {
+    try {
+      deps.changeLimits.take(`code:${userId}`)
+      return null
+    } catch (error) {
+      if (!(error instanceof KeywayError)) throw error
+      return { error: 'temporarily_unavailable', description: error.message }
+    }
   }
 
   /** `iss` (RFC 9207) tells a client of several servers which one answers. */

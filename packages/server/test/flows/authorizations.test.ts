@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { CODE_LIFETIME } from '../../src/authorizations/authorization-code.ts'
 import type { RequestParams } from '../../src/authorizations/authorization-request.ts'
 import type { CodeRedemption } from '../../src/authorizations/redeem.ts'
+import { MINUTE } from '../../src/clock.ts'
 import { CALLBACK, newVerifier } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
@@ -68,6 +69,20 @@ forEachEngine(engine => {
     assert.deepEqual([session.network, session.client], ['192.0.2.9', 'a browser'])
     assert.equal(session.authTime, signedIn.session.createdAt)
     assert.equal(await works(session.id), 'none')
+  })
+
+  test('a person gets at most 120 codes a minute, and the app learns that it must wait', async t => {
+    const services = await openServices(engine, t)
+    const { codeFor, authorizations, signedIn } = await open(services)
+    for (let issued = 0; issued < 120; issued++) assert.notEqual(await codeFor(), '')
+    const begun = await authorizations.resume(PARAMS, null)
+    assert.ok('request' in begun)
+    const whole = { ...begun, begunAt: services.clock.now() }
+    const refused = new URL((await authorizations.issue(whole, signedIn, null, caller()))!)
+    assert.equal(refused.searchParams.get('error'), 'temporarily_unavailable')
+    assert.equal(refused.searchParams.get('code'), null)
+    services.clock.advance(MINUTE)
+    assert.notEqual(await codeFor(), '')
   })
 
   test('of twenty redemptions of one code at once on two nodes one succeeds', async t => {
