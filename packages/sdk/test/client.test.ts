@@ -193,7 +193,10 @@ describe('a session', () => {
     calls.length = 0
     const tab = new Keyway({ url, tokens })
     await Promise.all([keyway.apiKeys.list(), tab.apiKeys.list()])
-    assert.equal(calls.filter(call => call.url === '/auth/refresh').length, navigator.locks ? 1 : 2)
+    const refreshes = calls.filter(call => call.url === '/auth/refresh').length
+    // Bun has no Web Locks: there the second tab refreshes too, unless the first one was done before it looked.
+    if (navigator.locks) assert.equal(refreshes, 1)
+    else assert.ok(refreshes === 1 || refreshes === 2, `${refreshes} refreshes`)
   })
 
   test('survives a lost response: the refresh is retried with the same Idempotency-Key', async t => {
