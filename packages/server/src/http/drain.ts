@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import { SECOND } from '../clock.ts'
 import type { SocketBound } from './sockets.ts'
 
@@ -9,10 +9,14 @@ import type { SocketBound } from './sockets.ts'
 export const FIRST_REQUEST_MS = SECOND / 2
 /** Time limit of requests in progress; the process must end ten seconds after its signal (docs/contract.md). */
 export const ANSWERS_MS = 5 * SECOND
+/** Time limit of accepting what waits in the kernel's queue, which never empties while clients connect fast enough. */
+const ACCEPT_MS = SECOND / 2
+/** At a thousand new connections a second, one arrives in every tenth of such turns. */
+const SHORT_TURN_MS = 0.1
 const CHECK_MS = 20
 
 /**
- * Stops listening, answers the requests that have arrived or are arriving, and closes each connection after its
+ * Accepts the connections that wait in the kernel's queue, stops listening, answers the requests that have arrived or are arriving, and closes each connection after its
  * response. Waits for first requests on new connections too, since a proxy may just have opened them: closing them
  * would be an error for its client.
  */
@@ -21,11 +25,12 @@ export async function drainHttp(
   bound: Pick<SocketBound, 'awaitsFirstRequest'>,
 ): Promise<void> {
   const closed = once(server, 'close')
-  // http.Server would also close connections whose first request is still on its way.
-  NetServer.prototype.close.call(server)
   server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false
   })
+  await acceptWaiting(server)
+  // http.Server would also close connections whose first request is still on its way.
+  NetServer.prototype.close.call(server)
   for (let waited = 0; waited < FIRST_REQUEST_MS && bound.awaitsFirstRequest(); waited += CHECK_MS)
     await wait(CHECK_MS)
   const closing = setInterval(() => server.closeIdleConnections(), CHECK_MS)
@@ -36,4 +41,26 @@ export async function drainHttp(
   clearInterval(closing)
   server.closeAllConnections()
   await closed
+}
+
+/**
+ * Resolves directly after a turn of the event loop that found nobody in the accept queue, and that was short, so that
+ * hardly anybody can have come since. The kernel resets the connections of a queue whose socket is closed, and a proxy
+ * answers 502 for a POST that it had sent on one of them.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  let accepted = 0
+  const onConnection = () => {
+    accepted++
+  }
+  server.on('connection', onConnection)
+  // The turn in which this was called may have polled before the last connection came.
+  await turn()
+  const deadline = performance.now() + ACCEPT_MS
+  for (let began = performance.now(); began < deadline; began = performance.now()) {
+    const before = accepted
+    await turn()
+    if (accepted === before && performance.now() - began < SHORT_TURN_MS) break
+  }
+  server.off('connection', onConnection)
 }

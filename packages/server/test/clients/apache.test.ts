@@ -10,8 +10,9 @@ import { sharedBrowser } from '../support/browser.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { skipWithout } from '../support/missing-servers.ts'
+import { startProgram } from '../support/programs.ts'
 import { newPerson } from '../support/web.ts'
-import { EXAMPLES, startProgram } from './example.ts'
+import { EXAMPLES } from './example.ts'
 import { signInOnPage, startRunning } from './running.ts'
 
 const browser = sharedBrowser()

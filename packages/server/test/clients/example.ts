@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { installOnce } from '../../../../tools/npm-folder.ts'
 import { MUST_HAVE_ALL } from '../support/missing-servers.ts'
+import { type RunningProgram, startProgram } from '../support/programs.ts'
 
 export const EXAMPLES = join(import.meta.dirname, '../../../../examples')
 
@@ -15,47 +14,11 @@ export async function installExample(t: TestContext, name: string): Promise<bool
   return false
 }
 
-export interface Running {
-  output(): string
-  stop(): Promise<void>
-}
-
-/** Starts a program, and resolves when it says `ready`. It is stopped after the test. */
-export async function startProgram(
-  t: TestContext,
-  [program, ...words]: [string, ...string[]],
-  env: Record<string, string>,
-  ready: RegExp,
-): Promise<Running> {
-  const child = spawn(program, words, { env: { ...process.env, ...env } })
-  let output = ''
-  const running = { output: () => output, stop: () => end(child) }
-  t.after(running.stop)
-  await new Promise<void>((resolve, reject) => {
-    const collect = (chunk: Buffer) => {
-      output += chunk
-      if (ready.test(output)) resolve()
-    }
-    child.stdout.on('data', collect)
-    child.stderr.on('data', collect)
-    child.once('error', reject)
-    child.once('exit', status => reject(new Error(`${program} ended with ${status}:\n${output}`)))
-  })
-  return running
-}
-
 /** Starts `examples/NAME/FILE` with this Node. */
 export function startExample(
   t: TestContext,
   [name, file]: [string, string],
   env: Record<string, string>,
-): Promise<Running> {
+): Promise<RunningProgram> {
   return startProgram(t, [process.execPath, join(EXAMPLES, name, file)], env, /Listening on/)
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exited = once(child, 'exit')
-  child.kill('SIGTERM')
-  await exited
 }

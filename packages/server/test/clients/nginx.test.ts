@@ -1,29 +1,25 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { sharedBrowser } from '../support/browser.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
-import { skipWithout } from '../support/missing-servers.ts'
-import { until } from '../support/patience.ts'
+import { nginxMissing, runNginx } from '../support/nginx.ts'
 import { caller } from '../support/services.ts'
 import { newPerson as newBrowser } from '../support/web.ts'
-import { EXAMPLES, installExample, startExample, startProgram } from './example.ts'
+import { EXAMPLES, installExample, startExample } from './example.ts'
 import { newPerson, signInOnPage, startRunning } from './running.ts'
 
 const browser = sharedBrowser()
-const NGINX = '/usr/sbin/nginx'
-const skip = skipWithout(existsSync(NGINX), 'nginx is not installed here')
 const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 forEachEngine(engine => {
   test('nginx with auth_request lets in browsers that signed in and programs with an agent token', {
-    skip,
+    skip: nginxMissing(),
   }, async t => {
     const opened = await browser(t)
     if (!opened || !(await installExample(t, 'nginx'))) return
@@ -82,21 +78,9 @@ forEachEngine(engine => {
 
 /** The example's nginx.conf with other ports. */
 async function startNginx(t: TestContext, ports: Record<string, number>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'keyway-nginx-'))
-  chmodSync(folder, 0o777)
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
   const conf = readFileSync(join(EXAMPLES, 'nginx/nginx.conf'), 'utf8')
   const changed = conf.replaceAll(/(?<=127\.0\.0\.1:)\d+/g, port => String(ports[port]))
-  writeFileSync(join(folder, 'nginx.conf'), changed)
-  const words = ['-p', folder, '-c', 'nginx.conf', '-g', 'error_log stderr notice;'] as const
-  await startProgram(t, [NGINX, ...words], {}, /start worker process/)
-  await until('nginx listens', async () => {
-    const address = `http://localhost:${ports['8081']}/`
-    return fetch(address).then(
-      () => true,
-      () => false,
-    )
-  })
+  await runNginx(t, { 'nginx.conf': changed }, `http://localhost:${ports['8081']}/`)
 }
 
 async function startSite(t: TestContext): Promise<number> {

@@ -34,6 +34,20 @@ describe('a server that drains', () => {
     await drained
   })
 
+  test("accepts and answers the connections that wait in the kernel's queue when it begins", async t => {
+    const { server, port } = await open(t)
+    const waiting = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'))
+    t.after(() => {
+      for (const client of waiting) client.destroy()
+    })
+    // The kernel has completed these connections before the event loop turns; the server has accepted none of them.
+    const drained = server.drain()
+    for (const client of waiting) client.write(LIVEZ)
+    const answers = await Promise.all(waiting.map(client => text(client)))
+    for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
+    await drained
+  })
+
   test('closes a connection that has had its answer, and refuses new ones', async t => {
     const { server, client, port } = await open(t)
     client.write(LIVEZ)

@@ -12,6 +12,7 @@ import { freePort } from '../support/free-port.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { environment, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer } from '../support/smtp.ts'
+import { makeCertificate } from './certificate.ts'
 import { startTlsProxy } from './tls-proxy.ts'
 
 const ROOT = join(import.meta.dirname, '../../../..')
@@ -19,15 +20,6 @@ const SETUP = join(ROOT, 'deploy/production/setup.sh')
 const LAUNCHER = join(ROOT, 'packages/server/bin/keyway.js')
 const TEN_MINUTES = 10 * 60 * 1000
 const run = promisify(execFile)
-
-/** Creates a certificate for `localhost` with a private CA. */
-async function makeCertificate(folder: string): Promise<{ key: string; cert: string; file: string }> {
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
-  const wanted = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-  await run('openssl', ['req', '-x509', ...wanted, ...subject, '-keyout', key, '-out', cert])
-  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8'), file: cert }
-}
 
 async function setUp(t: TestContext) {
   const folder = temporaryFolder()

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { Agent, type RequestOptions, request } from 'node:https'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { type TestContext, test } from 'node:test'
+import { postgresMissing } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
+import { nginxMissing, runNginx } from '../support/nginx.ts'
+import { startNodeProcess } from '../support/node-processes.ts'
+import { createKey, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
+import { temporaryFolder } from '../support/serve.ts'
+import { makeCertificate } from './certificate.ts'
+
+const CONF = join(import.meta.dirname, '../../../../deploy/production/nginx.conf')
+const CLIENTS = 12
+
+test('behind the documented nginx a rolling restart of two nodes fails no request', {
+  skip: nginxMissing() || postgresMissing(),
+}, async t => {
+  const database = { KEYWAY_DATABASE_URL: await freshPostgres(t) }
+  const links = createPrintedLinks()
+  const ports = [await freePort(), await freePort()]
+  const startNode = (port: number) => startNodeProcess(t, { ...database, KEYWAY_PORT: String(port) }, links)
+  const nodes = await Promise.all(ports.map(startNode))
+  const person = await signIn(nodes[0]!.origin, links, 'ada@example.com')
+  const { key } = (await createKey(nodes[0]!.origin, person.access_token)).body
+  const ask = await startProxy(t, ports)
+
+  const statuses = new Map<number, number>()
+  let isOver = false
+  const client = async () => {
+    while (!isOver)
+      for (const status of [
+        await ask('/auth/agent-token', { api_key: key }),
+        await ask('/v1/me', undefined, person.access_token),
+      ])
+        statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  const load = Promise.all(Array.from({ length: CLIENTS }, client))
+  for (const [index, node] of nodes.entries()) {
+    assert.equal(await node.served.end('SIGTERM'), 0)
+    await startNode(ports[index]!)
+  }
+  isOver = true
+  await load
+  t.diagnostic(`${statuses.get(200)} requests were answered`)
+  assert.deepEqual([...statuses.keys()], [200])
+})
+
+/** Runs nginx with the documented file before nodes on these ports; the result sends a request over TLS. */
+async function startProxy(t: TestContext, ports: readonly number[]) {
+  const folder = temporaryFolder()
+  t.after(folder.remove)
+  const certificate = await makeCertificate(folder.path)
+  const [plain, secure] = [await freePort(), await freePort()]
+  const site = readFileSync(CONF, 'utf8')
+    .replace(/^ *server 127\.0\.0\.1:@PORT@ (.*);$/m, (_line, options) =>
+      ports.map(port => `server 127.0.0.1:${port} ${options};`).join('\n'),
+    )
+    .replaceAll('listen 80;', `listen ${plain};`)
+    .replaceAll('listen 443 ssl;', `listen ${secure} ssl;`)
+    .replaceAll(/ *listen \[::\].*\n/g, '')
+    .replaceAll('@DOMAIN@', 'localhost')
+    .replace(/ssl_certificate .*/, 'ssl_certificate cert.pem;')
+    .replace(/ssl_certificate_key .*/, 'ssl_certificate_key key.pem;')
+  const main = [
+    'daemon off; pid nginx.pid; worker_processes 1;',
+    'events {}',
+    'http { access_log off; include site.conf; }',
+  ].join('\n')
+  const files = {
+    'nginx.conf': main,
+    'site.conf': site,
+    'cert.pem': certificate.cert,
+    'key.pem': certificate.key,
+  }
+  await runNginx(t, files, `http://localhost:${plain}/livez`)
+  const agent = new Agent({ keepAlive: true, ca: certificate.cert })
+  t.after(() => agent.destroy())
+  return async (path: string, body?: object, token?: string): Promise<number> => {
+    const options: RequestOptions = {
+      agent,
+      host: 'localhost',
+      port: secure,
+      path,
+      method: body ? 'POST' : 'GET',
+      headers: {
+        ...(body && { 'content-type': 'application/json' }),
+        ...(token && { authorization: `Bearer ${token}` }),
+      },
+    }
+    return new Promise((resolve, reject) => {
+      const sent = request(options, answer => {
+        text(answer).then(() => resolve(answer.statusCode!), reject)
+      })
+      sent.on('error', reject)
+      sent.end(body && JSON.stringify(body))
+    })
+  }
+}

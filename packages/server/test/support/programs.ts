@@ -1,0 +1,39 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { TestContext } from 'node:test'
+
+export interface RunningProgram {
+  output(): string
+  stop(): Promise<void>
+}
+
+/** Starts a program, and resolves when it says `ready`. It is stopped after the test. */
+export async function startProgram(
+  t: TestContext,
+  [program, ...words]: [string, ...string[]],
+  env: Record<string, string>,
+  ready: RegExp,
+): Promise<RunningProgram> {
+  const child = spawn(program, words, { env: { ...process.env, ...env } })
+  let output = ''
+  const running = { output: () => output, stop: () => end(child) }
+  t.after(running.stop)
+  await new Promise<void>((resolve, reject) => {
+    const collect = (chunk: Buffer) => {
+      output += chunk
+      if (ready.test(output)) resolve()
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.once('error', reject)
+    child.once('exit', status => reject(new Error(`${program} ended with ${status}:\n${output}`)))
+  })
+  return running
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  await exited
+}
