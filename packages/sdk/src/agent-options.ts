@@ -23,6 +23,12 @@ export interface AgentOptions {
   clock?: SdkClock
 }
 
+export interface SendOptions {
+  signal?: AbortSignal | undefined
+  /** The id of the message that this one answers. */
+  replyTo?: string | undefined
+}
+
 /** The hub accepted the connection. */
 export interface AgentReady {
   connectionId: string
@@ -41,7 +47,21 @@ export interface AgentMessage {
   from: string
   fromKeyId: string | null
   data: Json
+  /** The id of the message that this one answers. */
+  replyTo?: string
 }
+
+/** A question of another agent of the same owner; see `Agent.onRequest`. */
+export interface AgentRequest {
+  id: string
+  /** The asking connection, or `"api"`. */
+  from: string
+  fromKeyId: string | null
+  data: Json
+}
+
+/** Its return value is the answer. It may throw a `KeywayError` `request_failed` with a `reason` of its own. */
+export type RequestHandler = (request: AgentRequest) => Json | undefined | Promise<Json | undefined>
 
 /** A connection ended, or an attempt to connect failed. */
 export interface AgentDisconnected {

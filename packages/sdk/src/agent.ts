@@ -4,6 +4,8 @@ import type {
   AgentMessage,
   AgentOptions,
   AgentReady,
+  RequestHandler,
+  SendOptions,
 } from './agent-options.ts'
 import { AgentTokenSource } from './agent-token-source.ts'
 import { systemClock } from './clock.ts'
@@ -19,11 +21,20 @@ import {
   type WebSocketConstructor,
 } from './hub-connection.ts'
 import { Inbox } from './inbox.ts'
-import { type Delivery, PendingSends } from './pending-sends.ts'
+import { type Delivery, type OutgoingMessage, PendingSends } from './pending-sends.ts'
 import type { Json, ServerFrame } from './protocol.ts'
 import { Renewal } from './renewal.ts'
+import { type RequestOptions, Requests } from './requests.ts'
+import { Responder } from './responder.ts'
 import { RESTART_JITTER_MS, Retries } from './retries.ts'
-import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.ts'
+import {
+  describe,
+  isClosed,
+  isFinalError,
+  reconnectAfter,
+  stopErrorFromClose,
+  stopErrorFromExchange,
+} from './stop-reasons.ts'
 
 /** How long after the announced end a drained connection is kept open. */
 const DRAIN_MARGIN_MS = 5_000
@@ -49,6 +60,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #tokens: AgentTokenSource
   #sends: PendingSends
   #inbox = new Inbox()
+  #requests: Requests
+  #responder: Responder
   #handover: Handover
   #retries = new Retries()
   #idPrefix = randomId()
@@ -69,6 +82,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#WebSocket = options.WebSocket ?? platformWebSocket()
     this.#clock = options.clock ?? systemClock
     this.#sends = new PendingSends(this.#clock)
+    this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal))
+    this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }))
     this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame))
     this.#tokens = new AgentTokenSource({
       origin,
@@ -97,9 +112,28 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
    * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
    * receiver may get a message twice (at-least-once delivery).
    */
-  send(to: string, data: Json, { signal }: { signal?: AbortSignal } = {}): Promise<Delivery> {
-    if (this.#stopped) return Promise.reject(this.#stopped.error ?? closedError())
-    return this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal)
+  send(to: string, data: Json, { signal, replyTo }: SendOptions = {}): Promise<Delivery> {
+    const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data }
+    return this.#send(replyTo === undefined ? message : { ...message, reply_to: replyTo }, signal)
+  }
+
+  /**
+   * Sends a question to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
+   *
+   * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
+   *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
+   */
+  request(to: string, data: Json, options: RequestOptions = {}): Promise<Json> {
+    return this.#requests.ask(to, data, options)
+  }
+
+  /**
+   * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once
+   * for each request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+   */
+  onRequest(handler: RequestHandler): this {
+    this.#responder.handler = handler
+    return this
   }
 
   /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
@@ -112,6 +146,11 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     const stream = this.#inbox.open()
     if (this.#stopped) this.#inbox.end(this.#stopped.error)
     return stream
+  }
+
+  #send(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery> {
+    if (this.#stopped) return Promise.reject(this.#stopped.error ?? closedError())
+    return this.#sends.add(message, signal)
   }
 
   #obey(signal: AbortSignal | undefined): void {
@@ -181,8 +220,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #message(connection: HubConnection, frame: MessageFrame): void {
-    const message = this.#inbox.take(connection, frame)
-    if (message) this.emit('message', message)
+    if (!this.#inbox.isNew(connection, frame)) return
+    if (this.#requests.take(frame) || this.#responder.take(frame)) return
+    this.emit('message', this.#inbox.take(frame))
   }
 
   #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
@@ -270,6 +310,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#forgetSignal()
     this.#cancelWait?.()
     this.#endConnections()
+    this.#requests.refuseAll(error ?? closedError())
     this.#sends.refuseAll(error ?? closedError())
     const iterated = this.#inbox.end(error)
     // Without a listener the reason would be lost, and the stop would look like a bug of the program.
@@ -301,16 +342,6 @@ function readyEvent(frame: ReadyFrame): AgentReady {
     scopes: frame.scopes,
     expiresIn: frame.expires_in,
   }
-}
-
-function isClosed(why: unknown): why is HubClosed {
-  return (
-    !(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why
-  )
-}
-
-function describe(why: unknown): HubClosed {
-  return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) }
 }
 
 function closedError(): KeywayError {

@@ -11,6 +11,8 @@ export type ClientErrorCode =
   | 'refused'
   | 'revoked'
   | 'closed'
+  | 'no_responders'
+  | 'request_failed'
 
 export interface KeywayErrorDetails {
   /** HTTP status; 0 without a response. */
@@ -20,6 +22,7 @@ export interface KeywayErrorDetails {
   /** Seconds. */
   retryAfter?: number
   errors?: FieldError[]
+  reason?: string
   cause?: unknown
 }
 
@@ -37,6 +40,8 @@ export class KeywayError extends Error {
   readonly retryAfter: number | undefined
   /** The fields that were refused. */
   readonly errors: FieldError[]
+  /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
+  readonly reason: string | undefined
 
   constructor(code: ErrorCode | ClientErrorCode, message: string, details: KeywayErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -46,6 +51,7 @@ export class KeywayError extends Error {
     this.requestId = details.requestId
     this.retryAfter = details.retryAfter
     this.errors = details.errors ?? []
+    this.reason = details.reason
   }
 }
 

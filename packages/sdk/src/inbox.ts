@@ -10,10 +10,15 @@ export class Inbox {
   #seen = new RecentIds()
   #streams = new Set<MessageStream<AgentMessage>>()
 
-  /** The message of a frame; undefined if it arrived already over the other of two overlapping connections. */
-  take(connection: HubConnection, { id, from, from_key_id, data }: MessageFrame): AgentMessage | undefined {
-    if (!this.#seen.add(`${from} ${id}`, connection)) return undefined
+  /** False if the frame arrived already over the other of two overlapping connections. */
+  isNew(connection: HubConnection, { id, from }: MessageFrame): boolean {
+    return this.#seen.add(`${from} ${id}`, connection)
+  }
+
+  /** Passes the message of a frame to all iterators. */
+  take({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage {
     const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
+    if (reply_to !== undefined) message.replyTo = reply_to
     for (const stream of this.#streams) stream.push(message)
     return message
   }

@@ -5,6 +5,9 @@ export type {
   AgentMessage,
   AgentOptions,
   AgentReady,
+  AgentRequest,
+  RequestHandler,
+  SendOptions,
 } from './agent-options.ts'
 export type { ProvidedToken } from './agent-token-source.ts'
 export type { ApiKeyList, ChangeApiKey, CreateApiKey, Metadata } from './calls/api-keys.ts'
@@ -18,6 +21,7 @@ export { KeywayError } from './errors.ts'
 export type { WebSocketConstructor, WebSocketLike } from './hub-connection.ts'
 export type { Delivery } from './pending-sends.ts'
 export * from './protocol.ts'
+export type { RequestOptions } from './requests.ts'
 export type { StoredTokens, TokenStore } from './token-store.ts'
 export { memoryTokenStore } from './token-store.ts'
 export type { AccessTokenClaims, AgentTokenClaims, VerifyOptions } from './verify.ts'

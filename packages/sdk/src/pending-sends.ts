@@ -1,7 +1,7 @@
 import type { SdkClock } from './clock.ts'
 import { KeywayError } from './errors.ts'
 import type { HubConnection } from './hub-connection.ts'
-import { type AgentFrame, HUB_MAX_FRAME_BYTES, type Json } from './protocol.ts'
+import { type AgentFrame, HUB_MAX_FRAME_BYTES } from './protocol.ts'
 
 /** Maximum number of unacknowledged sends; more are refused at once. */
 export const PENDING_MAX_MESSAGES = 256
@@ -16,10 +16,15 @@ const RATE_LIMIT_PAUSE_MS = 1_000
 /** The hub's acknowledgement: number of open connections to which it was written. */
 export interface Delivery {
   delivered: number
+  /** Connections that are away and get it if they come back in time; they are not among `delivered`. */
+  held?: number
 }
 
+export type OutgoingMessage = Omit<SendFrame, 'type'>
+type SendFrame = Extract<AgentFrame, { type: 'send' }>
+
 interface Pending {
-  frame: Extract<AgentFrame, { type: 'send' }>
+  frame: SendFrame
   bytes: number
   sentOn: HubConnection | undefined
   settle(): void
@@ -40,8 +45,9 @@ export class PendingSends {
   }
 
   /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
-  add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery> {
-    const frame = { type: 'send', id, to, data } as const
+  add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery> {
+    const { id } = message
+    const frame = { type: 'send', ...message } as const
     const bytes = new TextEncoder().encode(JSON.stringify(frame)).length
     if (bytes > HUB_MAX_FRAME_BYTES) {
       const message = `The frame has ${bytes} bytes; the hub takes ${HUB_MAX_FRAME_BYTES}. Split the data.`

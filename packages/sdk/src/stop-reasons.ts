@@ -10,6 +10,18 @@ export function reconnectAfter(code: number): Reconnect {
   return code in CLOSE_CODES ? CLOSE_CODES[code as CloseCode].reconnect : 'backoff'
 }
 
+/** Whether an attempt ended by a close, not by an error. */
+export function isClosed(why: unknown): why is HubClosed {
+  return (
+    !(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why
+  )
+}
+
+/** An error in the form of a close. */
+export function describe(why: unknown): HubClosed {
+  return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) }
+}
+
 /** Refusals of an exchange that are not retryable. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
   'invalid_api_key',

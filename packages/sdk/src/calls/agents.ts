@@ -1,3 +1,4 @@
+import type { SendOptions } from '../agent-options.ts'
 import type { Delivery } from '../pending-sends.ts'
 import type { AgentConnectionObject, Json, Page } from '../protocol.ts'
 import { segment, type Transport } from '../transport.ts'
@@ -24,9 +25,13 @@ export class AgentCalls {
    *
    * @throws KeywayError `not_found` when it is not connected
    */
-  send(connectionOrKeyId: string, data: Json): Promise<Delivery> {
+  send(
+    connectionOrKeyId: string,
+    data: Json,
+    { replyTo }: Pick<SendOptions, 'replyTo'> = {},
+  ): Promise<Delivery> {
     const path = `/v1/agents/${segment(connectionOrKeyId)}/messages`
-    return this.#transport.call('POST', path, { body: { data } })
+    return this.#transport.call('POST', path, { body: { data, reply_to: replyTo } })
   }
 
   /** Closes a connection; its agent may reconnect while its key is active. */

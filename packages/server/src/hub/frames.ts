@@ -155,11 +155,20 @@ function readSend(frame: Record<string, unknown>): ReadFrame {
     return invalid('to: must be a connection id, a key id, or "all".', id)
   }
   if (!Object.hasOwn(frame, 'data')) return invalid('data: is missing; null is a value.', id)
-  return { outcome: 'frame', frame: { type: 'send', id, to, data: frame.data as Json } }
+  const replyTo = frame.reply_to ?? undefined
+  if (replyTo !== undefined && !isFrameId(replyTo)) {
+    return invalid(`reply_to: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`, id)
+  }
+  const data = frame.data as Json
+  return { outcome: 'frame', frame: { type: 'send', id, to, data, ...(replyTo && { reply_to: replyTo }) } }
 }
 
 function idOf({ id }: Record<string, unknown>): { id?: string } {
-  return typeof id === 'string' && id !== '' && id.length <= MAX_FRAME_ID_LENGTH ? { id } : {}
+  return isFrameId(id) ? { id } : {}
+}
+
+function isFrameId(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_FRAME_ID_LENGTH
 }
 
 function invalid(detail: string, id?: string): ReadFrame {
@@ -179,8 +188,8 @@ export function encodeMessage(
   message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type'>,
 ): Buffer | null {
   try {
-    const { id, from, from_key_id, data } = message
-    const bytes = Buffer.from(JSON.stringify({ type: 'message', id, from, from_key_id, data }))
+    const { id, from, from_key_id, reply_to, data } = message
+    const bytes = Buffer.from(JSON.stringify({ type: 'message', id, from, from_key_id, reply_to, data }))
     return bytes.length <= HUB_MAX_FRAME_BYTES ? bytes : null
   } catch {
     return null

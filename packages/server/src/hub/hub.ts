@@ -65,11 +65,11 @@ export interface Hub {
   connections(userId: string): Promise<PresenceRow[]>
   /**
    * Sends a message from `api` to one connection, to all connections of a key, or to "all" of the user. Returns how
-   * many got it; null if no such connection or key is connected.
+   * many got it; null if no such connection or key is connected. `replyTo`: the id of the message that it answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
-  sendTo(userId: string, to: string, data: Json): Promise<number | null>
+  sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
   /** Closes a connection of the user, or all connections of a key, with 1001. False if there is none. */
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number

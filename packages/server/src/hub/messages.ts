@@ -24,7 +24,7 @@ export interface Messages {
   /** Handles a `send` frame: the sender gets `sent`, or an error. */
   sendFrom(sender: AgentConnection, frame: Extract<AgentFrame, { type: 'send' }>): Promise<void>
   /** `Hub.sendTo` */
-  sendFromApi(userId: string, to: string, data: Json): Promise<number | null>
+  sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
   /** Writes a message frame to the user's connections on this node; returns their number. */
   write(userId: string, to: string, frame: Buffer, exceptId: string | null): number
 }
@@ -36,9 +36,9 @@ export function createMessages(deps: MessagesDeps): Messages {
 
   async function sendFrom(
     sender: AgentConnection,
-    { id, to, data }: Extract<AgentFrame, { type: 'send' }>,
+    { id, to, data, reply_to }: Extract<AgentFrame, { type: 'send' }>,
   ): Promise<void> {
-    const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data })
+    const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data, reply_to })
     if (!frame) {
       sender.fail('invalid_frame', `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`, id)
     } else if (!ownerLimits.mayDeliver(sender.userId, clock.now())) {
@@ -50,8 +50,14 @@ export function createMessages(deps: MessagesDeps): Messages {
     }
   }
 
-  async function sendFromApi(userId: string, to: string, data: Json): Promise<number | null> {
-    const frame = encodeMessage({ id: newId(clock.now()), from: 'api', from_key_id: null, data })
+  async function sendFromApi(
+    userId: string,
+    to: string,
+    data: Json,
+    replyTo?: string,
+  ): Promise<number | null> {
+    const id = newId(clock.now())
+    const frame = encodeMessage({ id, from: 'api', from_key_id: null, data, reply_to: replyTo })
     if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
     if (!ownerLimits.mayDeliver(userId, clock.now())) {
       throw new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {

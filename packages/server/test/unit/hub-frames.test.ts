@@ -89,6 +89,21 @@ describe('frames of agents', () => {
     assert.equal(read({ type: 'send', id: 'a', to: 'all', hasOwnProperty: 1 }).outcome, 'error')
   })
 
+  test('a message may reply to another, named by an id within its bounds', () => {
+    const send = { type: 'send', id: 'a', to: 'all', data: 1 }
+    const longest = 'r'.repeat(MAX_FRAME_ID_LENGTH)
+    for (const reply_to of ['r', longest])
+      assert.deepEqual(read({ ...send, reply_to }), { outcome: 'frame', frame: { ...send, reply_to } })
+    assert.deepEqual(read({ ...send, reply_to: null }), { outcome: 'frame', frame: send })
+    for (const reply_to of ['', 7, {}, `${longest}r`])
+      assert.deepEqual(
+        read({ ...send, reply_to }),
+        invalid('reply_to: must be a text of 1 to 128 characters.', 'a'),
+      )
+    const frame = encodeMessage({ id: 'i', from: 'f', from_key_id: null, data: 1, reply_to: 'r' })
+    assert.deepEqual(JSON.parse(String(frame)).reply_to, 'r')
+  })
+
   test('a message is encoded up to the largest frame', () => {
     const encode = (data: string) => encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
     const frame = '{"type":"message","id":"i","from":"f","from_key_id":"k","data":"x"}'

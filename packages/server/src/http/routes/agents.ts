@@ -1,10 +1,11 @@
 import type { AgentConnectionObject, Json } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { toRfc3339 } from '../../clock.ts'
+import { MAX_FRAME_ID_LENGTH } from '../../hub/frames.ts'
 import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, page, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
-import { json } from '../body-fields.ts'
+import { json, optional, text } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -12,6 +13,10 @@ import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 
 const TAG = 'Agents'
+const replyTo = text('the id of the message that this one answers', '7f3a', {
+  min: 1,
+  max: MAX_FRAME_ID_LENGTH,
+})
 
 export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): Route[] {
   return [
@@ -42,7 +47,7 @@ export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): R
       description:
         'The id of a connection, or of a key: all of its connections. It arrives as `message` with `from` "api".',
       access: 'agents:send',
-      body: z.object({ data: json }),
+      body: z.object({ data: json, reply_to: optional(replyTo) }),
       maxJsonValues: Number.POSITIVE_INFINITY,
       example: { data: { hello: 'world' } },
       answers: [
@@ -55,7 +60,9 @@ export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): R
       ],
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
-        const delivered = await hub.sendTo(principal.userId, params.connection_id, body.data as Json)
+        const { data, reply_to } = body
+        const to = params.connection_id
+        const delivered = await hub.sendTo(principal.userId, to, data as Json, reply_to)
         if (delivered === null) throw notFound()
         meter.count(principal.userId, principal.keyId, 'messagesSent')
         return ok({ delivered })

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { until } from '../../server/test/support/patience.ts'
+import { Agent } from '../src/agent.ts'
+import { KeywayError } from '../src/errors.ts'
+import type { AgentFrame, Json } from '../src/protocol.ts'
+import { MAX_PENDING_REQUESTS } from '../src/requests.ts'
+import { platformWebSocket, startAgent, startConnected } from './support/agents.ts'
+import { sharedKeyway } from './support/keyway-server.ts'
+import type { ServerEnd } from './support/protocol-server.ts'
+import { record } from './support/recorder.ts'
+
+type Send = Extract<AgentFrame, { type: 'send' }>
+
+const isCode = (code: string, reason?: string) => (error: unknown) =>
+  error instanceof KeywayError && error.code === code && error.reason === reason
+const nextSend = async (end: ServerEnd) => (await end.frames.next()) as Send
+const message = (id: string, data: Json, from = 'asker', reply_to?: string) => ({
+  type: 'message',
+  id,
+  from,
+  from_key_id: 'their key',
+  data,
+  reply_to,
+})
+
+describe('a request', () => {
+  test('is a message with an unguessable id, and resolves with the result that replies to it', async t => {
+    const { agent, events, end } = await startConnected(t)
+    const asked = [agent.request('printer', { pages: 1 }), agent.request('printer', { pages: 2 })]
+    const [first, second] = [await nextSend(end), await nextSend(end)]
+    assert.match(first.id, /^request\.[0-9a-f]{32}-1$/)
+    assert.deepEqual([first.to, first.data, first.reply_to], ['printer', { pages: 1 }, undefined])
+    end.send({ type: 'sent', id: second.id, delivered: 1 })
+    end.send(message('a', { result: null }, 'printer', second.id))
+    end.send(message('b', { result: ['printed'] }, 'printer', first.id)) // before its acknowledgement
+    end.send({ type: 'sent', id: first.id, delivered: 1 })
+    assert.deepEqual(await Promise.all(asked), [['printed'], null])
+    end.send(message('c', { result: 'too late' }, 'printer', first.id))
+    end.send(message('d', 'plain', 'printer', 'some message'))
+    const plain = await events.message.next()
+    assert.deepEqual([plain.id, plain.replyTo], ['d', 'some message'], 'late answers are no messages')
+  })
+
+  test('takes data of another form, as over HTTP, as the result itself', async t => {
+    const { agent, end } = await startConnected(t)
+    for (const data of [7, null, ['x'], { error: 'paper' }, { page: 1 }] as Json[]) {
+      const asked = agent.request('printer', 1)
+      end.send(message('a', data, 'api', (await nextSend(end)).id))
+      assert.deepEqual(await asked, data)
+    }
+  })
+
+  test('fails at once when nobody is there, but waits for a held connection', async t => {
+    const { agent, end } = await startConnected(t)
+    const nobody = agent.request('printer', 1)
+    end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 0 })
+    await assert.rejects(nobody, isCode('no_responders'))
+    const held = agent.request('printer', 2)
+    const { id } = await nextSend(end)
+    end.send({ type: 'sent', id, delivered: 0, held: 1 })
+    end.send(message('a', { result: 'back' }, 'printer', id))
+    assert.equal(await held, 'back')
+  })
+
+  test('to several waits for a result until all of them have answered with an error', async t => {
+    const { agent, end } = await startConnected(t)
+    const error = (code: string) => ({ error: { code, message: `It is ${code}.` } })
+    const lucky = agent.request('all', 1)
+    const first = (await nextSend(end)).id
+    end.send(message('a', error('no_handler'), 'one', first))
+    end.send(message('b', error('no_handler'), 'one', first)) // counts once
+    end.send({ type: 'sent', id: first, delivered: 2 })
+    end.send(message('c', { result: 'two' }, 'two', first))
+    assert.equal(await lucky, 'two')
+
+    for (const [code, expected] of [
+      ['no_handler', isCode('no_responders')],
+      ['failed', isCode('request_failed', 'failed')],
+      ['out_of_paper', isCode('request_failed', 'out_of_paper')],
+    ] as const) {
+      const unlucky = agent.request('all', 1)
+      const { id } = await nextSend(end)
+      end.send(message('a', error('busy'), 'one', id))
+      end.send({ type: 'sent', id, delivered: 2 })
+      end.send(message('b', error(code), 'two', id))
+      await assert.rejects(unlucky, expected)
+    }
+  })
+
+  test('ends with its timeout, with its signal and with the agent', async t => {
+    const { agent, clock, end } = await startConnected(t)
+    const late = agent.request('printer', 1, { timeout: 50 })
+    end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
+    clock.advance(49)
+    clock.advance(1)
+    await assert.rejects(late, isCode('timeout'))
+
+    const controller = new AbortController()
+    const aborted = agent.request('printer', 2, { signal: controller.signal })
+    await nextSend(end)
+    controller.abort(new Error('changed my mind'))
+    await assert.rejects(aborted, /changed my mind/)
+    await assert.rejects(agent.request('printer', 3, { signal: controller.signal }), /changed my mind/)
+
+    const closed = agent.request('printer', 4)
+    agent.close()
+    await assert.rejects(closed, isCode('closed'))
+    await assert.rejects(agent.request('printer', 5), isCode('closed'))
+    assert.equal(clock.next(), undefined)
+  })
+
+  test('that timed out before the agent was connected is not sent later', async t => {
+    const { agent, server, clock, events } = await startAgent(t, {}, server => {
+      server.answer = () => 'hang'
+    })
+    const late = agent.request('printer', 'late', { timeout: 5 })
+    await server.exchanges.next()
+    clock.advance(5)
+    await assert.rejects(late, isCode('timeout'))
+    server.answer = () => ({ status: 200, body: { token: 't', agent_id: 'a', expires_in: 900 } })
+    clock.advance(8_000)
+    await events.disconnected.next()
+    clock.advance(1000)
+    const end = await server.connections.next()
+    agent.send('printer', 'in time').catch(() => {})
+    assert.equal((await nextSend(end)).data, 'in time')
+  })
+
+  test('is refused beyond the bound of requests without an answer, and with an impossible timeout', async t => {
+    const { agent, end } = await startConnected(t)
+    const asked: Promise<unknown>[] = []
+    for (let n = 0; n < MAX_PENDING_REQUESTS; n++) {
+      asked.push(agent.request('printer', n))
+      end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
+    }
+    await assert.rejects(agent.request('printer', 1), isCode('queue_full'))
+    for (const timeout of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 86_400_001])
+      await assert.rejects(agent.request('printer', 1, { timeout }), isCode('invalid_configuration'))
+    agent.close()
+    assert.ok((await Promise.allSettled(asked)).every(({ status }) => status === 'rejected'))
+  })
+})
+
+describe('the handler of requests', () => {
+  test('answers the asking connection, and its errors are answers too', async t => {
+    const { agent, events, end } = await startConnected(t)
+    const seen: unknown[] = []
+    agent.onRequest(async request => {
+      seen.push(request)
+      if (request.data === 'refuse')
+        throw new KeywayError('request_failed', 'Load A4.', { reason: 'out_of_paper' })
+      if (request.data === 'fail') throw new Error('jammed')
+      if (request.data === 'long') return 'x'.repeat(65_536)
+      if (request.data === 'circular') return circular()
+      return request.data === 'nothing' ? undefined : { done: request.data }
+    })
+    const expected: [Json, unknown][] = [
+      ['print', { result: { done: 'print' } }],
+      ['nothing', { result: null }],
+      ['refuse', { error: { code: 'out_of_paper', message: 'Load A4.' } }],
+      ['fail', { error: { code: 'failed', message: 'jammed' } }],
+      ['long', /too_large|bytes/],
+      ['circular', /circular/i],
+    ]
+    for (const [data, answer] of expected) {
+      end.send(message(`request.${data}`, data))
+      const sent = await nextSend(end)
+      assert.deepEqual([sent.to, sent.reply_to], ['asker', `request.${data}`])
+      if (answer instanceof RegExp) assert.match(JSON.stringify(sent.data), answer)
+      else assert.deepEqual(sent.data, answer)
+      end.send({ type: 'sent', id: sent.id, delivered: 1 })
+    }
+    assert.deepEqual(seen[0], { id: 'request.print', from: 'asker', fromKeyId: 'their key', data: 'print' })
+    assert.equal(events.message.rest.length, 0, 'requests are no messages')
+  })
+
+  test('is called once for a request that arrives again, and the answer goes to where it came from last', async t => {
+    const { agent, end } = await startConnected(t)
+    const { promise, resolve } = Promise.withResolvers<Json>()
+    let calls = 0
+    agent.onRequest(() => {
+      calls++
+      return promise
+    })
+    end.send(message('request.1', 1, 'before'))
+    end.send(message('request.1', 1, 'after'))
+    end.send(message('request.2', 2, 'before'))
+    await until('both are handled', () => calls === 2)
+    resolve('once')
+    assert.deepEqual([(await nextSend(end)).to, (await nextSend(end)).to], ['after', 'before'])
+    end.send(message('request.1', 1, 'much later'))
+    const again = await nextSend(end)
+    assert.deepEqual([again.to, again.data, calls], ['much later', { result: 'once' }, 2])
+  })
+
+  test('runs for at most 100 requests at a time; an agent without one says so', async t => {
+    const { agent, end } = await startConnected(t)
+    end.send(message('request.early', 1))
+    assert.match(JSON.stringify((await nextSend(end)).data), /"no_handler"/)
+    agent.onRequest(() => new Promise(() => {}))
+    for (let n = 0; n < 101; n++) end.send(message(`request.${n}`, n))
+    const busy = await nextSend(end)
+    assert.equal(busy.reply_to, 'request.100')
+    assert.match(JSON.stringify(busy.data), /"busy"/)
+  })
+})
+
+describe('requests through the real hub', () => {
+  const newPerson = sharedKeyway()
+
+  test('an agent asks another and gets its answer, and typed errors', async t => {
+    const { url, keyway } = await newPerson()
+    const connect = async (name: string) => {
+      const { key } = await keyway.apiKeys.create({ name })
+      const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+      t.after(() => agent.close())
+      const events = record(agent)
+      return { agent, events, ready: await events.ready.next() }
+    }
+    const [asker, printer, mute] = await Promise.all([connect('asker'), connect('printer'), connect('mute')])
+    printer.agent.onRequest(({ data }) => {
+      if (data === 'jam') throw new Error('The paper is jammed.')
+      return { printed: data }
+    })
+    assert.deepEqual(await asker.agent.request(printer.ready.keyId, 'hello'), { printed: 'hello' })
+    assert.deepEqual(await asker.agent.request('all', 'hello'), { printed: 'hello' })
+    await assert.rejects(
+      asker.agent.request(printer.ready.connectionId, 'jam'),
+      isCode('request_failed', 'failed'),
+    )
+    await assert.rejects(asker.agent.request(mute.ready.connectionId, 1), isCode('no_responders'))
+    await assert.rejects(asker.agent.request(crypto.randomUUID(), 1), isCode('no_responders'))
+
+    const heard = await asker.agent.send(mute.ready.connectionId, 'a message', { replyTo: 'some message' })
+    assert.equal(heard.delivered, 1)
+    assert.equal((await mute.events.message.next()).replyTo, 'some message')
+    await keyway.agents.send(mute.ready.connectionId, 'over HTTP', { replyTo: 'another' })
+    assert.equal((await mute.events.message.next()).replyTo, 'another')
+    await assert.rejects(
+      keyway.agents.send(mute.ready.connectionId, 1, { replyTo: '' }),
+      isCode('invalid_request'),
+    )
+  })
+})
+
+function circular(): Json {
+  const value: { [name: string]: Json } = {}
+  value.self = value
+  return value
+}
