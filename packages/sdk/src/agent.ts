@@ -227,8 +227,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
     const { code, detail, id } = frame
-    if (id !== undefined && code === 'rate_limited') {
-      this.#sends.postpone(id)
+    if (code === 'rate_limited' || code === 'out_of_order') {
+      if (id !== undefined) this.#sends.postpone(id)
+      else if (this.#current?.connection === connection) this.#current.renewal.refused()
     } else if (id !== undefined) {
       const isOurs = code === 'unknown_type' || code === 'invalid_frame'
       this.#sends.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail))

@@ -2,6 +2,8 @@
 export const HUB_PROTOCOL = 'keyway.hub.v1'
 /** A browser cannot set headers on a WebSocket: it offers `bearer.<token>` as a second subprotocol. */
 export const HUB_BEARER_PREFIX = 'bearer.'
+/** A broken connection is resumed by offering `resume.<resume_token>.<last seq>` as well. */
+export const HUB_RESUME_PREFIX = 'resume.'
 /** Largest text frame either side may send, in bytes. */
 export const HUB_MAX_FRAME_BYTES = 64 * 1024
 
@@ -22,12 +24,14 @@ export type FrameErrorCode =
   | 'invalid_token'
   | 'insufficient_scope'
   | 'rate_limited'
+  | 'out_of_order'
 
 /** Frames of agents. */
 export type AgentFrame =
   | { type: 'ping' }
   | { type: 'token'; token: string }
-  | { type: 'send'; id: string; to: string; data: Json; reply_to?: string }
+  /** `seq` counts from 1 for a connection: accepted once each, and in order. */
+  | { type: 'send'; id: string; to: string; data: Json; reply_to?: string; seq?: number }
 
 /** Frames of the server. */
 export type ServerFrame =
@@ -43,11 +47,27 @@ export type ServerFrame =
       /** Seconds. */
       expires_in: number
       heartbeat_seconds: number
+      /** Absent, like the next two, from hubs that cannot resume. */
+      resume_token?: string
+      /** How long after a break the connection can be resumed. */
+      resume_seconds?: number
+      /** Whether this connection continues the one that was to be resumed; missed messages follow. */
+      resumed?: boolean
     }
   | { type: 'pong' }
   | { type: 'token_accepted'; expires_at: string; expires_in: number }
   | { type: 'token_expiring'; expires_at: string; expires_in: number }
-  | { type: 'message'; id: string; from: string; from_key_id: string | null; data: Json; reply_to?: string }
-  | { type: 'sent'; id: string; delivered: number }
+  /** `seq` counts from 1 for a connection and across its resumptions; absent from hubs that cannot resume. */
+  | {
+      type: 'message'
+      seq?: number
+      id: string
+      from: string
+      from_key_id: string | null
+      data: Json
+      reply_to?: string
+    }
+  /** `held`: connections that may resume and then get it; absent from hubs that cannot resume. */
+  | { type: 'sent'; id: string; delivered: number; held?: number }
   | { type: 'draining'; close_in_seconds: number }
   | { type: 'error'; code: FrameErrorCode; detail: string; id?: string }

@@ -52,6 +52,7 @@ const ADVICE: Record<string, string> = {
   revoked:
     'The API key or session behind this agent was revoked. Make a new key and start the agent with it.',
   bad_message: 'The hub could not read a frame. Update @keyway/sdk, or report this.',
+  resumed_elsewhere: 'Another program resumed this connection. Start each agent with its own state.',
   too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 }
 
@@ -72,6 +73,7 @@ export function stopErrorFromClose({ code, reason }: HubClosed): KeywayError {
 const FALLBACK_REASONS: Record<number, string> = {
   1009: 'too_big',
   4400: 'bad_message',
+  4409: 'resumed_elsewhere',
   4410: 'revoked',
 }
 
