@@ -135,6 +135,9 @@ export async function startServer(settings: Config, options: ServerOptions = {})
       .flushUses()
       .catch(error => log.warn({ error: String(error) }, 'last uses were not stored'))
     await services.meter.flush().catch(error => log.warn({ error: String(error) }, 'usage was not stored'))
+    await services.statistics
+      .flush()
+      .catch(error => log.warn({ error: String(error) }, 'statistics were not stored'))
     await services.auditKeeping
       .seal()
       .catch(error => log.warn({ error: String(error) }, 'the head of the audit was not authenticated'))
@@ -240,7 +243,10 @@ function composeHttpServer(
     limits,
     lifetimes: config,
     hasInbox: inbox !== null,
-    observe: metrics.observe,
+    observe(answer) {
+      metrics.observe(answer)
+      services.statistics.countAnswer(answer)
+    },
     metrics: config.metricsPort === null ? metrics : undefined,
     metricsToken: config.metricsToken,
     pages,

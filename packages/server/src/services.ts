@@ -36,6 +36,7 @@ import { logSecurityEvents } from './security-events/log.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createJwt } from './signing-keys/jwt.ts'
 import { createSigningKeys } from './signing-keys/signing-keys.ts'
+import { createStatistics, type StatisticsCounter } from './statistics/statistics.ts'
 import { createStorage, type DatabaseStorage } from './storage/database.ts'
 import type { Storage } from './store.ts'
 import { createMeter } from './usage/meter.ts'
@@ -106,8 +107,9 @@ export interface Resources {
 /** Composes the nouns, in the order of their dependencies, over a storage with security log and journal. */
 export function compose<Base extends Resources>(config: Config, log: Log, opened: Base) {
   const { publicUrl } = config
-  const resources = { ...opened, storage: withJournalAndLog(opened, log) }
-  const meter = createMeter({ ...resources, log })
+  const statistics = createStatistics(opened)
+  const resources = { ...opened, storage: withJournalAndLog(opened, log, statistics) }
+  const meter = createMeter({ ...resources, log, onCounted: statistics.countUsage })
   const audit = createAudit(resources)
   const { adminEmails } = config
   const listed = createListedAdministrators({ ...resources, audit, log, adminEmails })
@@ -174,6 +176,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     config,
     log,
     meter,
+    statistics,
     usage: createUsageReports(resources),
     signingKeys,
     jwt,
@@ -216,7 +219,11 @@ export type ServiceStorage = Storage & Omit<DatabaseStorage, keyof Storage>
  * The same storage; every transaction writes its facts to the journal and the log, after its commit and before it
  * returns. So everything that was confirmed to a client is in the journal. A retried transaction starts with no facts.
  */
-function withJournalAndLog({ storage, clock, journal }: Resources, log: Log): ServiceStorage {
+function withJournalAndLog(
+  { storage, clock, journal }: Resources,
+  log: Log,
+  statistics: Pick<StatisticsCounter, 'countFacts'>,
+): ServiceStorage {
   const write = journal && createJournalWriter({ journal, store: storage.store, clock, log })
   return {
     ...storage,
@@ -228,6 +235,7 @@ function withJournalAndLog({ storage, clock, journal }: Resources, log: Log): Se
       }, readBack)
       await write?.(facts)
       logSecurityEvents(log, facts)
+      statistics.countFacts(facts)
       return outcome
     },
     async close() {
@@ -250,5 +258,6 @@ export async function createMail(services: Services, announce?: (line: string) =
     supportEmail: config.supportEmail,
     publicUrl: config.publicUrl,
   })
-  return { mailer, dispatcher: createDispatcher({ ...services, nodeId, mailer, write, log }) }
+  const onSettled = services.statistics.countMail
+  return { mailer, dispatcher: createDispatcher({ ...services, nodeId, mailer, write, log, onSettled }) }
 }

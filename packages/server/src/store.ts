@@ -25,6 +25,7 @@ import type { SuppressionStore } from './outbox/suppression-store.ts'
 import type { SecurityEventChanges, SecurityEventStore } from './security-events/security-event-store.ts'
 import type { SessionChanges, SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
+import type { StatisticsStore } from './statistics/statistics-store.ts'
 import type { UsageStore } from './usage/usage-store.ts'
 import type { AdministratorStore } from './users/administrator-store.ts'
 import type { AdministrativeUserChanges, UserChanges, UserStore } from './users/user-store.ts'
@@ -56,6 +57,7 @@ export interface Store {
   securityEvents: SecurityEventStore
   sessions: SessionStore
   signingKeys: SigningKeyStore
+  statistics: StatisticsStore
   suppressions: SuppressionStore
   usage: UsageStore
   wrongCodes: WrongCodeStore

@@ -3,7 +3,7 @@ import { usageCsv, usageObject } from '../http/usage-object.ts'
 import { parseId } from '../ids.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
-import { MAX_BUCKETS, type WantedReport } from '../usage/reports.ts'
+import { MAX_BUCKETS, type WantedReport } from '../usage/range.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 import { type Command, type CommandContext, table } from './command.ts'
 

@@ -21,6 +21,7 @@ import type { Suppressions } from '../outbox/suppressions.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
+import type { Statistics } from '../statistics/statistics.ts'
 import type { Store } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 import type { UsageReports } from '../usage/reports.ts'
@@ -42,6 +43,7 @@ export interface HttpPorts {
   introspection: Introspection
   meter: Pick<Meter, 'count'>
   usage: UsageReports
+  statistics: Pick<Statistics, 'report'>
   revocations: Revocations
   securityEvents: Pick<SecurityEventStore, 'list'>
   signingKeys: Pick<SigningKeys, 'jwks' | 'rotate'>

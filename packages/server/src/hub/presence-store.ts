@@ -39,6 +39,8 @@ export interface PresenceStore {
   list(seenSince: Instant, page: PageRequest): Promise<Slice<PresenceRow>>
   /** One connection, on a node seen since then. */
   find(connectionId: string, seenSince: Instant): Promise<PresenceRow | null>
+  /** The number of connections on nodes seen since `seenSince`. */
+  countLive(seenSince: Instant): Promise<number>
   /** The number of connections by node. */
   countByNode(): Promise<Map<string, number>>
   nodes(seenSince: Instant): Promise<NodeRow[]>

@@ -1,11 +1,12 @@
 import { MAX_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
-import { type Clock, DAY, HOUR, SECOND } from '../clock.ts'
+import { type Clock, DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import type { Log } from '../log.ts'
 import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
 import type { Store } from '../store.ts'
 import { oldestKept } from '../usage/usage.ts'
+import type { Outdated } from '../usage/usage-store.ts'
 
 /** Retention of ended rows, as section 10 of the contract promises. */
 export const KEPT_FOR = {
@@ -87,7 +88,8 @@ export function createHousekeeping({
       batch => store.apiKeys.prune(now - KEPT_FOR.expiredKeys, batch),
       batch => store.apiKeys.pruneOfDeletedOwners(now - KEPT_FOR.keysOfDeletedAccounts, batch),
       batch => store.apiKeys.pruneMetadata(now - KEPT_FOR.metadataOfEndedKeys, batch),
-      batch => store.usage.prune({ hour: oldestKept('hour', now), day: oldestKept('day', now) }, batch),
+      batch => store.usage.prune(outdatedAt(now), batch),
+      batch => store.statistics.prune(outdatedAt(now), batch),
       batch => store.usage.pruneOfDeletedOwners(now - KEPT_FOR.usageOfDeletedAccounts, batch),
       batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
       batch => store.quotas.prune(now - KEPT_FOR.retiredQuotas, batch),
@@ -100,6 +102,10 @@ export function createHousekeeping({
       () => store.signingKeys.prune(now - KEPT_FOR.retiredSigningKeys),
     ]
   }
+}
+
+function outdatedAt(now: Instant): Outdated {
+  return { hour: oldestKept('hour', now), day: oldestKept('day', now) }
 }
 
 async function inBatches(prune: (batch: number) => Promise<number>): Promise<number> {

@@ -4,6 +4,7 @@ import { type ClockReference, HOUR, MINUTE, SECOND, type SynchronizedClock } fro
 import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import { SWEEP_INTERVAL } from '../limits/request-limits.ts'
 import type { Log } from '../log.ts'
+import type { Statistics } from '../statistics/statistics.ts'
 import type { Storage } from '../store.ts'
 import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
 import { createClockSync } from './clock-sync.ts'
@@ -13,6 +14,7 @@ import { createHousekeeping } from './housekeeping.ts'
 const RELEASE_MAIL_INTERVAL = 3 * SECOND
 /** Warnings of expiry are due on a day, so that a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
+const MEASURE_INTERVAL = MINUTE
 const HOUSEKEEPING_INTERVAL = MINUTE
 const AUDIT_SEAL_INTERVAL = HOUR
 /** Rows of the audit that are removed each round. */
@@ -39,6 +41,7 @@ export function createTimers({
   clockReference,
   apiKeys,
   meter,
+  statistics,
   limiter,
   auditKeeping,
   log,
@@ -48,6 +51,7 @@ export function createTimers({
   clockReference: ClockReference
   apiKeys: { flushUses(): Promise<void>; warnOfExpiry(): Promise<unknown> }
   meter: { flush(): Promise<void> }
+  statistics: Pick<Statistics, 'flush' | 'measure'>
   limiter: { sweep(): Promise<void> }
   auditKeeping: AuditKeeping
   log: Log
@@ -60,10 +64,17 @@ export function createTimers({
     failure: 'owners of keys that expire soon could not be notified yet',
     run: apiKeys.warnOfExpiry,
   }
+  const measure: Job = {
+    interval: MEASURE_INTERVAL,
+    failure: 'agents and people were not counted',
+    run: async () => statistics.measure(await store.presence.countLive(clock.now() - NODE_TIMEOUT_MS)),
+  }
   const jobs: Job[] = [
     warnOfExpiry,
+    measure,
     { interval: USE_FLUSH_INTERVAL, failure: 'last uses were not stored', run: apiKeys.flushUses },
     { interval: USAGE_FLUSH_INTERVAL, failure: 'usage was not stored yet', run: meter.flush },
+    { interval: USAGE_FLUSH_INTERVAL, failure: 'statistics were not stored yet', run: statistics.flush },
     {
       interval: SWEEP_INTERVAL,
       failure: 'what this node holds of limits was not renewed',
@@ -96,7 +107,7 @@ export function createTimers({
   return {
     start() {
       for (const job of jobs) timers.push(setInterval(guarded(job, log), job.interval))
-      void guarded(warnOfExpiry, log)()
+      for (const job of [warnOfExpiry, measure]) void guarded(job, log)()
     },
     stop() {
       for (const timer of timers) clearInterval(timer)

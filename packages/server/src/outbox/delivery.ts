@@ -13,6 +13,9 @@ export const DELIVERY_DEADLINE = 30 * SECOND
 /** The delay between two attempts to reach an unavailable database. */
 export const STORE_PAUSE = SECOND
 
+/** How the delivery of a mail ended. */
+export type Outcome = 'sent' | 'failed' | 'expired'
+
 /** Calls `callback` once after `delay` milliseconds. Returns a function that cancels it. */
 export type Schedule = (callback: () => void, delay: number) => () => void
 
@@ -25,6 +28,8 @@ export interface DeliveryDeps {
   mailer: Mailer
   write: MailWriter
   log: Log
+  /** Called once for each mail whose outcome was stored. */
+  onSettled?: (state: Outcome) => void
   schedule?: Schedule
   random?: () => number
 }
@@ -142,28 +147,28 @@ async function retryLater(
 async function settle(
   deps: DeliveryDeps,
   message: OutboxMessage,
-  state: 'sent' | 'failed' | 'expired',
+  state: Outcome,
   error: string | null,
 ): Promise<void> {
-  await persist(deps, message, () =>
+  const isSettled = await persist(deps, message, () =>
     deps.storage.store.outbox.settle(message.id, message.leasedUntil!, {
       state,
       at: deps.clock.now(),
       error,
     }),
   )
+  if (isSettled) deps.onSettled?.(state)
 }
 
 /** Retries until the lease ends, so that a short outage of the database does not cause a second sending. */
 async function persist(
   { clock, schedule = scheduleTimer }: DeliveryDeps,
   message: OutboxMessage,
-  write: () => Promise<unknown>,
-): Promise<void> {
+  write: () => Promise<boolean>,
+): Promise<boolean> {
   for (;;) {
     try {
-      await write()
-      return
+      return await write()
     } catch (error) {
       if (clock.now() + STORE_PAUSE >= message.leasedUntil!) throw error
       await new Promise<void>(resolve => schedule(resolve, STORE_PAUSE))

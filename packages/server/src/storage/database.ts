@@ -30,6 +30,7 @@ import { createSecurityEventStore } from './security-events.ts'
 import { createSessionStore } from './sessions.ts'
 import { createSigningKeyStore } from './signing-keys.ts'
 import type { Statements } from './statements.ts'
+import { createStatisticsStore } from './statistics.ts'
 import { createSuppressionStore } from './suppressions.ts'
 import { createUsageStore } from './usage.ts'
 import { createUserStore } from './users.ts'
@@ -142,6 +143,7 @@ function createStore(statements: Statements): Rows {
     securityEvents: createSecurityEventStore(statements),
     sessions: createSessionStore(statements),
     signingKeys: createSigningKeyStore(statements),
+    statistics: createStatisticsStore(statements),
     suppressions: createSuppressionStore(statements),
     wrongCodes: createWrongCodeStore(statements),
   }

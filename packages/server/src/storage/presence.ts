@@ -84,6 +84,14 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         .executeTakeFirst()
       return row ? toPresence(row) : null
     },
+    async countLive(seenSince) {
+      const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', seenSince)
+      const counted = db
+        .selectFrom('connections')
+        .select(eb => eb.fn.countAll<number>().as('count'))
+        .where('node_id', 'in', alive)
+      return (await counted.executeTakeFirstOrThrow()).count
+    },
     async countByNode() {
       const rows = await db
         .selectFrom('connections')

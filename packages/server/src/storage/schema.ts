@@ -10,6 +10,7 @@ import type { Suppression } from '../outbox/suppression.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
 import type { SessionEnd, SessionKind } from '../sessions/session.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
+import type { StatisticRow } from '../statistics/statistic.ts'
 import type { UsageUnit } from '../usage/usage.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { ErasedAddress } from '../users/erased-address.ts'
@@ -75,6 +76,7 @@ export interface Schema {
   sessions: SessionRow
   signing_keys: SigningKeyRow
   algorithm_keys: AlgorithmKeyRow
+  statistics: StatisticRow
   usage_counts: UsageCountsRow
   usage_refusals: UsageRefusalsRow
   usage_flushes: { writer: string; sequence: number; at: Instant }

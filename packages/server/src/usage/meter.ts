@@ -1,7 +1,7 @@
 import { type Clock, HOUR, type Instant, SECOND } from '../clock.ts'
-import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Storage } from '../store.ts'
+import { createBatches } from './batches.ts'
 import {
   addUsage,
   bucketStart,
@@ -47,38 +47,39 @@ interface Subject extends UsageCounts {
   keyId: string | null
 }
 
-/** Counts of one hour. Once it has a sequence its content does not change, since it may have been stored already. */
+/** Counts of one hour. */
 interface Batch {
-  sequence: number
   hour: Instant
-  subjects: Subject[]
+  subjects: readonly Subject[]
 }
 
-/**
- * Counts in memory, stored in batches. The answer to a batch's COMMIT may be lost, so every batch has a number, which
- * the transaction that stores it records: a batch that is sent again is not added again.
- */
+/** Counts in memory, stored in batches. */
 export function createMeter({
   storage,
   clock,
   log,
+  onCounted = () => {},
   maxSubjects = MAX_SUBJECTS,
   flushEarlyAt = FLUSH_EARLY_AT,
 }: {
   storage: Storage
   clock: Clock
   log: Log
+  /** Called once with all counts, when they go into a batch. */
+  onCounted?: (hour: Instant, counts: UsageCounts) => void
   maxSubjects?: number
   flushEarlyAt?: number
 }): UsageMeter {
-  const writer = newId(clock.now())
   /** Counts since the last flush, by hour; two hours at most, around the full hour. */
   const open = new Map<Instant, Map<string, Subject>>()
   /** The hour of the last count, and its subjects. */
   let hour = bucketStart('hour', clock.now())
   let current = new Map<string, Subject>()
-  let sequence = 0
-  const batches: Batch[] = []
+  const batches = createBatches<Batch>({
+    storage,
+    clock,
+    add: (tx, { hour, subjects }) => tx.usage.add(rowsOf(hour, subjects)),
+  })
   /** Subjects in `open` and `batches`. */
   let held = 0
   let dropped = 0
@@ -122,11 +123,8 @@ export function createMeter({
     for (const [hour, counted] of open) {
       const subjects = [...counted.values()].sort(byOwner)
       for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
-        batches.push({
-          sequence: ++sequence,
-          hour,
-          subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH),
-        })
+        batches.push({ hour, subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH) })
+      for (const counts of subjects) onCounted(hour, counts)
     }
     open.clear()
     current = new Map()
@@ -140,24 +138,11 @@ export function createMeter({
 
   async function storeAll(): Promise<void> {
     seal()
-    for (let batch = batches[0]; batch; batch = batches[0]) {
-      await store(batch)
-      held -= batch.subjects.length
-      batches.shift()
-    }
+    await batches.store(({ subjects }) => {
+      held -= subjects.length
+    })
     if (dropped > 0) log.error({ dropped }, 'usage was not counted: too many counts are not stored yet')
     dropped = 0
-  }
-
-  async function store({ sequence, hour, subjects }: Batch): Promise<void> {
-    const rows = rowsOf(hour, subjects)
-    await storage.transaction(
-      async tx => {
-        if (await tx.usage.recordFlush(writer, sequence, clock.now())) await tx.usage.add(rows)
-        return true
-      },
-      async afterwards => (await afterwards.usage.lastFlush(writer)) >= sequence || undefined,
-    )
   }
 
   async function flushEarly(): Promise<void> {

@@ -22,7 +22,7 @@ export interface Assets {
 const YEAR_SECONDS = 31_536_000
 
 /** Concatenated in this order; later rules override earlier ones. */
-const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'media'].map(
+const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'admin', 'media'].map(
   name => `style/${name}.css`,
 )
 

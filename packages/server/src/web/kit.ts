@@ -19,6 +19,7 @@ import type { Secrets } from '../secrets.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import type { Sessions, SignedIn } from '../sessions/sessions.ts'
+import type { Statistics } from '../statistics/statistics.ts'
 import type { Store } from '../store.ts'
 import type { UsageReports } from '../usage/reports.ts'
 import type { Users } from '../users/users.ts'
@@ -79,6 +80,7 @@ export interface PageServices {
   stopping: AbortSignal
   supportEmail: string
   usage: UsageReports
+  statistics: Pick<Statistics, 'report'>
   users: Users
 }
 

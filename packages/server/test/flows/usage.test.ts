@@ -9,7 +9,8 @@ import { createHousekeeping } from '../../src/operations/housekeeping.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import type { Storage } from '../../src/store.ts'
 import { createMeter } from '../../src/usage/meter.ts'
-import { createUsageReports, MAX_BUCKETS } from '../../src/usage/reports.ts'
+import { MAX_BUCKETS } from '../../src/usage/range.ts'
+import { createUsageReports } from '../../src/usage/reports.ts'
 import { COUNTERS, type UsageBucket } from '../../src/usage/usage.ts'
 import {
   type EngineName,

@@ -49,6 +49,7 @@ const NOUNS = [
     'backup',
     'hub',
     'usage',
+    'statistics',
   ],
 ]
 /** Folder or top-level file → the folders and files that it may import besides itself and the kernel. */
@@ -94,6 +95,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     ...SMALL_NOUNS,
   ],
   usage: [],
+  statistics: ['usage', 'endings'],
   backup: [],
   administration: ['hub/presence-store.ts', 'outbox', 'users/email-address.ts', ...SMALL_NOUNS],
   hub: ['usage/usage.ts', 'api-keys/api-key.ts'],

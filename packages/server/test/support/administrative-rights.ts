@@ -36,4 +36,5 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'DELETE /v1/admin/suppressions/{address}': 'admin:write',
   'POST /v1/admin/signing-keys/rotate': 'admin:session',
   'GET /v1/admin/audit-events': 'admin:read',
+  'GET /v1/admin/statistics': 'admin:read',
 }

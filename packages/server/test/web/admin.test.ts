@@ -30,6 +30,29 @@ async function open(t: TestContext) {
   return { web, services, store, person, post, acts }
 }
 
+test('the overview draws what happened in the chosen period, with a title, a description and a table of the same numbers', async t => {
+  const { person, services } = await open(t)
+  const admin = await person('admin', 'admin')
+  await services.statistics.measure(12)
+  await services.statistics.flush()
+  for (const [period, unit] of [
+    ['', 'Day'],
+    ['?period=day', 'Hour'],
+    ['?period=constructor', 'Day'],
+  ] as const) {
+    const text = await (await admin.client.get(`/admin${period}`)).text()
+    assert.match(text, /<svg [^>]*role="img" aria-labelledby="sign-ups-title sign-ups-desc"/)
+    assert.match(
+      text,
+      /<title id="sign-ups-title">Sign-ups<\/title><desc id="sign-ups-desc">Sign-ups, [^<]*: 1 /,
+    )
+    assert.match(text, /<desc id="agents-desc">Live agents, [^<]*: 12 most at once\.</)
+    assert.match(text, /<path class="level" d="M\d+ 0h10v60h-10z"\/>/)
+    assert.ok(text.includes(`<th scope="col">${unit} (UTC)</th>`), unit)
+    assert.match(text, /<tr><th scope="row"><time.*?<\/th><td class="amount">1<\/td>/)
+  }
+})
+
 test('for everybody but administrators and support the pages do not exist, also after a role was withdrawn', async t => {
   const { person, services } = await open(t)
   const admin = await person('admin', 'admin')

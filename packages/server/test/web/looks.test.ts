@@ -60,6 +60,7 @@ async function openPages(
     ],
     ...[
       '',
+      '?period=quarter',
       '/users',
       '/users?query=nobody@',
       `/users/${user.id}`,

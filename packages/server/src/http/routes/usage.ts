@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { DEFAULT_BUCKETS, MAX_BUCKETS } from '../../usage/reports.ts'
+import { DEFAULT_BUCKETS, MAX_BUCKETS } from '../../usage/range.ts'
 import { UNIT_LENGTHS, USAGE_KEPT_FOR, type UsageBucket } from '../../usage/usage.ts'
 import { prefers } from '../accept.ts'
 import { type Answer, ok } from '../answer.ts'
@@ -15,7 +15,7 @@ const KEPT_DAYS = {
   day: USAGE_KEPT_FOR.day / UNIT_LENGTHS.day,
 }
 
-const usageQuery = z.object({
+export const usageQuery = z.object({
   bucket: z
     .enum(['hour', 'day'], { error: 'must be hour or day' })
     .optional()

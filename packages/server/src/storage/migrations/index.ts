@@ -41,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
     '0021-administrative-lists',
     async () => (await import('./0021-administrative-lists.ts')).administrativeLists,
   ),
+  whenApplied('0028-statistics', async () => (await import('./0028-statistics.ts')).statistics),
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

@@ -1,12 +1,9 @@
+export { disconnectAgent, renderAllAgents } from './agents.ts'
+export { renderAudit } from './audit.ts'
+export { renderConfirm } from './confirm.ts'
 export { renderAllKeys, revokeKeys } from './keys.ts'
 export { changeMails, renderMails } from './mails.ts'
-export {
-  disconnectAgent,
-  renderAllAgents,
-  renderAudit,
-  renderConfirm,
-  renderNodes,
-  renderOverview,
-} from './operation.ts'
+export { renderNodes } from './nodes.ts'
+export { renderOverview } from './overview.ts'
 export { renderPeople } from './people.ts'
 export { changePerson, renderPerson } from './person.ts'

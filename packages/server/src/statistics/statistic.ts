@@ -1,0 +1,59 @@
+import type { ErrorCode } from '@keyway/sdk/protocol'
+import type { Instant } from '../clock.ts'
+import { bucketStart, type UsageUnit } from '../usage/usage.ts'
+
+/** What is counted for the whole service. `sign_ins` are those by link or code, `errors` answers with a 5xx status. */
+export const TOTALS = [
+  'sign_ups',
+  'sign_ins',
+  'exchanges',
+  'api_calls',
+  'mails_sent',
+  'mails_failed',
+  'errors',
+] as const
+export type Total = (typeof TOTALS)[number]
+
+/** What is measured from time to time; of a bucket the highest value is kept. `people` are accounts that are not deleted. */
+export const LEVELS = ['people', 'live_agents'] as const
+export type Level = (typeof LEVELS)[number]
+
+/** Refused requests have a total for each error code. */
+export type Refusal = `refused:${ErrorCode}`
+const REFUSED = 'refused:'
+
+export type StatisticName = Total | Level | Refusal
+
+/** A stored value of an hour or a day. */
+export interface StatisticRow {
+  unit: UsageUnit
+  start: Instant
+  name: StatisticName
+  value: number
+}
+
+/** A bucket as reported. A level is null where it was not measured. */
+export type StatisticBucket = { start: Instant; refused: Record<string, number> } & Record<Total, number> &
+  Record<Level, number | null>
+
+/** The rows of hour and day to which values of one hour are added. */
+export function statisticRows(hour: Instant, values: ReadonlyMap<StatisticName, number>): StatisticRow[] {
+  return (['day', 'hour'] as const).flatMap(unit =>
+    [...values].map(([name, value]) => ({ unit, start: bucketStart(unit, hour), name, value })),
+  )
+}
+
+export function isLevel(name: StatisticName): name is Level {
+  return (LEVELS as readonly string[]).includes(name)
+}
+
+export function emptyBucket(start: Instant): StatisticBucket {
+  const totals = Object.fromEntries(TOTALS.map(name => [name, 0])) as Record<Total, number>
+  return { start, people: null, live_agents: null, ...totals, refused: {} }
+}
+
+/** Puts a stored value into its bucket. Names of a newer version are left out. */
+export function place(bucket: StatisticBucket, { name, value }: StatisticRow): void {
+  if (name.startsWith(REFUSED)) bucket.refused[name.slice(REFUSED.length)] = value
+  else if (name in bucket) bucket[name as Total | Level] = value
+}

@@ -1,0 +1,13 @@
+import { defineMigration } from './migration.ts'
+
+/** What the whole service did, by the hour and the day. */
+export const statistics = defineMigration('0028-statistics', async ({ db }) => {
+  await db.schema
+    .createTable('statistics')
+    .addColumn('unit', 'text', c => c.notNull())
+    .addColumn('start', 'bigint', c => c.notNull())
+    .addColumn('name', 'text', c => c.notNull())
+    .addColumn('value', 'bigint', c => c.notNull())
+    .addPrimaryKeyConstraint('statistics_key', ['unit', 'start', 'name'])
+    .execute()
+})

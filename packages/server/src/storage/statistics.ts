@@ -1,0 +1,70 @@
+import { sql } from 'kysely'
+import { isLevel, type StatisticRow } from '../statistics/statistic.ts'
+import type { StatisticsStore } from '../statistics/statistics-store.ts'
+import type { Db } from './engine.ts'
+import { countOf, inChunks, type Statements } from './statements.ts'
+
+export function createStatisticsStore({ db }: Statements): StatisticsStore {
+  return {
+    async add(rows) {
+      // In the order of the primary key, the same everywhere, so that nodes that add to the same rows do not deadlock.
+      const sorted = [...rows].sort(byPrimaryKey)
+      for (const some of inChunks(sorted.filter(({ name }) => !isLevel(name)))) await addTotals(db, some)
+      for (const some of inChunks(sorted.filter(({ name }) => isLevel(name)))) await raiseLevels(db, some)
+    },
+    read: (unit, from, to) =>
+      db
+        .selectFrom('statistics')
+        .selectAll()
+        .where('unit', '=', unit)
+        .where('start', '>=', from)
+        .where('start', '<', to)
+        .orderBy('start')
+        .execute(),
+    async countPeople() {
+      const { rows } = await sql<{ count: number }>`select (select count(*) from users)
+        - (select count(*) from users where status <> 'active' and status = 'deleted') as count`.execute(db)
+      return Number(rows[0]!.count)
+    },
+    async prune(outdated, batch) {
+      let removed = 0
+      for (const unit of ['hour', 'day'] as const) {
+        const old = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${outdated[unit]} limit ${batch})`
+        const gone = await sql`delete from statistics where (unit, start, name) in ${old}`.execute(db)
+        removed += countOf({ numDeletedRows: gone.numAffectedRows ?? 0n })
+      }
+      return removed
+    },
+  }
+}
+
+async function addTotals(db: Db, rows: readonly StatisticRow[]): Promise<void> {
+  await db
+    .insertInto('statistics')
+    .values([...rows])
+    .onConflict(conflict =>
+      conflict.columns(['unit', 'start', 'name']).doUpdateSet(eb => ({
+        value: eb('statistics.value', '+', eb.ref('excluded.value')),
+      })),
+    )
+    .execute()
+}
+
+async function raiseLevels(db: Db, rows: readonly StatisticRow[]): Promise<void> {
+  await db
+    .insertInto('statistics')
+    .values([...rows])
+    .onConflict(conflict =>
+      conflict
+        .columns(['unit', 'start', 'name'])
+        .doUpdateSet(eb => ({ value: eb.ref('excluded.value') }))
+        .where(eb => eb('statistics.value', '<', eb.ref('excluded.value'))),
+    )
+    .execute()
+}
+
+function byPrimaryKey(left: StatisticRow, right: StatisticRow): number {
+  if (left.unit !== right.unit) return left.unit < right.unit ? -1 : 1
+  if (left.start !== right.start) return left.start - right.start
+  return left.name < right.name ? -1 : 1
+}

@@ -1,0 +1,36 @@
+import { html } from 'hono/html'
+import { parseId } from '../../ids.ts'
+import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { describeClient } from '../client-name.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { empty, formToken, pageHead, time } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { texts } from '../texts.ts'
+import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const ROWS = 40
+
+/** /admin/agents: live connections of everybody. */
+export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const { agents } = adminTexts
+  const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
+  const { rows, next } = await kit.administration.agents(page)
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const items = rows.map(row => {
+    const name = row.keyName ?? texts.keys.unnamed
+    return html`<li class="item"><div class="what"><span class="name live on">${name}</span><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code></p></div><p class="when">${time(row.connectedAt)}<br><a href="/admin/users/${row.userId}">${agents.owner}<span class="unseen"> ${name}</span></a></p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
+  })
+  const body = html`${pageHead(agents.title, agents.lead)}
+<section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : empty(agents.empty, agents.emptyLead)}${next ? html`<p class="card-foot"><a href="/admin/agents?cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+  return renderAdmin(kit, c, 'agents', { title: agents.title }, body)
+}
+
+export function disconnectAgent(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/agents', async (_form, by) => {
+    const id = parseId(c.req.param('id') ?? '')
+    if (!id) throw notFound()
+    await kit.administration.disconnect(id, by())
+  })
+}

@@ -1,0 +1,37 @@
+import { html } from 'hono/html'
+import type { PageContext, PageKit } from '../kit.ts'
+import { pageHead } from '../layout.ts'
+import { renderAdmin, requireReader } from './acting.ts'
+import { auditRow } from './audit.ts'
+import { mailRow } from './mails.ts'
+import { periodLinks, periodOf, reportOf, statisticsCharts } from './statistics-charts.ts'
+import { adminTexts } from './texts.ts'
+
+const LATEST = 5
+
+/** /admin: what runs, what waits, what happened over time, and what was done last. */
+export async function renderOverview(kit: PageKit, c: PageContext): Promise<Response> {
+  requireReader(kit, c)
+  const { overview, people } = adminTexts
+  const page = { limit: LATEST, after: null }
+  const period = periodOf(c.req.query('period'))
+  const [nodes, depth, failed, acts, buckets] = await Promise.all([
+    kit.administration.nodes(),
+    kit.store.outbox.depth(kit.clock.now()),
+    kit.administration.mails('failed', page),
+    kit.store.audit.list({}, page),
+    kit.statistics.report(reportOf(period, kit.clock.now())),
+  ])
+  const agents = nodes.reduce((sum, { connections }) => sum + connections, 0)
+  const body = html`${pageHead(overview.title, overview.lead)}
+<form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" autocomplete="off" spellcheck="false"></div><button>${people.search}</button></form>
+<div class="columns">
+<section class="card"><h2>${adminTexts.nav.nodes}</h2><p>${overview.running(nodes.length, agents)}</p></section>
+<section class="card"><h2>${adminTexts.nav.mails}</h2><p>${overview.mail(depth.queued)}</p></section>
+</div>
+${periodLinks(period)}
+${statisticsCharts(buckets, period)}
+<section class="card flush"><div class="card-head"><h2>${overview.failed}</h2></div>${failed.rows.length > 0 ? html`<ul class="list">${failed.rows.map(mail => mailRow(mail, null))}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>
+<section class="card flush"><div class="card-head"><h2>${overview.acts}</h2></div>${acts.rows.length > 0 ? html`<ul class="list">${acts.rows.map(auditRow)}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>`
+  return renderAdmin(kit, c, 'overview', { title: overview.title }, body)
+}

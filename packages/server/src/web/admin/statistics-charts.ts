@@ -1,0 +1,117 @@
+import { html, raw } from 'hono/html'
+import type { Instant } from '../../clock.ts'
+import type { StatisticBucket } from '../../statistics/statistic.ts'
+import type { WantedReport } from '../../usage/range.ts'
+import { UNIT_LENGTHS, type UsageUnit } from '../../usage/usage.ts'
+import { chart, formatCount, type Series } from '../chart.ts'
+import { day, type Html, time } from '../layout.ts'
+
+/** The periods of the overview: buckets up to the present one. */
+const PERIODS = {
+  day: { label: '24 hours', unit: 'hour', buckets: 24 },
+  week: { label: '7 days', unit: 'day', buckets: 7 },
+  month: { label: '30 days', unit: 'day', buckets: 30 },
+  quarter: { label: '90 days', unit: 'day', buckets: 90 },
+} as const satisfies Record<string, { label: string; unit: UsageUnit; buckets: number }>
+export type Period = keyof typeof PERIODS
+
+const texts = {
+  period: 'Period',
+  asTable: 'The numbers as a table',
+  hour: 'Hour (UTC)',
+  day: 'Day (UTC)',
+  now: 'last count',
+  peak: 'most at once',
+  most: { hour: (most: string) => `at most ${most} an hour`, day: (most: string) => `at most ${most} a day` },
+  unknown: 'not counted',
+  nothing: 'Nothing yet',
+}
+
+interface Shown {
+  id: string
+  title: string
+  isLevel?: 'now' | 'peak'
+  kind: Series['kind']
+  of(bucket: StatisticBucket): number | null
+}
+
+const refusedOf = ({ refused }: StatisticBucket) =>
+  Object.values(refused).reduce((sum, count) => sum + count, 0)
+
+const SHOWN: readonly Shown[] = [
+  { id: 'people', title: 'People', isLevel: 'now', kind: 'level', of: ({ people }) => people },
+  { id: 'sign-ups', title: 'Sign-ups', kind: 'uses', of: ({ sign_ups }) => sign_ups },
+  { id: 'sign-ins', title: 'Sign-ins', kind: 'uses', of: ({ sign_ins }) => sign_ins },
+  { id: 'exchanges', title: 'Exchanges', kind: 'uses', of: ({ exchanges }) => exchanges },
+  { id: 'calls', title: 'API calls', kind: 'uses', of: ({ api_calls }) => api_calls },
+  {
+    id: 'agents',
+    title: 'Live agents',
+    isLevel: 'peak',
+    kind: 'level',
+    of: ({ live_agents }) => live_agents,
+  },
+  { id: 'mails', title: 'Mails sent', kind: 'uses', of: ({ mails_sent }) => mails_sent },
+  { id: 'failed', title: 'Mails failed', kind: 'denied', of: ({ mails_failed }) => mails_failed },
+  { id: 'refused', title: 'Refused requests', kind: 'denied', of: refusedOf },
+  { id: 'errors', title: 'Server errors', kind: 'denied', of: ({ errors }) => errors },
+]
+
+export function periodOf(text: string | undefined): Period {
+  return (Object.keys(PERIODS) as Period[]).find(each => each === text) ?? 'month'
+}
+
+export function reportOf(period: Period, now: number): WantedReport {
+  const { unit, buckets } = PERIODS[period]
+  return { bucket: unit, from: now - (buckets - 1) * UNIT_LENGTHS[unit] }
+}
+
+export function periodLinks(chosen: Period): Html {
+  const links = (Object.keys(PERIODS) as Period[]).map(
+    each =>
+      html`<a href="/admin?period=${each}"${each === chosen ? raw(' aria-current="true"') : ''}>${PERIODS[each].label}</a>`,
+  )
+  return html`<nav class="filter" aria-label="${texts.period}">${links}</nav>`
+}
+
+/** A chart for each number, and all of them as one table. */
+export function statisticsCharts(buckets: readonly StatisticBucket[], period: Period): Html {
+  const { unit } = PERIODS[period]
+  const [from, to] = [axisLabel(buckets[0]!.start, unit), axisLabel(buckets.at(-1)!.start, unit)]
+  const charts = SHOWN.map(({ id, title, isLevel, kind, of }) => {
+    const values = buckets.map(of)
+    const { figure, note } = summaryOf(values, unit, isLevel)
+    const description = `${title}, ${PERIODS[period].label}: ${`${figure} ${note}`.trim()}.`
+    return chart({ id, title, figure, note, description, series: [{ kind, values }], from, to })
+  })
+  return html`<div class="charts">${charts}</div>
+<details class="card flush"><summary class="card-head">${texts.asTable}</summary><div class="scroll" tabindex="0" role="region" aria-label="${texts.asTable}">${table(buckets, period)}</div></details>`
+}
+
+function summaryOf(values: readonly (number | null)[], unit: UsageUnit, isLevel: Shown['isLevel']) {
+  const known = values.filter(value => value !== null)
+  if (known.length === 0) return { figure: '–', note: texts.unknown }
+  if (isLevel === 'now') return { figure: formatCount(known.at(-1)!), note: texts.now }
+  if (isLevel === 'peak') return { figure: formatCount(Math.max(...known)), note: texts.peak }
+  const [sum, most] = [known.reduce((sum, value) => sum + value, 0), Math.max(...known)]
+  return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }
+}
+
+/** Short, and in UTC as the buckets are. */
+function axisLabel(at: Instant, unit: UsageUnit): string {
+  if (unit === 'hour') return `${new Date(at).toISOString().slice(11, 16)} UTC`
+  return new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+}
+
+/** Newest first, without the buckets in which nothing happened. */
+function table(buckets: readonly StatisticBucket[], period: Period): Html {
+  const { unit } = PERIODS[period]
+  const used = buckets.filter(bucket => SHOWN.some(({ of }) => (of(bucket) ?? 0) > 0)).toReversed()
+  if (used.length === 0) return html`<p class="card-foot quiet">${texts.nothing}</p>`
+  const show = unit === 'hour' ? time : day
+  return html`<table><thead><tr><th scope="col">${texts[unit]}</th>${SHOWN.map(({ title }) => html`<th scope="col" class="amount">${title}</th>`)}</tr></thead><tbody>
+${used.map(
+  bucket => html`<tr><th scope="row">${show(bucket.start)}</th>${SHOWN.map(({ of }) => html`<td class="amount">${of(bucket) ?? '–'}</td>`)}</tr>
+`,
+)}</tbody></table>`
+}

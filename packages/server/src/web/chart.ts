@@ -1,0 +1,65 @@
+import { html, raw } from 'hono/html'
+import type { Html } from './layout.ts'
+
+/** SVG units: the width of a bucket, the width of its bar, and the height of the highest bar. */
+const STEP = 10
+const BAR = 8
+const HEIGHT = 60
+
+export interface Series {
+  /** A CSS class with the colour: `uses`, `denied` or `level`, which is drawn without gaps. */
+  kind: 'uses' | 'denied' | 'level'
+  /** One for each bucket; null: unknown. */
+  values: readonly (number | null)[]
+}
+
+export interface Chart {
+  /** Unique on the page. */
+  id: string
+  title: string
+  /** The number that stands for the whole period, and what it is. */
+  figure: string
+  note: string
+  /** What it shows, for those who do not see it. */
+  description: string
+  /** Stacked in this order. */
+  series: readonly Series[]
+  /** Texts below the first and the last bucket. */
+  from: string
+  to: string
+}
+
+/** A bar chart without scripts; the page has its numbers as a table too. */
+export function chart({ id, title, figure, note, description, series, from, to }: Chart): Html {
+  const count = series[0]?.values.length ?? 0
+  const highest = Math.max(...Array.from({ length: count }, (_, at) => sumAt(series, at)))
+  return html`<figure class="chart"><figcaption><h2>${title}</h2><p class="figure">${figure}</p><p class="quiet">${note}</p></figcaption>
+<svg viewBox="0 0 ${count * STEP} ${HEIGHT}" role="img" aria-labelledby="${id}-title ${id}-desc" preserveAspectRatio="none"><title id="${id}-title">${title}</title><desc id="${id}-desc">${description}</desc>${series.map((each, index) => html`<path class="${each.kind}" d="${raw(pathOf(series, index, highest))}"/>`)}</svg>
+<p class="axis" aria-hidden="true"><span>${from}</span><span>${to}</span></p></figure>`
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US')
+}
+
+/** All bars of a series as one path, which is short. Any number above 0 is at least one unit high. */
+function pathOf(series: readonly Series[], index: number, highest: number): string {
+  const { kind, values } = series[index]!
+  const width = kind === 'level' ? STEP : BAR
+  return values
+    .map((value, at) => {
+      const height = heightOf(value, highest)
+      if (height === 0) return ''
+      const below = series.slice(0, index).reduce((sum, each) => sum + heightOf(each.values[at]!, highest), 0)
+      return `M${at * STEP} ${Math.max(0, HEIGHT - below - height)}h${width}v${height}h-${width}z`
+    })
+    .join('')
+}
+
+function heightOf(value: number | null, highest: number): number {
+  return value ? Math.max(1, Math.round((value / highest) * HEIGHT)) : 0
+}
+
+function sumAt(series: readonly Series[], at: number): number {
+  return series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0)
+}
