@@ -16,6 +16,7 @@ export type Hint =
   /** An app must be told that a session ended. */
   | { type: 'logout_notice.queued' }
   | { type: 'signing_keys.changed' }
+  | { type: 'policies.changed' }
 
 /** A command of one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
@@ -85,6 +86,7 @@ export function parseHint(value: unknown): Hint | null {
     case 'mail.queued':
     case 'logout_notice.queued':
     case 'signing_keys.changed':
+    case 'policies.changed':
       return { type: fields.type }
     default:
       return null

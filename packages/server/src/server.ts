@@ -102,6 +102,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   const timers = createTimers({ ...services, clockReference: services.storage.engine.clockReference })
   timers.start()
   services.signingKeys.start()
+  services.policies.start()
   const logoutDelivery = createLogoutDelivery(services)
   logoutDelivery.start()
 
@@ -124,6 +125,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   async function shutDown(): Promise<void> {
     timers.stop()
     services.signingKeys.stop()
+    services.policies.stop()
     stopping.abort()
     await Promise.all([
       httpServer.drain(),

@@ -22,15 +22,16 @@ import { createDeviceTokens } from './device-authorizations/device-tokens.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
 import { createKeyLimiter } from './limits/limits.ts'
-import type { LimitPolicy } from './limits/policy.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
+import { createSignUpRule } from './magic-links/sign-up.ts'
 import { printedLink } from './mail/inbox.ts'
 import { createMailer } from './mail/mailer.ts'
 import { createMailWriter } from './mail/templates/mail-writer.ts'
 import { createDispatcher } from './outbox/dispatcher.ts'
 import { createOutbox } from './outbox/outbox.ts'
 import { createSuppressions } from './outbox/suppressions.ts'
+import { createPolicies } from './policies/policies.ts'
 import { createSecrets, SealError, type Secrets } from './secrets.ts'
 import { logSecurityEvents } from './security-events/log.ts'
 import { createSessions } from './sessions/sessions.ts'
@@ -68,7 +69,7 @@ export async function openServices(
     const instance = instanceOf(await openPepper(storage, secrets))
     const journal = await journalOf(config, { clock, secrets, instance })
     const services = compose(config, log, { storage, clock, secrets, instance, journal })
-    await services.signingKeys.load()
+    await Promise.all([services.signingKeys.load(), services.policies.load()])
     return services
   } catch (error) {
     await storage.close()
@@ -130,9 +131,12 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     ownAudiences: [publicUrl, hubAudience(publicUrl)],
     ensureKey: signingKeys.currentOf,
   })
-  // The settings are the policy. Replace this to read it from elsewhere.
-  const limitPolicy: LimitPolicy = config
-  const policy = () => limitPolicy
+  const policies = createPolicies({
+    ...common,
+    settings: config,
+    reloadInterval: resources.storage.engine.pollInterval,
+  })
+  const policy = policies.current
   const keyAlerts = createKeyAlerts({ ...common, outbox })
   const plainLimiter = createKeyLimiter({
     clock: resources.clock,
@@ -146,7 +150,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     outbox,
     alerts: keyAlerts,
     limiter,
-    policy,
+    policies,
     maxActiveKeys: config.maxActiveKeys,
     creationLimits: config.keyCreationLimits,
   })
@@ -160,8 +164,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   let authorizations: Promise<Authorizations> | undefined
   const clients = createClients({ ...common, config })
+  const maySignUp = createSignUpRule({ policies, listed })
   const magicLinks = createMagicLinks({
     ...common,
+    policies,
+    maySignUp,
     outbox,
     sessions,
     verifyUrl: config.verifyUrl,
@@ -170,7 +177,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   })
   const deviceAuthorizations = createDeviceAuthorizations(common)
   const deviceTokens = createDeviceTokens({ ...common, sessions, deviceAuthorizations })
-  const deviceKeys = createDeviceKeys({ ...common, outbox, apiKeys })
+  const deviceKeys = createDeviceKeys({ ...common, outbox, apiKeys, policies })
   return {
     ...resources,
     config,
@@ -195,10 +202,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     deviceTokens,
     apiKeys,
     limiter,
-    policy,
+    policies,
     agentTokens,
     sessions,
     magicLinks,
+    maySignUp,
     consents: createConsents(common),
     clients,
     /** Loaded on first use, as all that only apps' sign-ins need. */

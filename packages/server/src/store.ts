@@ -22,6 +22,7 @@ import type { ClientAssertionStore } from './oauth/client-assertion-store.ts'
 import type { InstanceStore } from './operations/instance-store.ts'
 import type { InboxStore, OutboxStore } from './outbox/outbox-store.ts'
 import type { SuppressionStore } from './outbox/suppression-store.ts'
+import type { AdministrativePolicyChanges, PolicyStore } from './policies/policy-store.ts'
 import type { SecurityEventChanges, SecurityEventStore } from './security-events/security-event-store.ts'
 import type { SessionChanges, SessionStore } from './sessions/session-store.ts'
 import type { SigningKeyStore } from './signing-keys/signing-key-store.ts'
@@ -51,6 +52,7 @@ export interface Store {
   limitLeases: LeaseStore
   magicLinks: MagicLinkStore
   outbox: OutboxStore
+  policies: PolicyStore
   presence: PresenceStore
   quotas: QuotaStore
   replay: ReplayStore
@@ -76,14 +78,19 @@ export interface Changes {
   consents: ConsentChanges
   audit: AuditChanges
   magicLinks: MagicLinkChanges
+  policies: NoChanges
   replay: ReplayChanges
   securityEvents: SecurityEventChanges
   sessions: SessionChanges
 }
 
+/** Of a noun that only administrators change. */
+type NoChanges = Record<never, never>
+
 /** What only administrators do. Only `Audit.perform` gives a transaction that has these operations, and records them. */
 export interface AdministrativeChanges {
   users: AdministrativeUserChanges
+  policies: AdministrativePolicyChanges
 }
 
 /** All operations with facts. */
@@ -108,6 +115,7 @@ export interface Transaction extends WithChanges<Store> {
 
 export interface AuditedTransaction extends Transaction {
   readonly users: Transaction['users'] & AdministrativeUserChanges
+  readonly policies: Transaction['policies'] & AdministrativePolicyChanges
 }
 
 export interface Storage {

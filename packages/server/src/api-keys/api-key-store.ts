@@ -3,6 +3,7 @@ import type { Attribution } from '../endings/fact.ts'
 import type { Limits } from '../limits/limit.ts'
 import type { Caller } from '../network.ts'
 import type { PageRequest, Slice } from '../paging.ts'
+import type { Policies } from '../policies/policy.ts'
 import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 
 /** Which keys administrators look for; all conditions must hold. */
@@ -15,6 +16,8 @@ export interface KeySearch {
   expiresBefore?: Instant
   /** Active keys without an expiry. */
   neverExpires?: true
+  /** Active keys that these policies would refuse, had they been made under them. */
+  violating?: Policies
 }
 
 export interface ApiKeyStore {

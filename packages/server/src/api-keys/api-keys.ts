@@ -4,11 +4,13 @@ import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { quotasOf, type WantedLimits } from '../limits/limit.ts'
 import type { KeyLimiter } from '../limits/limits.ts'
-import { assertWithinPolicy, type PolicySource, withDefaults } from '../limits/policy.ts'
+import { assertWithinPolicy, withDefaults } from '../limits/policy.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
+import type { PolicyBook } from '../policies/policies.ts'
+import { assertAllowed } from '../policies/policy.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
@@ -36,7 +38,7 @@ export type { NewApiKey } from './api-key.ts'
 
 export interface ApiKeys {
   /**
-   * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future),
+   * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future, a policy),
    *   `idempotency_conflict` (the owner has a key of this id already), and what `condition.refusal` makes
    */
   create(
@@ -64,7 +66,8 @@ export interface ApiKeys {
    */
   update(userId: string, id: string, change: KeyChange, by: 'person' | 'key'): Promise<ApiKey>
   /**
-   * @throws KeywayError `not_found`, `api_key_inactive`, `api_key_replaced`, `key_limit_reached`, `rate_limited`
+   * @throws KeywayError `not_found`, `api_key_inactive`, `api_key_replaced`, `key_limit_reached`, `rate_limited`,
+   *   `invalid_request` (a policy)
    */
   rotate(
     userId: string,
@@ -124,14 +127,14 @@ export interface ApiKeyDeps extends KeyLimits {
   changeLimits: ChangeLimits
   meter: Meter
   limiter: Pick<KeyLimiter, 'quotasLeft'>
-  policy: PolicySource
+  policies: Pick<PolicyBook, 'read'>
 }
 
 type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused | 'condition' }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
-  const { storage, clock, log, meter, limiter, policy } = deps
+  const { storage, clock, log, meter, limiter, policies } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
   const noteNetworks = createKeyNetworks(deps)
@@ -146,8 +149,10 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   return {
     async create(userId, asked, caller, condition) {
       const now = clock.now()
-      const wanted = { ...asked, limits: withDefaults(asked.limits, policy()) }
-      assertWithinPolicy(wanted.limits, policy())
+      const current = await policies.read()
+      const wanted = { ...asked, limits: withDefaults(asked.limits, current) }
+      assertWithinPolicy(wanted.limits, current)
+      assertAllowed(wanted, current, now)
       if (wanted.expiresAt !== null && wanted.expiresAt <= now) {
         throw invalidRequest([
           { field: 'expires_at', message: 'must lie in the future, for example "2030-01-01T00:00:00Z"' },

@@ -34,8 +34,8 @@ export function createChange({
   audit,
   clock,
   changeLimits,
-  policy,
-}: Pick<ApiKeyDeps, 'storage' | 'audit' | 'clock' | 'changeLimits' | 'policy'>) {
+  policies,
+}: Pick<ApiKeyDeps, 'storage' | 'audit' | 'clock' | 'changeLimits' | 'policies'>) {
   return { update, setOperatorLimits }
 
   async function update(
@@ -44,7 +44,7 @@ export function createChange({
     change: KeyChange,
     by: 'person' | 'key',
   ): Promise<ApiKey> {
-    if (change.limits) assertWithinPolicy(change.limits, policy())
+    if (change.limits) assertWithinPolicy(change.limits, await policies.read())
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
     // A leaked key has a limit of its own, so that it cannot use up its owner's.

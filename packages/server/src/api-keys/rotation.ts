@@ -2,6 +2,7 @@ import { SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { quotasOf } from '../limits/limit.ts'
 import type { Caller } from '../network.ts'
+import { refusedByPolicy, type Violation, violationOf } from '../policies/policy.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
@@ -13,7 +14,7 @@ export const DEFAULT_OVERLAP_SECONDS = 86_400
 export const MAX_OVERLAP_SECONDS = 2_592_000
 
 type Reason = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
-type Refused = Reason | LimitRefusal
+type Refused = Reason | LimitRefusal | Violation
 type Outcome = { apiKey: ApiKey } | { refused: Refused }
 
 const DETAILS: Record<Reason, string> = {
@@ -29,8 +30,8 @@ const UNUSED = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replaced
  * Replaces a key by one with the same name, scopes, app, networks, limits, expiry, external id and metadata, and with
  * what was used up of the limits. The old key stays valid for the overlap. key-limits.ts decides when both may exist.
  */
-export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyof KeyLimits>) {
-  const { storage, clock } = deps
+export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'policies' | keyof KeyLimits>) {
+  const { storage, clock, policies } = deps
 
   return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
     // Created before the transaction, so that a retried one creates the same key; inherited fields are filled in
@@ -95,12 +96,16 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | keyo
     if (!old) return 'not_found'
     if (statusOf(old, now) !== 'active') return 'api_key_inactive'
     if (old.replacedBy !== null) return 'api_key_replaced'
+    // The successor is a new key, which the policies bind.
+    const violation = violationOf(old, await policies.read(from), now)
+    if (violation) return violation
     const purpose = overlapSeconds > 0 ? 'rotation' : 'rotation without overlap'
     return refusalByLimits(from, userId, purpose, deps, now)
   }
 
   function refusal(reason: Refused): KeywayError {
-    return typeof reason === 'string' ? new KeywayError(reason, DETAILS[reason]) : limitReached(reason, deps)
+    if (typeof reason === 'string') return new KeywayError(reason, DETAILS[reason])
+    return 'field' in reason ? refusedByPolicy(reason) : limitReached(reason, deps)
   }
 }
 

@@ -24,6 +24,7 @@ export const AUDIT_TYPES = {
   'mail.tested': null,
   'suppression.lifted': 'mail_allowed_again',
   'signing_key.rotated': null,
+  'policies.changed': null,
   'app.registered': null,
   'app.updated': null,
   'app.removed': null,
@@ -49,7 +50,15 @@ export interface Actor {
 export const BY_COMMAND: Actor = { type: 'command', id: null, key_id: null, session_id: null }
 export const BY_SETTING: Actor = { type: 'service', id: null, key_id: null, session_id: null }
 
-export type SubjectType = 'user' | 'api_key' | 'agent' | 'mail' | 'address' | 'signing_key' | 'app'
+export type SubjectType =
+  | 'user'
+  | 'api_key'
+  | 'agent'
+  | 'mail'
+  | 'address'
+  | 'signing_key'
+  | 'app'
+  | 'policies'
 
 export interface Subject {
   type: SubjectType

@@ -20,6 +20,8 @@ export interface JournalDigest {
   authorizations: Map<string, EntryOf<'charge_authorization'>>
   /** By user and app. */
   consents: Map<string, EntryOf<'consent'>>
+  /** The last ones. */
+  policies: EntryOf<'policies'> | null
   /** When the journal begins; null if no file records it. */
   begins: Instant | null
   /** Files without a `closed` entry; later entries of them may be missing. */
@@ -113,6 +115,7 @@ function emptyDigest(): JournalDigest {
     appSecrets: new Map(),
     authorizations: new Map(),
     consents: new Map(),
+    policies: null,
     begins: null,
     openEnds: [],
     missing: null,
@@ -130,6 +133,8 @@ function add(digest: JournalDigest, entry: JournalEntry): void {
   if (entry.type === 'api_key') addKey(digest, entry)
   if (entry.type === 'user') addUser(digest, entry)
   if (entry.type === 'app_secrets') keepLast(digest.appSecrets, entry.id, entry)
+  if (entry.type === 'policies' && entry.changed_at >= (digest.policies?.changed_at ?? 0))
+    digest.policies = entry
   if (entry.type === 'charge_authorization')
     keepLast(digest.authorizations, `${entry.user_id} ${entry.app_id}`, entry)
   if (entry.type === 'consent') keepLast(digest.consents, `${entry.user_id} ${entry.app_id}`, entry)

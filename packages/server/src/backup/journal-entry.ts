@@ -1,5 +1,6 @@
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
+import type { SetPolicies } from '../policies/policy.ts'
 import { hmac } from '../secrets.ts'
 import type { SessionEnd } from '../sessions/session.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
@@ -65,6 +66,8 @@ export type JournalEntry =
       granted_at: Instant
       revoked_at: Instant | null
     }
+  /** All policies that are set, after a change. */
+  | { type: 'policies'; at: Instant; policies: SetPolicies; changed_at: Instant }
 
 /** Older versions wrote no `keyId` and `lineageId`. */
 export type JournaledLedgerEntry = Omit<LedgerEntry, NewInLedger> & Partial<Pick<LedgerEntry, NewInLedger>>
@@ -166,6 +169,7 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   magic_link: { id: text },
   ledger: { entry: objectOf(LEDGER_ENTRY) },
   trial_credit: { address_hash: text, user_id: text },
+  policies: { policies: isRecord, changed_at: instant },
   consent: {
     id: text,
     user_id: text,

@@ -115,6 +115,10 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
           },
         ]
       }
+      case 'policies': {
+        const { policies, changedAt } = fact.set
+        return [{ type: 'policies', at: clock.now(), policies, changed_at: changedAt }]
+      }
       case 'ending':
       case 'security_event':
       case 'audit':

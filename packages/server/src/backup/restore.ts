@@ -167,7 +167,7 @@ async function applyJournal(
 }
 
 function* finalStates(digest: JournalDigest): Generator<JournalEntry> {
-  const { keys, users, appSecrets, authorizations, consents } = digest
+  const { keys, users, appSecrets, authorizations, consents, policies } = digest
   for (const [id, { revokedAt, expiresAt, allowedNetworks, at }] of keys) {
     yield {
       type: 'api_key',
@@ -183,4 +183,5 @@ function* finalStates(digest: JournalDigest): Generator<JournalEntry> {
   yield* appSecrets.values()
   yield* authorizations.values()
   yield* consents.values()
+  if (policies) yield policies
 }

@@ -2,6 +2,8 @@
 export type MicroDollars = number
 
 export const MICROS_PER_DOLLAR = 1_000_000
+/** The initial balance of a new account, unless the policies say another. */
+export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 export const CURRENCY = 'USD'
 /** The largest single amount, so that sums stay exact in a double. */
 export const MAX_AMOUNT: MicroDollars = 1_000_000 * MICROS_PER_DOLLAR
@@ -22,4 +24,9 @@ export function parseAmount(text: string): MicroDollars | null {
   if (!match) return null
   const amount = Number(match[1]) * MICROS_PER_DOLLAR + Number((match[2] ?? '').padEnd(6, '0'))
   return amount > 0 && amount <= MAX_AMOUNT ? amount : null
+}
+
+/** The same, or zero. */
+export function parseAmountOrZero(text: string): MicroDollars | null {
+  return /^0(?:\.0{1,6})?$/.test(text) ? 0 : parseAmount(text)
 }

@@ -1,4 +1,4 @@
-import { MAX_REQUEST_LIMIT, REQUEST_WINDOWS, type RequestLimit, type RequestWindow } from '../limits/limit.ts'
+import { parseRequestLimit, type RequestLimit, sortedRequestLimits } from '../limits/limit.ts'
 import { Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
@@ -6,17 +6,15 @@ import { list, type Parser } from './values.ts'
 export const requestLimits: Parser<RequestLimit[]> = text => {
   const limits = list(requestLimit)(text)
   if (limits.length === 0) throw new Mistake('must name at least one window')
-  if (new Set(limits.map(({ per }) => per)).size < limits.length)
-    throw new Mistake('must name each of second, minute, hour, day at most once')
-  return limits.sort((left, right) => REQUEST_WINDOWS.indexOf(left.per) - REQUEST_WINDOWS.indexOf(right.per))
+  const sorted = sortedRequestLimits(limits)
+  if (!sorted) throw new Mistake('must name each of second, minute, hour, day at most once')
+  return sorted
 }
 
 const requestLimit: Parser<RequestLimit> = text => {
-  const [, limitText = '', per = ''] = /^([1-9]\d{0,9})\/(second|minute|hour|day)$/.exec(text) ?? []
-  const limit = Number(limitText)
-  if (!per || limit > MAX_REQUEST_LIMIT)
-    throw new Mistake(
-      `must be numbers of at least 1 per second, minute, hour or day, and ${JSON.stringify(text)} is none`,
-    )
-  return { limit, per: per as RequestWindow }
+  const limit = parseRequestLimit(text)
+  if (limit) return limit
+  throw new Mistake(
+    `must be numbers of at least 1 per second, minute, hour or day, and ${JSON.stringify(text)} is none`,
+  )
 }

@@ -6,6 +6,7 @@ import { invalidRequest, KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
+import type { PolicyBook } from '../policies/policies.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
@@ -36,11 +37,13 @@ export function createDeviceKeys({
   clock,
   outbox,
   apiKeys,
+  policies,
 }: {
   storage: Storage
   clock: Clock
   outbox: Outbox
   apiKeys: Pick<ApiKeys, 'create'>
+  policies: Pick<PolicyBook, 'read'>
 }): DeviceKeys {
   return {
     async create(session, wanted, caller) {
@@ -50,7 +53,7 @@ export function createDeviceKeys({
         ...wanted,
         name: wanted.name ?? approved.deviceName,
         scopes: withinApproved(wanted.scopes, approved),
-        expiresAt: withinLifetime(wanted.expiresAt),
+        expiresAt: withinLifetime(wanted.expiresAt, (await policies.read()).maxKeyLifetimeDays),
       }
       const mailId = newId(clock.now())
       return apiKeys.create(session.userId, limited, caller, {
@@ -76,9 +79,10 @@ export function createDeviceKeys({
     return true
   }
 
-  function withinLifetime(expiresAt: number | null): number {
+  /** @param maxDays of the policies, which also bound the lifetime of a key that asks for none */
+  function withinLifetime(expiresAt: number | null, maxDays: number | null): number {
     const last = clock.now() + MAX_DEVICE_KEY_LIFETIME
-    if (expiresAt === null) return last
+    if (expiresAt === null) return maxDays === null ? last : Math.min(last, clock.now() + maxDays * DAY)
     if (expiresAt <= last) return expiresAt
     throw invalidRequest([
       { field: 'expires_at', message: 'must be at most 90 days ahead for a key that a device creates' },

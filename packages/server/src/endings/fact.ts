@@ -2,6 +2,7 @@ import type { AuditEvent } from '../audit/audit-event.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { Caller } from '../network.ts'
+import type { StoredPolicies } from '../policies/policy.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { Ending } from './ending.ts'
 
@@ -22,6 +23,7 @@ export type Fact =
   | { type: 'trial_credit'; addressHash: string; userId: string; at: Instant }
   | { type: 'charge_authorization'; authorization: AuthorizationState }
   | { type: 'consent'; consent: ConsentState }
+  | { type: 'policies'; set: StoredPolicies }
 
 /** The state of an app's authorisation to charge a user. */
 export interface AuthorizationState {

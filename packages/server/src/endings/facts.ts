@@ -100,6 +100,9 @@ export const FACTS: FactTable = {
     withdraw: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
     withdrawSomeOfApp: consents => consents.map(consent => ({ type: 'consent', consent })),
   },
+  policies: {
+    set: stored => [{ type: 'policies', set: stored }],
+  },
   audit: {
     append: events => events.flatMap(event => [{ type: 'audit', event }, ...shownToSubject(event)]),
   },

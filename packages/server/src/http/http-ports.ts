@@ -18,6 +18,7 @@ import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { MailHooks } from '../outbox/mail-hook.ts'
 import type { Suppressions } from '../outbox/suppressions.ts'
+import type { PolicyBook } from '../policies/policies.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
@@ -40,6 +41,7 @@ export interface HttpPorts {
   apps: Pick<Apps, 'authenticate' | 'list' | 'find' | 'register' | 'change' | 'remove' | 'newSecret'>
   charges: Charges
   consents: Consents
+  policies: Pick<PolicyBook, 'read' | 'change'>
   introspection: Introspection
   meter: Pick<Meter, 'count'>
   usage: UsageReports

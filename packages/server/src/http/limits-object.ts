@@ -14,7 +14,7 @@ import { expected, optional, parsed, strict, wholeNumber } from './body-fields.t
 
 const AMOUNT = 'a positive decimal with at most 6 places, at most 1000000'
 
-const requests = atMostOneOf(
+export const requests = atMostOneOf(
   REQUEST_WINDOWS,
   strict({ limit: from(1, MAX_REQUEST_LIMIT, 100), per: oneOf(REQUEST_WINDOWS, 'minute') }),
   '[{"limit": 100, "per": "minute"}]',

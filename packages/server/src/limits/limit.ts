@@ -76,6 +76,21 @@ export function quotasOf({ limits, operatorLimits }: { limits: Limits; operatorL
   return [limits.quota, operatorLimits.quota].filter(quota => quota !== null)
 }
 
+/** Of `50/second`; null for anything else. */
+export function parseRequestLimit(text: string): RequestLimit | null {
+  const [, limitText = '', per = ''] = /^([1-9]\d{0,9})\/(second|minute|hour|day)$/.exec(text) ?? []
+  const limit = Number(limitText)
+  return per && limit <= MAX_REQUEST_LIMIT ? { limit, per: per as RequestWindow } : null
+}
+
+/** In the order of the windows; null if two are of one window. */
+export function sortedRequestLimits(limits: readonly RequestLimit[]): RequestLimit[] | null {
+  if (new Set(limits.map(({ per }) => per)).size < limits.length) return null
+  return limits.toSorted(
+    (left, right) => REQUEST_WINDOWS.indexOf(left.per) - REQUEST_WINDOWS.indexOf(right.per),
+  )
+}
+
 /** The limits of a new key. @param quotaId for the quota's row, if there is one */
 export function newLimits(wanted: WantedLimits, quotaId: string): Limits {
   return { ...wanted, quota: wanted.quota && newQuota(wanted.quota, quotaId, null) }

@@ -49,12 +49,16 @@ export type LinkRefusal =
   | 'magic_link_expired'
   | 'magic_link_used'
   | 'account_suspended'
+  /** No account, and the policies allow none. */
+  | 'forbidden'
 
 const REFUSALS: Record<LinkRefusal, string> = {
   magic_link_invalid: 'This sign-in link or code is not valid for this address. Ask for a new one.',
   magic_link_expired: 'This sign-in link has expired. Ask for a new one.',
   magic_link_used: 'This sign-in link was used already. Ask for a new one.',
   account_suspended: 'This account is suspended.',
+  forbidden:
+    'This address has no account, and sign-up is not open to it. Ask the operator for an invitation.',
 }
 
 export function refusedAs(code: LinkRefusal): KeywayError {

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
+import type { PolicyBook } from '../policies/policies.ts'
 import type { Secrets } from '../secrets.ts'
 import { sha256 } from '../secrets.ts'
 import type { SignInKind } from '../sessions/session.ts'
@@ -14,6 +15,7 @@ import type { ListedAdministrators } from '../users/listed-administrators.ts'
 import { linkState } from './magic-link.ts'
 import { createSend } from './send.ts'
 import { bucketNamesOf, type SendLimits } from './send-limits.ts'
+import type { SignUpRule } from './sign-up.ts'
 import { codeMailbox } from './typed-code.ts'
 import { createVerify } from './verify.ts'
 
@@ -54,8 +56,8 @@ export interface MagicLinks {
   /**
    * Consumes the link and signs in, creating the account where there is none.
    *
-   * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`; for a
-   *   code `rate_limited`, where it was not checked
+   * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`,
+   *   `forbidden` (no account, and the policies allow none); for a code `rate_limited`, where it was not checked
    */
   verify<Kind extends SignInKind>(
     proof: MagicLinkProof,
@@ -79,6 +81,8 @@ export interface MagicLinkDeps extends SendLimits {
   sessions: Sessions
   audit: Audit
   listed: Pick<ListedAdministrators, 'prepare' | 'claim'>
+  policies: Pick<PolicyBook, 'read'>
+  maySignUp: SignUpRule
   log: Log
   /** The page that mailed links open, unless the app has one of its own. */
   verifyUrl: string

@@ -28,7 +28,7 @@ type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewU
  * the same address run one transaction at a time.
  */
 export function createVerify(deps: MagicLinkDeps) {
-  const { storage, clock, secrets, sessions, listed } = deps
+  const { storage, clock, secrets, sessions, listed, policies, maySignUp } = deps
   const onboarding = createOnboarding(deps)
   const linkOfCode = createCodeCheck(deps)
 
@@ -79,6 +79,7 @@ export function createVerify(deps: MagicLinkDeps) {
     await lockAddress(tx, proof.email)
     const known = await lockAccount(tx, proof.email)
     if (known?.status === 'suspended') return { refused: 'account_suspended' }
+    if (!known && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
     const link = await tx.magicLinks.consume(claimed.id, clock.now())
     if (!link) return { refused: await whySpent(tx, claimed.id) }
     // Independent statements, sent together.
@@ -107,7 +108,7 @@ export function createVerify(deps: MagicLinkDeps) {
 
   async function createAccount(tx: Transaction, account: PreparedAccount, caller: Caller): Promise<User> {
     if (await tx.users.insert(account.user)) {
-      await onboarding.onboard(tx, account, caller)
+      await onboarding.onboard(tx, account, caller, (await policies.read(tx)).trialCredit)
       return account.user
     }
     const winner = await lockAccount(tx, account.user.email)

@@ -1,5 +1,6 @@
 import type { OwnedApiKey } from '../api-keys/api-key.ts'
 import { type Audit, BY_COMMAND_LINE, type Performed, performed, unchanged } from '../audit/audit.ts'
+import type { AuditChange } from '../audit/audit-event.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
   digestJournal,
@@ -42,6 +43,7 @@ export const REPLAY_KINDS = [
   'magic_links',
   'charge_authorizations',
   'consents',
+  'policies',
   'ledger_entries',
   'trial_credits',
 ] as const
@@ -104,6 +106,7 @@ export async function replayJournal(
   for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
   for (const entry of digest.consents.values()) await replayConsent(entry)
   for (const entry of digest.appSecrets.values()) await replayAppSecrets(entry)
+  if (digest.policies) await replayPolicies(digest.policies)
   return report
 
   /** Applies one change, unless this is a dry run. `work` returns false if the change exists already. */
@@ -238,6 +241,18 @@ export async function replayJournal(
       )
   }
 
+  /** The last ones as a whole, unless others were set since: they are one decision, of which no part stands alone. */
+  async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
+    if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
+    const verdict = await actAudited(async tx => {
+      if ((await tx.policies.lock()).changedAt >= changedAt) return unchanged(false)
+      await tx.policies.set(policies, changedAt)
+      tx.publish({ type: 'policies.changed' })
+      return performed(true, POLICIES_REPLAYED)
+    })
+    count('policies', verdict)
+  }
+
   async function replayWithdrawal(entry: EntryOf<'charge_authorization'>): Promise<void> {
     const { user_id: userId, app_id: appId, revoked_at: revokedAt } = entry
     if (revokedAt === null) return
@@ -267,6 +282,12 @@ export async function replayJournal(
 }
 
 const BATCH = 500
+const POLICIES_REPLAYED: AuditChange = {
+  type: 'policies.changed',
+  subject: { type: 'policies', id: null, user_id: null },
+  before: null,
+  after: { replayed: true },
+}
 
 function emptyReport(): ReplayReport {
   const counts = REPLAY_KINDS.map(kind => [kind, { found: 0, replayed: 0, standing: 0, gone: 0, left: 0 }])

@@ -1,7 +1,8 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { type Log, maskAddress } from '../log.ts'
 import { SealError, type Secrets } from '../secrets.ts'
-import type { Storage } from '../store.ts'
+import type { Storage, Store } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
 import { backoff, GIVE_UP_AFTER } from './backoff.ts'
 import type { MessageContent, OutboxMessage } from './message.ts'
 import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
@@ -27,6 +28,8 @@ export interface DeliveryDeps {
   secrets: Secrets
   mailer: Mailer
   write: MailWriter
+  /** Whether an address without an account may sign up. */
+  maySignUp(from: Store, email: EmailAddress): Promise<boolean>
   log: Log
   /** Called once for each mail whose outcome was stored. */
   onSettled?: (state: Outcome) => void
@@ -58,6 +61,11 @@ export async function deliver(
     log.warn({ ...named, reason }, 'A mail was not sent.')
     return settle(deps, message, 'failed', reason)
   }
+  if (content.kind === 'sign_in' && !(await maySignIn(deps, message.recipient))) {
+    // Anybody may cause it, so it is no warning.
+    log.debug(named, 'A sign-in mail was not sent: sign-up is not open to the address.')
+    return settle(deps, message, 'failed', NOT_OPEN)
+  }
   const lastUseful = lastUsefulInstant(message, content)
   if (lastUseful !== null && now > lastUseful) {
     log.warn(named, 'A queued mail expired and was not sent.')
@@ -77,6 +85,16 @@ export async function deliver(
   onSent()
   log.debug(named, 'A mail was sent.')
   return settle(deps, message, 'sent', null)
+}
+
+const NOT_OPEN = 'not sent: there is no account, and sign-up is not open to the address'
+
+/** Decided here, so that a request for the mail is answered alike whether there is an account or not. */
+async function maySignIn(
+  { storage: { store }, maySignUp }: DeliveryDeps,
+  email: EmailAddress,
+): Promise<boolean> {
+  return (await store.users.findByEmail(email)) !== null || maySignUp(store, email)
 }
 
 /** The last instant at which the message is worth sending, or null; for a sign-in mail, before its link expires. */

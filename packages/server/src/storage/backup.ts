@@ -86,6 +86,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         'connections',
         'audit_chain',
         'listed_administrators',
+        'policies',
       ] as const)
         await db.deleteFrom(table).execute()
     },

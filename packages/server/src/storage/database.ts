@@ -22,6 +22,7 @@ import { createLogoutNoticeStore } from './logout-notices.ts'
 import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
 import { createOutboxStore } from './outbox.ts'
+import { createPolicyStore } from './policies.ts'
 import { createPresenceStore } from './presence.ts'
 import { createQuotaStore } from './quotas.ts'
 import { createRegisteredClientStore } from './registered-clients.ts'
@@ -137,6 +138,7 @@ function createStore(statements: Statements): Rows {
     limitLeases: createLeaseStore(statements),
     magicLinks: createMagicLinkStore(statements),
     outbox: createOutboxStore(statements),
+    policies: createPolicyStore(statements),
     presence: createPresenceStore(statements),
     quotas: createQuotaStore(statements),
     replay: createReplayStore(statements),

@@ -5,6 +5,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { Db } from './engine.ts'
 import { addSpend } from './key-spend.ts'
 import { toRow } from './ledger.ts'
+import { createPolicyStore } from './policies.ts'
 import { forgetSends } from './send-limits.ts'
 
 /** Re-applies one journal entry to a restored database. False if its subject is newer than the backup. */
@@ -24,6 +25,8 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
       return applyConsent(db, entry)
     case 'app_secrets':
       return applyAppSecrets(db, entry)
+    case 'policies':
+      return applyPolicies(db, entry)
     case 'opened':
     case 'closed':
     case 'session':
@@ -156,6 +159,14 @@ async function applyConsent(db: Db, entry: EntryOf<'consent'>): Promise<boolean>
     .values({ user_id, app_id, ...state })
     .onConflict(conflict => conflict.columns(['user_id', 'app_id']).doUpdateSet(state))
     .execute()
+  return true
+}
+
+/** The last ones apply, whether they allow more or less. */
+async function applyPolicies(db: Db, { policies, changed_at }: EntryOf<'policies'>): Promise<boolean> {
+  const store = createPolicyStore({ db })
+  const stored = await store.lock()
+  if (stored.changedAt < changed_at) await store.set(policies, changed_at)
   return true
 }
 

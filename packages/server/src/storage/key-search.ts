@@ -1,10 +1,12 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { toScopes } from '../api-keys/api-key.ts'
 import type { KeySearch } from '../api-keys/api-key-store.ts'
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Position, Slice } from '../paging.ts'
+import { type Policies, violationOf } from '../policies/policy.ts'
 import { filteredSlice, rowsToRead } from './bounded-scan.ts'
 import type { ApiKeyRow } from './schema.ts'
-import type { Statements } from './statements.ts'
+import { type Statements, toList } from './statements.ts'
 import { endOf } from './user-search.ts'
 
 /** The condition that an index answers, its order, and the position of a row in it. */
@@ -25,7 +27,9 @@ export async function searchKeys(
 ): Promise<Slice<ApiKeyRow>> {
   const path = pathOf(wanted, now, sql.raw(binaryCollation))
   const isFiltered =
-    Object.values(wanted).filter(value => value !== undefined).length > 1 || wanted.unusedSince !== undefined
+    Object.values(wanted).filter(value => value !== undefined).length > 1 ||
+    wanted.unusedSince !== undefined ||
+    wanted.violating !== undefined
   const later = after ? sql`and ${path.after(after)}` : sql``
   const { rows } =
     await sql<ApiKeyRow>`select * from api_keys ${sql.raw(path.index ? indexedBy(path.index) : '')} where ${path.where} ${later}
@@ -70,7 +74,7 @@ function byCreation(where: RawBuilder<SqlBool>): Path {
 
 /** All conditions, also those that the index answered. */
 function matches(row: ApiKeyRow, wanted: KeySearch, now: Instant): boolean {
-  const { prefixBeginning, externalId, unusedSince, expiresBefore, neverExpires } = wanted
+  const { prefixBeginning, externalId, unusedSince, expiresBefore, neverExpires, violating } = wanted
   const isActive = row.revoked_at === null && (row.expires_at === null || row.expires_at > now)
   return (
     (prefixBeginning === undefined || row.key_prefix.startsWith(prefixBeginning)) &&
@@ -78,6 +82,13 @@ function matches(row: ApiKeyRow, wanted: KeySearch, now: Instant): boolean {
     (unusedSince === undefined || (isActive && (row.last_used_at ?? row.created_at) < unusedSince)) &&
     (expiresBefore === undefined ||
       (isActive && row.expires_at !== null && row.expires_at < expiresBefore)) &&
-    (neverExpires === undefined || (isActive && row.expires_at === null))
+    (neverExpires === undefined || (isActive && row.expires_at === null)) &&
+    (violating === undefined || (isActive && violates(row, violating)))
+  )
+}
+
+function violates({ scopes, expires_at, created_at }: ApiKeyRow, policies: Policies): boolean {
+  return (
+    violationOf({ scopes: toScopes(toList(scopes)), expiresAt: expires_at }, policies, created_at) !== null
   )
 }

@@ -71,6 +71,7 @@ export interface Schema {
   messages: MessageRow
   nodes: { id: string; started_at: Instant; seen_at: Instant; version: string; seals_events: Flag | null }
   connections: ConnectionRow
+  policies: PolicyRow
   quotas: QuotaRow
   security_events: SecurityEventRow
   sessions: SessionRow
@@ -287,6 +288,13 @@ export interface ConnectionRow {
   address: string
   client: string | null
   connected_at: Instant
+}
+
+export interface PolicyRow {
+  id: string
+  /** `SetPolicies` as JSON. */
+  document: string
+  changed_at: Instant
 }
 
 export interface QuotaRow {

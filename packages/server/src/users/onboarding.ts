@@ -24,8 +24,10 @@ export interface Onboarding {
   /**
    * Adds to a user inserted in this same transaction everything that a new account has: trial credit, free
    * subscription, the two charge authorisations, the welcome mail.
+   *
+   * @param amount of the trial credit
    */
-  onboard(tx: Transaction, prepared: PreparedAccount, caller: Caller): Promise<void>
+  onboard(tx: Transaction, prepared: PreparedAccount, caller: Caller, amount: MicroDollars): Promise<void>
 }
 
 export interface OnboardingDeps {
@@ -46,12 +48,12 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
       }
     },
 
-    async onboard(tx, prepared, caller) {
+    async onboard(tx, prepared, caller, amount) {
       const { user } = prepared
       const now = user.createdAt
       // Independent statements, sent together: one round trip instead of eight.
       await Promise.all([
-        trialCredit.give(tx, user, prepared.credit, credit => welcome(tx, user, credit)),
+        trialCredit.give(tx, user, { ...prepared.credit, amount }, credit => welcome(tx, user, credit)),
         tx.billing.insertSubscription({ userId: user.id, plan: 'free', status: 'active', startedAt: now }),
         ...FIRST_PARTY_APP_IDS.map(appId => authorize(tx, user, appId)),
         tx.securityEvents.insert(securityEvent('account_created', user.id, now, caller)),

@@ -1,14 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { MICROS_PER_DOLLAR, type MicroDollars } from '../billing/money.ts'
+import type { MicroDollars } from '../billing/money.ts'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { hmac, type Secrets } from '../secrets.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { User } from './user.ts'
-
-/** The initial balance of a new account. */
-export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 
 /** Created before the transaction that may grant the credit. */
 export interface PreparedCredit {
@@ -26,7 +23,7 @@ export interface TrialCredit {
   give(
     tx: Transaction,
     user: Pick<User, 'id' | 'createdAt'>,
-    credit: PreparedCredit,
+    credit: PreparedCredit & { amount: MicroDollars },
     onGranted: (amount: MicroDollars) => Promise<void>,
   ): Promise<void>
 }
@@ -45,15 +42,15 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
       return { id: newId(now), addressHash: hmac(key, email).toString('base64url') }
     },
 
-    async give(tx, user, { id, addressHash }, onGranted) {
+    async give(tx, user, { id, addressHash, amount }, onGranted) {
       const claimed = await tx.billing.claimTrialCredit(addressHash, user.id, user.createdAt)
-      if (!claimed) return onGranted(0)
+      if (!claimed || amount === 0) return onGranted(0)
       await Promise.all([
         tx.billing.post({
           id,
           userId: user.id,
           kind: 'trial_credit',
-          amount: TRIAL_CREDIT,
+          amount,
           appId: null,
           description: 'Trial credit',
           cause: `trial_credit:${user.id}`,
@@ -61,7 +58,7 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
           lineageId: null,
           createdAt: user.createdAt,
         }),
-        onGranted(TRIAL_CREDIT),
+        onGranted(amount),
       ])
     },
   }

@@ -52,6 +52,14 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     by(pages => pages.changeMails),
   )
   app.get(
+    '/admin/policies',
+    by(pages => pages.renderPolicies),
+  )
+  app.post(
+    '/admin/policies',
+    by(pages => pages.changePolicies),
+  )
+  app.get(
     '/admin/nodes',
     by(pages => pages.renderNodes),
   )

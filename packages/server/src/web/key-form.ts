@@ -5,10 +5,13 @@ import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'
+import { defaultLifetimeDays, type Policies } from '../policies/policy.ts'
 import { formToken, type Html } from './layout.ts'
 import { texts } from './texts.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
+/** What a choice of days sends. */
+const DAYS = /^[1-9]\d{0,4}$/
 
 /** What the form that creates a key needs besides what was typed. */
 export interface KeyFormFields {
@@ -17,29 +20,36 @@ export interface KeyFormFields {
   once: string
   /** Whether scopes of administrators are offered. */
   isAdministrator: boolean
+  /** What they forbid is not offered. */
+  policies: Policies
 }
 
 /** The form with all properties of a key; rare ones are collapsed. Refilled after a validation error. */
 export function createForm(
-  { token, once, isAdministrator }: KeyFormFields,
+  { token, once, isAdministrator, policies }: KeyFormFields,
   typed = new URLSearchParams(),
 ): Html {
   const { keys } = texts
   const scopes = typed.getAll('scope')
-  const offered = Object.entries(SCOPES).filter(([scope]) => isAdministrator || !isAdministrative(scope))
-  const some = typed.get('access') === 'some'
+  const { allowedScopes, unrestrictedKeysAllowed } = policies
+  const offered = Object.entries(SCOPES).filter(
+    ([scope]) =>
+      (isAdministrator || !isAdministrative(scope)) &&
+      (allowedScopes === null || allowedScopes.includes(scope)),
+  )
+  const some = typed.get('access') === 'some' || !unrestrictedKeysAllowed
   const rare = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
 ${formToken(token)}
 <input type="hidden" name="once" value="${once}">
 <div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
 <fieldset><legend>${keys.scopes}</legend>
-${choice('access', 'all', keys.accessAll, keys.accessAllLead, !some)}
+${unrestrictedKeysAllowed ? choice('access', 'all', keys.accessAll, keys.accessAllLead, !some) : ''}
 ${choice('access', 'some', keys.accessSome, keys.accessSomeLead, some)}
 <div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map(([scope, meaning]) => scopeChoice(scope, meaning, scopes.includes(scope)))}</div>
 </fieldset>
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
-${expiryChoices(typed.get('expiry') ?? 'never')}
+${expiryChoices(policies, typed.get('expiry'))}
 </div><div class="field date"><label for="expiry_date">${keys.expiryDateLabel}</label><input id="expiry_date" name="expiry_date" type="date" value="${typed.get('expiry_date') ?? ''}"></div></fieldset>
 <details${rare ? raw(' open') : ''}><summary>${keys.moreOptions}</summary>
 <div class="field"><label for="own_scopes">${keys.ownScopes}</label><input id="own_scopes" name="own_scopes" value="${typed.get('own_scopes') ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="own-scopes-hint"><p class="hint" id="own-scopes-hint">${keys.ownScopesHint}</p></div>
@@ -59,13 +69,19 @@ function scopeChoice(scope: string, meaning: string, checked: boolean): Html {
   return html`<div class="choice"><input type="checkbox" id="${id}" name="scope" value="${scope}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}"><code>${scope}</code></label><p class="hint" id="${id}-lead">${meaning}</p></div></div>`
 }
 
-function expiryChoices(chosen: string): Html[] {
+function expiryChoices(policies: Policies, typed: string | null): Html[] {
   const { keys } = texts
+  const { keyExpiryRequired, maxKeyLifetimeDays: longest } = policies
+  const preselected = defaultLifetimeDays(policies)
+  const presets = [...new Set([...EXPIRY_PRESET_DAYS, preselected])]
+    .filter(days => longest === null || days <= longest)
+    .sort((left, right) => left - right)
   const options: [string, string][] = [
-    ['never', keys.expiryNever],
-    ...EXPIRY_PRESET_DAYS.map(days => [String(days), keys.expiryDays(days)] as [string, string]),
+    ...(keyExpiryRequired || longest !== null ? [] : [['never', keys.expiryNever] as [string, string]]),
+    ...presets.map(days => [String(days), keys.expiryDays(days)] as [string, string]),
     ['date', keys.expiryDate],
   ]
+  const chosen = typed ?? String(preselected)
   return options.map(
     ([value, label]) =>
       html`<input type="radio" id="expiry-${value}" name="expiry" value="${value}"${chosen === value ? raw(' checked') : ''}><label for="expiry-${value}">${label}</label>`,
@@ -111,8 +127,7 @@ function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undef
   const chosen = form.get('expiry') ?? 'never'
   if (chosen === 'never') return null
   if (chosen !== 'date') {
-    const days = EXPIRY_PRESET_DAYS.find(preset => String(preset) === chosen)
-    return days && now + days * DAY
+    return DAYS.test(chosen) ? now + Number(chosen) * DAY : undefined
   }
   const end = parseRfc3339(`${form.get('expiry_date')}T23:59:59Z`)
   return end !== null && end > now ? end : undefined

@@ -130,7 +130,12 @@ function readOnce(kit: PageKit, userId: string, once: string): string | undefine
 
 function hiddenFieldsOf(kit: PageKit, c: PageContext): KeyFormFields {
   const { user } = kit.requireSession(c)
-  return { token: kit.forms.token(c), once: newOnce(kit, user.id), isAdministrator: user.role === 'admin' }
+  return {
+    token: kit.forms.token(c),
+    once: newOnce(kit, user.id),
+    isAdministrator: user.role === 'admin',
+    policies: kit.policies.current(),
+  }
 }
 
 function renderNew(

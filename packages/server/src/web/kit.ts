@@ -15,6 +15,7 @@ import type { Caller } from '../network.ts'
 import type { Inbox } from '../outbox/outbox.ts'
 import type { Suppressions } from '../outbox/suppressions.ts'
 import type { PageRequest, Slice } from '../paging.ts'
+import type { PolicyBook } from '../policies/policies.ts'
 import type { Secrets } from '../secrets.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
@@ -71,6 +72,7 @@ export interface PageServices {
   log: Log
   magicLinks: MagicLinks
   maxActiveKeys: number
+  policies: Pick<PolicyBook, 'current' | 'read' | 'change'>
   productName: string
   publicUrl: string
   secrets: Secrets

@@ -1,6 +1,7 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { DEFAULT_APP_ID, isAppId } from '../apps/app.ts'
+import { formatMoney } from '../billing/money.ts'
 import { KeywayError } from '../errors.ts'
 import { isLoginCode } from '../magic-links/login-code.ts'
 import type { Session } from '../sessions/session.ts'
@@ -129,6 +130,7 @@ function codeProblem(kit: PageKit, error: KeywayError): string | null {
   if (error.code === 'magic_link_expired') return texts.checkMail.expired
   if (error.code === 'magic_link_used') return texts.checkMail.used
   if (error.code === 'account_suspended') return texts.verify.suspendedLead(kit.supportEmail)
+  if (error.code === 'forbidden') return texts.verify.notOpenLead(kit.supportEmail)
   return error.code === 'rate_limited' ? texts.checkMail.codesRefused : null
 }
 
@@ -160,9 +162,15 @@ ${shown.appId ? html`<input type="hidden" name="app_id" value="${shown.appId}">`
 ${emailField(shown.email, { invalid: shown.problem === signIn.badEmail, focus: true })}
 <button class="full">${signIn.submit}</button>
 </form>
-<p class="hint">${signIn.newHere}</p>
+<p class="hint">${newHere(kit)}</p>
 </section>`
   return kit.render(c, { title: signIn.title, problem: shown.problem ?? null }, body, status)
+}
+
+function newHere(kit: PageKit): string {
+  const { signUp, trialCredit } = kit.policies.current()
+  const { newHere } = texts.signIn
+  return signUp === 'open' ? newHere.open(trialCredit > 0 ? formatMoney(trialCredit) : null) : newHere[signUp]
 }
 
 async function renderCheckMail(

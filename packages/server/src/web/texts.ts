@@ -1,8 +1,4 @@
-import { formatMoney } from '../billing/money.ts'
-import { TRIAL_CREDIT } from '../users/trial-credit.ts'
 import { appTexts } from './app-texts.ts'
-
-const CREDIT = `$${formatMoney(TRIAL_CREDIT)}`
 
 /** All texts of the pages, ready for translation; functions insert values. */
 export const texts = {
@@ -30,7 +26,7 @@ export const texts = {
     ended: 'You were signed out because this session ended. Sign in again to continue.',
     signed_out: 'You are signed out.',
     resent: 'A new mail is on its way. Earlier ones still work too.',
-    welcome: `Welcome. Your account is ready, with ${CREDIT} to try things out.`,
+    welcome: 'Welcome. Your account is ready.',
     made_before:
       'That key was created already, and it is shown only once. If you did not keep it, rotate it.',
     renamed: 'The name was changed.',
@@ -49,7 +45,12 @@ export const texts = {
     title: 'Sign in',
     heading: (product: string) => `Sign in to ${product}`,
     lead: 'We mail you a link that signs you in. There is no password.',
-    newHere: `New here? The same link makes your account, with ${CREDIT} to try things out.`,
+    newHere: {
+      open: (credit: string | null) =>
+        `New here? The same link makes your account${credit ? `, with $${credit} to try things out` : ''}.`,
+      domains: 'New here? The same link makes your account, if your address may have one.',
+      invited: 'New here? Only who was invited gets a link.',
+    },
     email: 'E-mail address',
     emailExample: 'ada@example.com',
     submit: 'Send me a link',
@@ -93,6 +94,9 @@ export const texts = {
     invalidLead:
       'It may be cut off, or made for another address. Copy the whole link from the mail, or get a new one.',
     fresh: 'Send me a new link',
+    notOpen: 'No account for this address',
+    notOpenLead: (support: string) =>
+      `Sign-up is not open to it. If you should have an account, write to ${support}.`,
     suspended: 'This account is suspended',
     suspendedLead: (support: string) => `Write to ${support} to find out more.`,
   },

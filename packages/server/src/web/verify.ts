@@ -63,6 +63,7 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'account_suspended') return renderSuspended(kit, c)
+    if (error.code === 'forbidden') return renderNotOpen(kit, c)
     const unusable = UNUSABLE_STATES[error.code]
     // A second click on the button is not counted as a failure: the first one signed this user in.
     if (unusable === 'used' && c.get('signedIn')?.user.email === parts.email)
@@ -125,4 +126,10 @@ function renderSuspended(kit: PageKit, c: PageContext) {
   const { verify } = texts
   const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead(kit.supportEmail)}</p></section>`
   return kit.render(c, { title: verify.suspended }, body, 403)
+}
+
+function renderNotOpen(kit: PageKit, c: PageContext) {
+  const { verify } = texts
+  const body = html`<section class="card"><h1>${verify.notOpen}</h1><p class="lead">${verify.notOpenLead(kit.supportEmail)}</p></section>`
+  return kit.render(c, { title: verify.notOpen }, body, 403)
 }

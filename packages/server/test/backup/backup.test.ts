@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { formatMoney } from '../../src/billing/money.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
@@ -63,6 +64,7 @@ for (const [from, to] of moves) {
       assert.equal(statSync(file).mode & 0o777, 0o600)
 
       await revokeKey(node.origin, ann.access_token, keys[1].id)
+      await node.services.policies.change({ defaultKeyLifetimeDays: 7 }, BY_COMMAND_LINE)
       const late = 'charged-after-the-backup'
       const lateCharge = (origin: string) => charge(origin, secret, ann.user.id, late, '0.10', keys[0].id)
       assert.equal((await lateCharge(node.origin)).status, 201)
@@ -82,6 +84,7 @@ for (const [from, to] of moves) {
         keys.map(async ({ key }) => (await exchange(restored.origin, key)).body.code ?? 'works'),
       )
       assert.deepEqual(exchanges, ['works', 'api_key_revoked', 'works'])
+      assert.equal(restored.services.policies.current().defaultKeyLifetimeDays, 7)
       const old = await call(restored.origin, 'GET', '/v1/me', { token: ann.access_token })
       assert.equal(old.status, 401)
       assert.equal((await refresh(restored.origin, ann.refresh_token)).status, 401)

@@ -10,6 +10,7 @@ import { OperatorError } from '../../src/operator-error.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
 import { charge, giveConsent, type ReplayAnswer, replayHere, settingsOfFolder } from './commands.ts'
 import { namesIn, writeJournal } from './files.ts'
 import { connect, loseLastMoments, me, rowsOf } from './lost-moments.ts'
@@ -49,6 +50,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
         roles: 1,
         app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
         consents: 1,
+        policies: 1,
         api_keys: 4, // revoked, rotated, from elsewhere, and of the account that was deleted
         users: 2,
         sessions: 3, // that one, and those of the accounts
@@ -58,6 +60,11 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
         trial_credits: 1,
       })
 
+      for (const each of nodes)
+        await until(
+          'the policies are back',
+          () => each.services.policies.current().defaultKeyLifetimeDays === 7,
+        )
       const codes = await Promise.all(dying.map(async ({ closed }) => (await closed).code))
       assert.deepEqual(
         codes,

@@ -73,12 +73,13 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
 
 /** The changes that are lost later, each acknowledged. */
 async function endEverything(
-  { origin, services: { users, apps, storage } }: TestNode,
+  { origin, services: { users, apps, policies, storage } }: TestNode,
   links: PrintedLinks,
   { ann, keys, bob, cat, dan, unused }: Awaited<ReturnType<typeof openAccounts>>,
   secret: string,
 ) {
   const token = ann.access_token
+  await policies.change({ defaultKeyLifetimeDays: 7 }, BY_COMMAND_LINE)
   const revoked = (await revokeKey(origin, token, keys.revoked.id)).body
   const path = `/v1/api-keys/${keys.rotated.id}`
   const overlap = { overlap_seconds: 3600 }

@@ -100,6 +100,8 @@ function shown(fact: Fact): string {
     }
     case 'app_secrets':
       return `secrets: ${fact.id}`
+    case 'policies':
+      return `policies: ${JSON.stringify(fact.set)}`
     case 'audit':
       return `audit: ${fact.event.type} of ${fact.event.subject.id}`
   }

@@ -95,6 +95,7 @@ async function open(engine: EngineName, t: TestContext) {
       secrets,
       mailer,
       write,
+      maySignUp: async () => true,
       log,
       schedule: timers.schedule,
       random: () => 1,
@@ -321,8 +322,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const hanging = createTestMailer()
     hanging.onDeliver = () => new Promise<void>(() => {})
-    const { storage, clock, secrets, log } = services
-    const running = createDispatcher({ storage, clock, secrets, mailer: hanging, write, log })
+    const running = createDispatcher({ ...services, mailer: hanging, write })
     running.start()
     await services.magicLinks.send({ email: email('a@example.com'), appId: 'console' }, services.caller())
     await hanging.until(() => hanging.attempts === 1)

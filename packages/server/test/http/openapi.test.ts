@@ -77,6 +77,7 @@ describe('the API document', () => {
         'createAppSecret',
         'sendTestMail',
         'rotateSigningKeys',
+        'changePolicies',
       ],
     )
   })

@@ -35,6 +35,8 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'GET /v1/admin/suppressions': 'admin:read',
   'DELETE /v1/admin/suppressions/{address}': 'admin:write',
   'POST /v1/admin/signing-keys/rotate': 'admin:session',
+  'GET /v1/admin/policies': 'admin:read',
+  'PATCH /v1/admin/policies': 'admin:session',
   'GET /v1/admin/audit-events': 'admin:read',
   'GET /v1/admin/statistics': 'admin:read',
 }

@@ -127,7 +127,17 @@ async function takeAdministration(page: Page, web: WebServer): Promise<void> {
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
-  for (const name of ['', 'users', 'keys', 'agents', 'mails', 'nodes', 'audit', `users/${user.id}`]) {
+  for (const name of [
+    '',
+    'users',
+    'keys',
+    'agents',
+    'mails',
+    'policies',
+    'nodes',
+    'audit',
+    `users/${user.id}`,
+  ]) {
     await page.goto(`${web.url}/admin/${name}`.replace(/\/$/, ''))
     await take(page, `40-admin-${name.split('/').length > 1 ? 'person' : name || 'overview'}`)
   }

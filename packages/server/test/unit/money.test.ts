@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatMoney, MAX_AMOUNT, parseAmount } from '../../src/billing/money.ts'
-import { TRIAL_CREDIT } from '../../src/users/trial-credit.ts'
+import { formatMoney, MAX_AMOUNT, parseAmount, TRIAL_CREDIT } from '../../src/billing/money.ts'
 
 test('the trial credit is formatted as 2.00', () => {
   assert.equal(formatMoney(TRIAL_CREDIT), '2.00')

@@ -8,7 +8,7 @@ import type { UserRole } from '../../src/users/user.ts'
 import { type Client, signedIn } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
-const PATHS = ['', '/users', '/keys', '/agents', '/mails', '/nodes', '/audit', '/confirm']
+const PATHS = ['', '/users', '/keys', '/agents', '/mails', '/policies', '/nodes', '/audit', '/confirm']
 
 async function open(t: TestContext) {
   const web = await startWeb(t)
@@ -128,6 +128,55 @@ test('an administrator searches, suspends, credits and deletes a person on the p
     'user.role_changed',
     'user.deleted',
   ])
+})
+
+test('policies are changed on their page, a mistake is shown on the filled form, and new keys follow them', async t => {
+  const { person, post, services, acts } = await open(t)
+  const admin = await person('admin', 'admin')
+  const ada = await person('ada', 'user')
+  const page = '/admin/policies'
+  const text = await (await admin.client.get(page)).text()
+  assert.match(text, /name="default_lifetime" value="90"/)
+  const fields = { default_lifetime: '30', sign_up: 'open', credit: '2.00', unrestricted: 'yes' }
+  for (const [name, value] of [
+    ['max_lifetime', 'long'],
+    ['scopes', 'agent:fly'],
+    ['domains', 'a@b.example'],
+    ['credit', 'much'],
+    ['maxima', '5/year'],
+    ['sign_up', 'domains'],
+  ] as const) {
+    const refused = await post(admin.client, page, page, { ...fields, [name]: value })
+    const shown = await refused.text()
+    assert.equal(refused.status, 400, name)
+    assert.match(shown, /role="alert"/)
+    assert.match(shown, /name="default_lifetime" value="30"/, 'what was typed is kept')
+  }
+  const wanted = { ...fields, unrestricted: '', max_lifetime: '60', scopes: 'agent:connect', reason: 'audit' }
+  const changed = await post(admin.client, page, page, wanted)
+  assert.equal(changed.headers.get('location'), `${page}?done=saved`)
+  const { maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed } = services.policies.current()
+  assert.deepEqual(
+    [maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed],
+    [60, ['agent:connect'], false],
+  )
+  const [act] = await acts()
+  assert.deepEqual(
+    [act!.type, act!.reason?.text, Object.keys(act!.after!).toSorted()],
+    [
+      'policies.changed',
+      'audit',
+      ['allowed_scopes', 'default_key_lifetime_days', 'max_key_lifetime_days', 'unrestricted_keys_allowed'],
+    ],
+  )
+
+  const form = await (await ada.client.get('/keys/new')).text()
+  assert.match(form, /id="expiry-30" name="expiry" value="30" checked/)
+  assert.doesNotMatch(form, /expiry-never|expiry-90|access-all|scope-agents-read/)
+  const refused = await post(ada.client, '/keys/new', '/keys', { access: 'all', expiry: 'never' })
+  assert.equal(refused.status, 409)
+  assert.match(await refused.text(), /max_key_lifetime_days/)
+  assert.match(await (await admin.client.get('/admin/keys?filter=violating')).text(), /No keys/)
 })
 
 test('a link from another site makes no administrator read what is recorded', async t => {

@@ -68,7 +68,7 @@ async function openPages(
       '/keys',
       '/agents',
     ]
-      .concat(['/mails', '/mails?state=sent', '/nodes', '/audit', '/confirm'])
+      .concat(['/policies', '/mails', '/mails?state=sent', '/nodes', '/audit', '/confirm'])
       .map(path => `/admin${path}`),
     ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
   ]

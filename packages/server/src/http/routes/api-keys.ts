@@ -31,7 +31,7 @@ import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
 
-const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
+export const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
   const problem = scopeProblem(value)
   if (problem) context.addIssue({ code: 'custom', message: problem })
 })

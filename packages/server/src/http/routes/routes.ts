@@ -9,6 +9,7 @@ import { auditRoutes } from './admin/audit.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { operationRoutes } from './admin/operation.ts'
 import { peopleRoutes } from './admin/people.ts'
+import { policyRoutes } from './admin/policies.ts'
 import { statisticsRoutes } from './admin/statistics.ts'
 import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
@@ -99,5 +100,6 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...operationRoutes(services),
     ...auditRoutes(services),
     ...statisticsRoutes(services),
+    ...policyRoutes(services),
   ]
 }

@@ -16,6 +16,7 @@ const SECTIONS: [Section, string][] = [
   ['keys', '/admin/keys'],
   ['agents', '/admin/agents'],
   ['mails', '/admin/mails'],
+  ['policies', '/admin/policies'],
   ['nodes', '/admin/nodes'],
   ['audit', '/admin/audit'],
 ]
@@ -73,6 +74,7 @@ export function renderAdmin(
   section: Section,
   options: Partial<PageOptions> & { title: string },
   body: Html,
+  status = 200,
 ): Response | Promise<Response> {
   const links = SECTIONS.map(
     ([name, href]) =>
@@ -80,7 +82,7 @@ export function renderAdmin(
   )
   const whole = html`<nav class="filter" aria-label="${adminTexts.nav.label}">${links}</nav>
 ${body}${hint(kit, c)}`
-  return kit.render(c, { ...options, current: '/admin' }, whole)
+  return kit.render(c, { ...options, current: '/admin' }, whole, status)
 }
 
 function hint(kit: PageKit, c: PageContext): Html | '' {

@@ -4,6 +4,7 @@ import type { KeySearch } from '../../api-keys/api-key-store.ts'
 import { DAY, type Instant } from '../../clock.ts'
 import { parseId } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
+import type { Policies } from '../../policies/policy.ts'
 import { expires, lastUsed, statusTag } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, formToken, type Html, pageHead } from '../layout.ts'
@@ -16,12 +17,14 @@ const UNUSED_FOR = 90 * DAY
 const EXPIRING_WITHIN = 14 * DAY
 const PREFIX = /^svc_[0-9A-Za-z]{0,8}$/
 
-const FILTERS: Record<keyof typeof adminTexts.keys.filters, (now: Instant) => KeySearch> = {
-  all: () => ({}),
-  unused: now => ({ unusedSince: now - UNUSED_FOR }),
-  endless: () => ({ neverExpires: true }),
-  expiring: now => ({ expiresBefore: now + EXPIRING_WITHIN }),
-}
+const FILTERS: Record<keyof typeof adminTexts.keys.filters, (now: Instant, policies: Policies) => KeySearch> =
+  {
+    all: () => ({}),
+    unused: now => ({ unusedSince: now - UNUSED_FOR }),
+    endless: () => ({ neverExpires: true }),
+    expiring: now => ({ expiresBefore: now + EXPIRING_WITHIN }),
+    violating: (_now, policies) => ({ violating: policies }),
+  }
 type Filter = keyof typeof FILTERS
 
 /** /admin/keys: everybody's keys. */
@@ -31,7 +34,9 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const now = kit.clock.now()
   const typed = (c.req.query('prefix') ?? '').trim().slice(0, 12)
   const filter = (Object.keys(FILTERS) as Filter[]).find(each => each === c.req.query('filter')) ?? 'all'
-  const wanted = PREFIX.test(typed) ? { prefixBeginning: typed } : FILTERS[filter](now)
+  const wanted = PREFIX.test(typed)
+    ? { prefixBeginning: typed }
+    : FILTERS[filter](now, await kit.policies.read())
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
   const slice = await kit.store.apiKeys.search(wanted, now, page)
   const more = slice.next && new URLSearchParams({ filter, prefix: typed, cursor: encodeCursor(slice.next) })

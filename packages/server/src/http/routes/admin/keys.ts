@@ -36,6 +36,10 @@ const keysQuery = pageQuery.extend({
     .literal('true', { error: 'must be true, or omitted' })
     .optional()
     .meta({ description: 'Active keys without an expiry.' }),
+  violates_policy: z
+    .literal('true', { error: 'must be true, or omitted' })
+    .optional()
+    .meta({ description: 'Active keys that the policies would refuse if they were made again as they are.' }),
 })
 
 const revocation = z.strictObject({
@@ -51,7 +55,10 @@ const keyChange = z.strictObject({ operator_limits: limits, reason: optional(rea
 const oneKey = { schema: answers.apiKey, example: answers.apiKeyExample }
 
 /** Everybody's keys. */
-export function keyRoutes({ apiKeys, store }: Pick<HttpPorts, 'apiKeys' | 'store'>, clock: Clock): Route[] {
+export function keyRoutes(
+  { apiKeys, policies, store }: Pick<HttpPorts, 'apiKeys' | 'policies' | 'store'>,
+  clock: Clock,
+): Route[] {
   const keyObjects = createKeyObjects(apiKeys, clock)
 
   return [
@@ -68,7 +75,7 @@ export function keyRoutes({ apiKeys, store }: Pick<HttpPorts, 'apiKeys' | 'store
       answers: [answers.pageAnswer('One page of keys.', answers.apiKey, answers.apiKeyExample)],
       errors: [],
       async handle({
-        query: { limit, cursor, prefix, external_id, unused_since, expires_before, never_expires },
+        query: { limit, cursor, prefix, external_id, unused_since, expires_before, never_expires, ...query },
       }) {
         const wanted = {
           prefixBeginning: prefix,
@@ -76,6 +83,7 @@ export function keyRoutes({ apiKeys, store }: Pick<HttpPorts, 'apiKeys' | 'store
           unusedSince: unused_since,
           expiresBefore: expires_before,
           neverExpires: never_expires && (true as const),
+          violating: query.violates_policy && (await policies.read()),
         }
         const slice = await store.apiKeys.search(wanted, clock.now(), { limit, after: cursor ?? null })
         return ok(await keyObjects.pageOf(slice))

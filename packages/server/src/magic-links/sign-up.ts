@@ -1,0 +1,22 @@
+import type { PolicyBook } from '../policies/policies.ts'
+import { isOpenTo } from '../policies/policy.ts'
+import type { Store } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import type { ListedAdministrators } from '../users/listed-administrators.ts'
+
+/**
+ * Whether an address without an account may sign up, as the policies say now. Asked when the mail is delivered and when the
+ * account is created, never by a request: its answer and its work must not show whether the address has an account.
+ */
+export type SignUpRule = (from: Store, email: EmailAddress) => Promise<boolean>
+
+export function createSignUpRule({
+  policies,
+  listed,
+}: {
+  policies: Pick<PolicyBook, 'read'>
+  listed: Pick<ListedAdministrators, 'prepare'>
+}): SignUpRule {
+  return async (from, email) =>
+    isOpenTo(await policies.read(from), email) || (await listed.prepare(email)) !== null
+}

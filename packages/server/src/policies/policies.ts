@@ -1,0 +1,140 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import type { AuditedState } from '../audit/audit-event.ts'
+import { formatMoney } from '../billing/money.ts'
+import { type Clock, SECOND } from '../clock.ts'
+import type { RequestLimit } from '../limits/limit.ts'
+import type { LimitPolicy } from '../limits/policy.ts'
+import type { Log } from '../log.ts'
+import type { Storage, Store } from '../store.ts'
+import { changed, inForce, type Policies, type PolicyChange } from './policy.ts'
+
+/** A node that missed the event of a change has it after this time. */
+const RELOAD_INTERVAL = 10 * SECOND
+
+/** The policies in force. */
+export interface PolicyBook {
+  /** Reads the stored policies, for `current`. */
+  load(): Promise<void>
+  /** Reloads on `policies.changed` and on a timer, in case an event is lost. */
+  start(): void
+  stop(): void
+  /** As this node knows them. Synchronous and cheap: every exchange calls it. */
+  current(): Policies
+  /** As stored now, by one read: what decides on new keys and accounts, so that a change binds at once on every node. */
+  read(from?: Pick<Store, 'policies'>): Promise<Policies>
+  /** Changes those that are given. @throws KeywayError `invalid_request` for a contradiction */
+  change(change: PolicyChange, by: By): Promise<Policies>
+}
+
+export function createPolicies({
+  storage,
+  clock,
+  audit,
+  log,
+  settings,
+  reloadInterval = RELOAD_INTERVAL,
+}: {
+  storage: Storage
+  clock: Clock
+  audit: Audit
+  log: Log
+  settings: LimitPolicy
+  /** In milliseconds; shorter where not every change causes an event. */
+  reloadInterval?: number
+}): PolicyBook {
+  let held = inForce({}, settings)
+  let loading: Promise<void> = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  let unsubscribe = () => {}
+  let isFailing = false
+
+  return {
+    load,
+
+    start() {
+      unsubscribe = storage.events.subscribe(({ type }) => {
+        if (type === 'policies.changed' || type === 'events.gap') void refresh()
+      })
+      timer = setInterval(refresh, reloadInterval).unref()
+    },
+
+    stop() {
+      unsubscribe()
+      clearInterval(timer)
+    },
+
+    current: () => held,
+
+    read,
+
+    async change(change, by) {
+      await audit.perform(by, async tx => {
+        const { policies: before, changedAt } = await tx.policies.lock()
+        const after = changed(before, change, settings)
+        const differing = difference(inForce(before, settings), inForce(after, settings))
+        if (!differing && JSON.stringify(before) === JSON.stringify(after)) return unchanged(null)
+        await tx.policies.set(after, Math.max(clock.now(), changedAt + 1))
+        tx.publish({ type: 'policies.changed' })
+        const subject = { type: 'policies' as const, id: null, user_id: null }
+        return performed(null, { type: 'policies.changed', subject, ...(differing ?? NO_DIFFERENCE) })
+      })
+      await load()
+      return held
+    },
+  }
+
+  /** One read after the other, since of two that overlap the later answer may be the older one. */
+  function load(): Promise<void> {
+    loading = loading
+      .catch(() => {})
+      .then(async () => {
+        held = await read()
+      })
+    return loading
+  }
+
+  async function read(from: Pick<Store, 'policies'> = storage.store): Promise<Policies> {
+    return inForce((await from.policies.find())?.policies ?? {}, settings)
+  }
+
+  async function refresh(): Promise<void> {
+    try {
+      await load()
+      isFailing = false
+    } catch (error) {
+      // Logged once per outage: the interval may be as short as half a second.
+      if (!isFailing) log.error({ error: String(error) }, 'policies could not be read')
+      isFailing = true
+    }
+  }
+}
+
+const NO_DIFFERENCE = { before: null, after: null }
+
+/** What differs, before and after; null where nothing does. */
+export function difference(
+  before: Policies,
+  after: Policies,
+): { before: AuditedState; after: AuditedState } | null {
+  const [old, now] = [audited(before), audited(after)]
+  const names = Object.keys(now).filter(name => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
+  if (names.length === 0) return null
+  const only = (state: AuditedState) => Object.fromEntries(names.map(name => [name, state[name]!]))
+  return { before: only(old), after: only(now) }
+}
+
+function audited(policies: Policies): AuditedState {
+  const limits = (list: readonly RequestLimit[]) => list.map(({ limit, per }) => `${limit}/${per}`)
+  return {
+    max_key_lifetime_days: policies.maxKeyLifetimeDays,
+    key_expiry_required: policies.keyExpiryRequired,
+    default_key_lifetime_days: policies.defaultKeyLifetimeDays,
+    allowed_scopes: policies.allowedScopes && [...policies.allowedScopes],
+    unrestricted_keys_allowed: policies.unrestrictedKeysAllowed,
+    sign_up: policies.signUp,
+    sign_up_domains: [...policies.signUpDomains],
+    trial_credit: formatMoney(policies.trialCredit),
+    key_limits: { defaults: limits(policies.keyDefaults), maxima: limits(policies.keyLimits) },
+    person_limits: limits(policies.personLimits),
+  }
+}

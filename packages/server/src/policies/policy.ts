@@ -1,0 +1,160 @@
+import type { Scopes } from '../api-keys/api-key.ts'
+import { type MicroDollars, TRIAL_CREDIT } from '../billing/money.ts'
+import { DAY, type Instant } from '../clock.ts'
+import { invalidRequest, type KeywayError } from '../errors.ts'
+import type { LimitPolicy } from '../limits/policy.ts'
+import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
+
+/** Who may sign up: anybody, addresses of listed domains, or invited addresses. */
+export const SIGN_UPS = ['open', 'domains', 'invited'] as const
+export type SignUp = (typeof SIGN_UPS)[number]
+
+/** A hundred years. */
+export const MAX_LIFETIME_DAYS = 36_500
+export const MAX_SIGN_UP_DOMAINS = 100
+
+/** What administrators decide for the whole service. */
+export interface Policies extends LimitPolicy {
+  /** Of new keys; null: unlimited. A key that never expires exceeds every maximum. */
+  maxKeyLifetimeDays: number | null
+  keyExpiryRequired: boolean
+  /** Preselected by the form that creates a key; nothing else. */
+  defaultKeyLifetimeDays: number
+  /** Of new keys that have scopes; null: all. */
+  allowedScopes: readonly string[] | null
+  /** Whether new keys may have no scopes, which means all permissions. */
+  unrestrictedKeysAllowed: boolean
+  signUp: SignUp
+  /** For `domains`: exact domains, in lower case. Those below them are others. */
+  signUpDomains: readonly string[]
+  /** Of new accounts. */
+  trialCredit: MicroDollars
+}
+
+/** The policies that were set; all others have their defaults. */
+export type SetPolicies = { readonly [Name in keyof Policies]?: Policies[Name] }
+
+/** Null returns a policy to its default. */
+export type PolicyChange = { [Name in keyof Policies]?: Policies[Name] | null }
+
+/** The set policies as stored. */
+export interface StoredPolicies {
+  policies: SetPolicies
+  /** Rises with every change. */
+  changedAt: Instant
+}
+
+const DEFAULTS: Omit<Policies, keyof LimitPolicy> = {
+  maxKeyLifetimeDays: null,
+  keyExpiryRequired: false,
+  defaultKeyLifetimeDays: 90,
+  allowedScopes: null,
+  unrestrictedKeysAllowed: true,
+  signUp: 'open',
+  signUpDomains: [],
+  trialCredit: TRIAL_CREDIT,
+}
+
+/** @param settings the limits of the settings, which apply where none were set here */
+export function inForce(set: SetPolicies, { keyLimits, keyDefaults, personLimits }: LimitPolicy): Policies {
+  return { ...DEFAULTS, keyLimits, keyDefaults, personLimits, ...set }
+}
+
+/** Drops what is null. @throws KeywayError `invalid_request` where the result contradicts itself */
+export function changed(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined)
+  const merged = { ...set, ...Object.fromEntries(given) }
+  const result = Object.fromEntries(
+    Object.entries(merged).filter(([, value]) => value !== null),
+  ) as SetPolicies
+  assertConsistent(inForce(result, settings))
+  return result
+}
+
+function assertConsistent({ signUp, signUpDomains, keyLimits, keyDefaults }: Policies): void {
+  if (signUp === 'domains' && signUpDomains.length === 0)
+    throw invalidRequest([
+      {
+        field: 'sign_up_domains',
+        message: 'must name at least one domain where sign_up is "domains", for example ["example.com"]',
+      },
+    ])
+  for (const { per, limit } of keyLimits)
+    if (keyDefaults.some(each => each.per === per && each.limit > limit))
+      throw invalidRequest([
+        {
+          field: 'key_limits.defaults.requests',
+          message: `must be at most the maximum of ${limit} per ${per}`,
+        },
+      ])
+}
+
+/** What a new key has, as far as policies bind it. */
+export interface BoundKey {
+  scopes: Scopes
+  expiresAt: Instant | null
+}
+
+/** Why a new key is refused: the field, and a sentence that names the policy. */
+export interface Violation {
+  field: 'scopes' | 'expires_at'
+  message: string
+}
+
+/** The first policy that forbids such a key, made at `madeAt`; null: none. */
+export function violationOf(
+  { scopes, expiresAt }: BoundKey,
+  policies: Policies,
+  madeAt: Instant,
+): Violation | null {
+  const { maxKeyLifetimeDays: days, keyExpiryRequired, allowedScopes, unrestrictedKeysAllowed } = policies
+  if (expiresAt === null && keyExpiryRequired)
+    return { field: 'expires_at', message: 'is required by the policy key_expiry_required' }
+  if (days !== null && (expiresAt === null || expiresAt > madeAt + days * DAY))
+    return {
+      field: 'expires_at',
+      message: `must be at most ${days} ${days === 1 ? 'day' : 'days'} ahead by the policy max_key_lifetime_days`,
+    }
+  if (scopes === null)
+    return unrestrictedKeysAllowed
+      ? null
+      : { field: 'scopes', message: 'must not be empty by the policy unrestricted_keys_allowed' }
+  const excess = allowedScopes && scopes.find(scope => !allowedScopes.includes(scope))
+  return excess
+    ? {
+        field: 'scopes',
+        message: `must not contain ${excess} by the policy allowed_scopes, which allows ${allowedScopes.join(', ')}`,
+      }
+    : null
+}
+
+/** @throws KeywayError `invalid_request` that names the policy */
+export function assertAllowed(key: BoundKey, policies: Policies, madeAt: Instant): void {
+  const violation = violationOf(key, policies, madeAt)
+  if (violation) throw refusedByPolicy(violation)
+}
+
+export function refusedByPolicy(violation: Violation): KeywayError {
+  return invalidRequest([{ ...violation }])
+}
+
+/** The form's preselection, within the maximum. */
+export function defaultLifetimeDays({ defaultKeyLifetimeDays, maxKeyLifetimeDays }: Policies): number {
+  return Math.min(defaultKeyLifetimeDays, maxKeyLifetimeDays ?? MAX_LIFETIME_DAYS)
+}
+
+/** The domain in lower case; null for anything but one plain domain. */
+export function parseDomain(text: string): string | null {
+  const email = parseEmailAddress(`a@${text.trim()}`)
+  return email && domainOf(email)
+}
+
+function domainOf(email: EmailAddress): string {
+  return email.slice(email.indexOf('@') + 1)
+}
+
+/** Whether the address may sign up without an invitation. */
+export function isOpenTo({ signUp, signUpDomains }: Policies, email: EmailAddress): boolean {
+  if (signUp === 'open') return true
+  return signUp === 'domains' && signUpDomains.includes(domainOf(email))
+}

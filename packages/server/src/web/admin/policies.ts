@@ -1,0 +1,197 @@
+import { scopeProblem } from '@keyway/sdk/protocol'
+import { html, raw } from 'hono/html'
+import { formatMoney, parseAmountOrZero } from '../../billing/money.ts'
+import { KeywayError } from '../../errors.ts'
+import { parseRequestLimit, type RequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
+import {
+  MAX_LIFETIME_DAYS,
+  MAX_SIGN_UP_DOMAINS,
+  type Policies,
+  type PolicyChange,
+  parseDomain,
+  SIGN_UPS,
+} from '../../policies/policy.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { formToken, type Html, pageHead } from '../layout.ts'
+import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const MAX_TEXT_LENGTH = 4000
+const MAX_REASON_LENGTH = 500
+
+/** The fields of the form, as texts. */
+type Fields = Record<FieldName, string>
+type FieldName =
+  | 'max_lifetime'
+  | 'default_lifetime'
+  | 'scopes'
+  | 'sign_up'
+  | 'domains'
+  | 'credit'
+  | 'maxima'
+  | 'defaults'
+  | 'person'
+  | 'expiry_required'
+  | 'unrestricted'
+
+/** GET /admin/policies */
+export async function renderPolicies(kit: PageKit, c: PageContext): Promise<Response> {
+  requireReader(kit, c)
+  return render(kit, c, fieldsOf(await kit.policies.read()))
+}
+
+/** POST /admin/policies. A mistake is shown on the filled form. */
+export async function changePolicies(kit: PageKit, c: PageContext): Promise<Response> {
+  let typed: Fields | undefined
+  try {
+    return await act(kit, c, '/admin/policies', async (form, by) => {
+      typed = typedFields(form)
+      const before = await kit.policies.read()
+      const wanted = parse(typed)
+      await kit.policies.change(onlyChanged(before, wanted), by(form.get('reason') ?? undefined))
+    })
+  } catch (error) {
+    if (!typed || !(error instanceof KeywayError) || error.code !== 'invalid_request') throw error
+    return render(kit, c, typed, error.message)
+  }
+}
+
+function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | null = null) {
+  const { policies } = adminTexts
+  const isEditable = mayChange(kit, requireReader(kit, c))
+  const lock = isEditable ? '' : raw(' disabled')
+  const input = (name: FieldName, label: string, hint = '', mode = 'text') =>
+    html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${fields[name]}" inputmode="${mode}" maxlength="${MAX_TEXT_LENGTH}" autocomplete="off" spellcheck="false"${hint ? raw(` aria-describedby="${name}-hint"`) : ''}>${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
+  const tick = (name: FieldName, label: string) =>
+    html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="yes"${fields[name] ? raw(' checked') : ''}><div><label for="${name}">${label}</label></div></div>`
+  const signUps = SIGN_UPS.map(
+    each =>
+      html`<div class="choice"><input type="radio" id="sign-up-${each}" name="sign_up" value="${each}"${fields.sign_up === each ? raw(' checked') : ''}><div><label for="sign-up-${each}">${policies.signUps[each]}</label></div></div>`,
+  )
+  const fieldsets = html`<fieldset${lock}><legend>${policies.keys}</legend>
+${input('max_lifetime', policies.maxLifetime, policies.maxLifetimeHint, 'numeric')}
+${tick('expiry_required', policies.expiryRequired)}
+${input('default_lifetime', policies.defaultLifetime, '', 'numeric')}
+${tick('unrestricted', policies.unrestricted)}
+${input('scopes', policies.scopes, policies.scopesHint)}
+<p><a href="/admin/keys?filter=violating">${policies.older}</a></p>
+</fieldset>
+<fieldset${lock}><legend>${policies.signUp}</legend>
+${signUps}
+${input('domains', policies.domains, policies.domainsHint)}
+${input('credit', policies.credit, '', 'decimal')}
+</fieldset>
+<fieldset${lock}><legend>${policies.limits}</legend>
+<p class="hint">${policies.limitsHint}</p>
+${input('maxima', policies.maxima)}
+${input('defaults', policies.defaults)}
+${input('person', policies.person)}
+</fieldset>`
+  const body = html`${pageHead(policies.title, policies.lead)}
+${
+  isEditable
+    ? html`<form method="post" action="/admin/policies" class="create">${formToken(kit.forms.token(c))}
+${fieldsets}
+${saving()}
+</form>`
+    : html`<div class="create">${fieldsets}</div>`
+}`
+  return renderAdmin(
+    kit,
+    c,
+    'policies',
+    { title: policies.title, problem },
+    body,
+    problem === null ? 200 : 400,
+  )
+}
+
+function saving(): Html {
+  return html`<div class="field"><label for="reason">${adminTexts.reason}</label><input id="reason" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"></div>
+<button>${adminTexts.policies.save}</button>`
+}
+
+function fieldsOf(each: Policies): Fields {
+  const limits = (list: readonly RequestLimit[]) => list.map(({ limit, per }) => `${limit}/${per}`).join(', ')
+  return {
+    max_lifetime: String(each.maxKeyLifetimeDays ?? ''),
+    default_lifetime: String(each.defaultKeyLifetimeDays),
+    scopes: each.allowedScopes?.join(' ') ?? '',
+    sign_up: each.signUp,
+    domains: each.signUpDomains.join(' '),
+    credit: formatMoney(each.trialCredit),
+    maxima: limits(each.keyLimits),
+    defaults: limits(each.keyDefaults),
+    person: limits(each.personLimits),
+    expiry_required: each.keyExpiryRequired ? 'yes' : '',
+    unrestricted: each.unrestrictedKeysAllowed ? 'yes' : '',
+  }
+}
+
+function typedFields(form: URLSearchParams): Fields {
+  const typed = (name: FieldName) => (form.get(name) ?? '').slice(0, MAX_TEXT_LENGTH).trim()
+  return {
+    max_lifetime: typed('max_lifetime'),
+    default_lifetime: typed('default_lifetime'),
+    scopes: typed('scopes'),
+    sign_up: typed('sign_up'),
+    domains: typed('domains'),
+    credit: typed('credit'),
+    maxima: typed('maxima'),
+    defaults: typed('defaults'),
+    person: typed('person'),
+    expiry_required: typed('expiry_required'),
+    unrestricted: typed('unrestricted'),
+  }
+}
+
+/** @throws KeywayError `invalid_request` with the label of the wrong field */
+function parse(typed: Fields): Policies {
+  const { policies } = adminTexts
+  const scopes = listed(typed.scopes)
+  const domains = listed(typed.domains)
+  const hasBadScope = scopes.length > MAX_LISTED || scopes.some(each => scopeProblem(each) !== null)
+  return {
+    maxKeyLifetimeDays: typed.max_lifetime === '' ? null : days(typed.max_lifetime, policies.maxLifetime),
+    keyExpiryRequired: typed.expiry_required !== '',
+    defaultKeyLifetimeDays: days(typed.default_lifetime, policies.defaultLifetime),
+    allowedScopes: hasBadScope ? bad(policies.scopes) : scopes.length > 0 ? scopes : null,
+    unrestrictedKeysAllowed: typed.unrestricted !== '',
+    signUp: SIGN_UPS.find(each => each === typed.sign_up) ?? bad(policies.signUp),
+    signUpDomains:
+      domains.length > MAX_SIGN_UP_DOMAINS
+        ? bad(policies.domains)
+        : domains.map(text => parseDomain(text) ?? bad(policies.domains)),
+    trialCredit: parseAmountOrZero(typed.credit) ?? bad(policies.credit),
+    keyLimits: limits(typed.maxima, policies.maxima),
+    keyDefaults: limits(typed.defaults, policies.defaults),
+    personLimits: limits(typed.person, policies.person),
+  }
+}
+
+const MAX_LISTED = 100
+
+function listed(text: string): string[] {
+  return [...new Set(text.split(/[\s,]+/).filter(Boolean))]
+}
+
+function days(text: string, label: string): number {
+  const count = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  return count >= 1 && count <= MAX_LIFETIME_DAYS ? count : bad(label)
+}
+
+function limits(text: string, label: string): RequestLimit[] {
+  const parsed = listed(text).map(each => parseRequestLimit(each) ?? bad(label))
+  return sortedRequestLimits(parsed) ?? bad(label)
+}
+
+function bad(label: string): never {
+  throw invalid(adminTexts.policies.bad(label))
+}
+
+/** What was left alone stays unset, and follows the settings. */
+function onlyChanged(before: Policies, wanted: Policies): PolicyChange {
+  const names = Object.keys(wanted) as (keyof Policies)[]
+  const differing = names.filter(name => JSON.stringify(before[name]) !== JSON.stringify(wanted[name]))
+  return Object.fromEntries(differing.map(name => [name, wanted[name]]))
+}

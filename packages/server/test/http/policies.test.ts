@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DAY } from '../../src/clock.ts'
+import { createDispatcher } from '../../src/outbox/dispatcher.ts'
+import type { Mail } from '../../src/outbox/outbox.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { openServer } from '../support/http.ts'
+import { until } from '../support/patience.ts'
+import { address } from '../support/services.ts'
+
+async function open(engine: EngineName, t: TestContext, overrides: Parameters<typeof openServer>[2] = {}) {
+  const server = await openServer(engine, t, overrides)
+  const admin = await server.signIn('admin@example.com')
+  await server.users.setRole(admin.user.id, 'admin')
+  const ada = await server.signIn('ada@example.com')
+  const token = admin.tokens.accessToken
+  const hers = ada.tokens.accessToken
+  const patch = (body: object) => server.call('PATCH', '/v1/admin/policies', { token, body })
+  const set = async (body: object) => assert.equal((await patch(body)).status, 200, JSON.stringify(body))
+  const read = async () => (await server.call('GET', '/v1/admin/policies', { token })).body
+  const make = (body: object) => server.call('POST', '/v1/api-keys', { token: hers, body })
+  return { ...server, admin, ada, token, hers, patch, set, read, make, server }
+}
+
+const DEFAULTS = {
+  max_key_lifetime_days: null,
+  key_expiry_required: false,
+  default_key_lifetime_days: 90,
+  allowed_scopes: null,
+  unrestricted_keys_allowed: true,
+  sign_up: 'open',
+  sign_up_domains: [],
+  trial_credit: '2.00',
+  key_limits: { defaults: { requests: [] }, maxima: { requests: [{ limit: 50, per: 'second' }] } },
+  person_limits: { requests: [] },
+}
+
+/** The refusal of a key, which must name the policy. */
+function assertRefused(answer: { status: number; body: { code: string; detail: string } }, policy: string) {
+  assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(answer.body))
+  assert.ok(answer.body.detail.includes(policy), answer.body.detail)
+}
+
+forEachEngine(engine => {
+  test('policies have the defaults and the limits of the settings until they are set, and null returns to them', async t => {
+    const { patch, read, store, admin } = await open(engine, t, {
+      keyLimits: [{ limit: 50, per: 'second' }],
+    })
+    assert.deepEqual(await read(), DEFAULTS)
+    const wanted = {
+      max_key_lifetime_days: 365,
+      key_expiry_required: true,
+      default_key_lifetime_days: 30,
+      allowed_scopes: ['agent:connect', 'shop:buy'],
+      unrestricted_keys_allowed: false,
+      sign_up: 'domains',
+      sign_up_domains: ['example.com', 'example.org'],
+      trial_credit: '0.50',
+      key_limits: {
+        defaults: { requests: [{ limit: 10, per: 'minute' }] },
+        maxima: { requests: [{ limit: 1000, per: 'minute' }] },
+      },
+      person_limits: { requests: [{ limit: 5000, per: 'day' }] },
+    }
+    const changed = await patch({ ...wanted, sign_up_domains: ['EXAMPLE.com', 'example.org', 'example.com'] })
+    assert.deepEqual(changed.body, wanted)
+    assert.deepEqual(await read(), wanted)
+    const [act] = (await store.audit.list({}, { limit: 1, after: null })).rows
+    assert.deepEqual([act!.type, act!.actor.id], ['policies.changed', admin.user.id])
+    assert.deepEqual(
+      [act!.before!.trial_credit, act!.after!.trial_credit, act!.after!.person_limits],
+      ['2.00', '0.50', ['5000/day']],
+    )
+    await patch({ key_limits: null, reason: 'settings again' })
+    assert.deepEqual((await read()).key_limits, DEFAULTS.key_limits)
+    const nothing = Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, null]))
+    assert.deepEqual((await patch(nothing)).body, DEFAULTS)
+    const before = (await store.audit.list({}, { limit: 100, after: null })).rows.length
+    assert.equal((await patch({})).status, 200)
+    assert.equal((await store.audit.list({}, { limit: 100, after: null })).rows.length, before)
+  })
+
+  test('a policy that is mistyped, out of range or contradicts another is refused and changes nothing', async t => {
+    const { patch, read } = await open(engine, t, { keyLimits: [{ limit: 50, per: 'second' }] })
+    const wrong = [
+      { sign_upp: 'open' },
+      { sign_up: 'everybody' },
+      { sign_up: 'domains' },
+      { sign_up_domains: ['ada@example.com'] },
+      { sign_up_domains: ['*.example.com'] },
+      { sign_up_domains: 'example.com' },
+      { max_key_lifetime_days: 0 },
+      { max_key_lifetime_days: 36_501 },
+      { max_key_lifetime_days: '30' },
+      { allowed_scopes: [] },
+      { allowed_scopes: ['agent:fly'] },
+      { trial_credit: '-1' },
+      { trial_credit: 2 },
+      { trial_credit: '1000000.01' },
+      { key_expiry_required: 'yes' },
+      { key_limits: { maxima: { requests: [{ limit: 0, per: 'day' }] } } },
+      { key_limits: { maxima: { spend: [{ amount: '1.00', per: 'day' }] } } },
+      { key_limits: { defaults: { requests: [{ limit: 51, per: 'second' }] } } },
+      { person_limits: [] },
+    ]
+    for (const body of wrong) {
+      const answer = await patch(body)
+      assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(body))
+    }
+    assert.match((await patch({ sign_upp: 'open' })).body.detail, /sign_up/)
+    assert.deepEqual(await read(), DEFAULTS)
+  })
+
+  test('policies bind every new key by the API, a rotation and a device, and older keys stay and are listed', async t => {
+    const { set, make, call, hers, token, clock, post, server } = await open(engine, t)
+    const old = (await make({})).body
+    clock.advance(1)
+    const older = (await make({ scopes: ['account:read'] })).body
+    const fine = (await make({ scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY) })).body
+    await set({ max_key_lifetime_days: 30, allowed_scopes: ['agent:connect'] })
+    await set({ unrestricted_keys_allowed: false })
+    const within = iso(clock.now() + 30 * DAY)
+    assertRefused(await make({ scopes: ['agent:connect'] }), 'max_key_lifetime_days')
+    const late = { scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY + 1) }
+    assertRefused(await make(late), 'max_key_lifetime_days')
+    assertRefused(await make({ expires_at: within }), 'unrestricted_keys_allowed')
+    assertRefused(await make({ scopes: ['account:read'], expires_at: within }), 'allowed_scopes')
+    assert.equal((await make({ scopes: ['agent:connect'], expires_at: within })).status, 201)
+
+    const rotate = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: hers, body: {} })
+    assertRefused(await rotate(old.id), 'max_key_lifetime_days')
+    assert.equal((await rotate(fine.id)).status, 201)
+    assert.equal((await post('/auth/agent-token', { api_key: old.key })).status, 200, 'older keys stay')
+
+    const device = await approvedDevice(server, ['agent:connect', 'agents:read'])
+    const ofDevice = (body: object) => call('POST', '/v1/api-keys', { token: device, body })
+    assertRefused(await ofDevice({}), 'allowed_scopes')
+    const made = await ofDevice({ scopes: ['agent:connect'] })
+    assert.equal(made.status, 201, made.text)
+    assert.equal(Date.parse(made.body.expires_at), clock.now() + 30 * DAY, 'the longest that is allowed')
+
+    await set({ max_key_lifetime_days: null, key_expiry_required: true })
+    assertRefused(await make({ scopes: ['agent:connect'] }), 'key_expiry_required')
+    const violating = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
+    assert.deepEqual(
+      violating.body.data.map(({ id }: { id: string }) => id),
+      [older.id, old.id],
+    )
+    assert.equal((await call('DELETE', `/v1/admin/api-keys/${old.id}`, { token })).status, 200)
+    const left = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
+    assert.equal(left.body.data.length, 1)
+  })
+
+  test('a policy binds on every node from its answer on, and limits within moments', async t => {
+    const { set, opened, hers, make, post } = await open(engine, t)
+    const node = await opened.reopen()
+    const other = await openServer(engine, t, { on: { node, of: opened } })
+    await other.policies.load()
+    other.policies.start()
+    t.after(() => other.policies.stop())
+    const { key } = (await make({})).body
+    for (let round = 0; round < 5; round++) {
+      await set({ unrestricted_keys_allowed: false })
+      const refused = await other.call('POST', '/v1/api-keys', { token: hers, body: {} })
+      assertRefused(refused, 'unrestricted_keys_allowed')
+      await set({ unrestricted_keys_allowed: true })
+      assert.equal((await other.call('POST', '/v1/api-keys', { token: hers, body: {} })).status, 201)
+    }
+    await set({ person_limits: { requests: [{ limit: 1, per: 'day' }] } })
+    if (engine === 'sqlite') await other.policies.load() // two nodes on SQLite have no events
+    await until('the other node has the limit', () => other.policies.current().personLimits.length === 1)
+    assert.equal((await post('/auth/agent-token', { api_key: key })).status, 200)
+    assert.equal((await other.post('/auth/agent-token', { api_key: key })).body.code, 'rate_limited')
+  })
+
+  test('new accounts get the trial credit of the policy, or none', async t => {
+    const { set, signIn, store, mailsTo } = await open(engine, t)
+    await set({ trial_credit: '0.25' })
+    const bob = await signIn('bob@example.com')
+    assert.equal(await store.billing.balance(bob.user.id), 250_000)
+    assert.equal((await mailsTo('bob@example.com', 'welcome'))[0]!.trialCredit, '0.25')
+    await set({ trial_credit: '0' })
+    const cat = await signIn('cat@example.com')
+    assert.equal(await store.billing.balance(cat.user.id), 0)
+    assert.equal((await store.billing.ledger(cat.user.id, { limit: 9, after: null })).rows.length, 0)
+  })
+
+  test('where sign-up is not open a stranger is answered like everybody, gets no mail, and cannot sign up by link or code', async t => {
+    const { set, post, server, store, sendTo } = await open(engine, t)
+    const { drain, sent } = mailing(server)
+    const early = await sendTo('early@example.com')
+    await drain()
+    await set({ sign_up: 'domains', sign_up_domains: ['example.org'] })
+    const ask = (email: string) => post('/auth/send-magic-link', { email })
+    const [known, stranger] = [await ask('ada@example.com'), await ask('stranger@example.com')]
+    assert.deepEqual(Object.keys(stranger.body), Object.keys(known.body))
+    assert.deepEqual([stranger.status, stranger.body.status, stranger.body.expires_in], [200, 'sent', 300])
+    assert.deepEqual([...stranger.headers.keys()], [...known.headers.keys()])
+    for (const email of ['someone@example.org', 'someone@sub.example.org']) await ask(email)
+    sent.length = 0
+    await drain()
+    assert.deepEqual(sent.map(({ to }) => to).toSorted(), ['ada@example.com', 'someone@example.org'])
+    const [mail] = await store.outbox.recentFor(address('stranger@example.com'), 1)
+    assert.deepEqual([mail!.state, mail!.sealedContent], ['failed', null])
+    assert.match(mail!.lastError!, /sign-up is not open/)
+
+    // The mail was delivered before.
+    for (const proof of [{ token: early.token }, { login_id: early.loginId, code: early.code }]) {
+      const refused = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
+      assert.deepEqual([refused.status, refused.body.code], [403, 'forbidden'], refused.text)
+    }
+    const guess = { login_id: stranger.body.login_id, code: '00000000', email: 'stranger@example.com' }
+    assert.equal((await post('/auth/verify-magic-link', guess)).body.code, 'magic_link_invalid')
+    assert.equal(await store.users.findByEmail(address('early@example.com')), null)
+    await set({ sign_up: 'open' })
+    const accepted = await post('/auth/verify-magic-link', {
+      token: early.token,
+      email: 'early@example.com',
+    })
+    assert.equal(accepted.status, 200, 'nothing was used up')
+  })
+
+  test('an address of KEYWAY_ADMIN_EMAILS may always sign up', async t => {
+    const { set, signIn, listed } = await open(engine, t, { adminEmails: ['boss@example.com'] })
+    await listed.apply()
+    await set({ sign_up: 'invited' })
+    const boss = await signIn('boss@example.com')
+    assert.deepEqual([boss.isNewUser, boss.user.role], [true, 'admin'])
+  })
+})
+
+function iso(at: number): string {
+  return new Date(at).toISOString()
+}
+
+function mailing(server: Awaited<ReturnType<typeof openServer>>) {
+  const sent: Mail[] = []
+  const dispatcher = createDispatcher({
+    ...server,
+    mailer: { deliver: async mail => void sent.push(mail), check: async () => {}, close() {} },
+    write: ({ id, recipient, content }) => ({
+      messageId: id,
+      to: recipient,
+      subject: content.kind,
+      text: '',
+      html: '',
+      template: content.kind,
+      link: null,
+      code: null,
+    }),
+  })
+  return { sent, drain: () => dispatcher.drain() }
+}
+
+/** The access token of a device of Ada that may create a key with these scopes. */
+async function approvedDevice(server: Awaited<ReturnType<typeof openServer>>, scopes: string[]) {
+  const email = address('ada@example.com')
+  const { token: link } = await server.sendTo(email)
+  const person = await server.magicLinks.verify({ token: link, email }, 'page', server.caller())
+  const wanted = {
+    clientId: 'keyway-cli',
+    scopes: ['keys:create', ...scopes],
+    resource: null,
+    deviceName: null,
+  }
+  const codes = await server.deviceAuthorizations.request(wanted, server.caller())
+  const found = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
+  await server.deviceAuthorizations.decide(found!.id, 'approved', person, server.caller())
+  const app = await server.apps.find('keyway-cli')
+  const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
+  if ('refused' in granted) throw new Error(granted.refused)
+  return (await server.sessions.appTokens(granted.user, granted.session)).accessToken
+}
