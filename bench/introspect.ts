@@ -85,7 +85,7 @@ async function prepare(database: BenchDatabase): Promise<string> {
   const services = await openServices(loadConfig(database.settings), createLog('error'))
   for (let n = 0; n < LIMITED; n++)
     await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS, BY_COMMAND_LINE)
-  const secret = await services.apps.newSecret(APP)
+  const { secret } = await services.apps.newSecret(APP)
   await services.close()
   return secret
 }

@@ -108,9 +108,9 @@ async function withLimits(settings: Record<string, string>): Promise<string> {
   const services = await openServices(loadConfig(settings), createLog('error'))
   for (let n = 0; n < KEYS; n++)
     await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS, BY_COMMAND_LINE)
-  const made = await services.apps.newSecret(APP)
+  const { secret } = await services.apps.newSecret(APP)
   await services.close()
-  return made
+  return secret
 }
 
 function run({ process, path, bodies, headers }: Subject, durationMs = RUN_MS): Promise<Measured> {

@@ -10,9 +10,15 @@ export function newId(now: Instant): string {
     randomFillSync(pool)
     used = 0
   }
-  const time = now.toString(16).padStart(12, '0')
   const random = pool.toString('hex', used, used + 10)
   used += 10
+  return idOf(now, random)
+}
+
+/** The id of this instant whose other bits are those of a hexadecimal text of at least 20 digits. */
+export function idOf(now: Instant, hex: string): string {
+  const time = now.toString(16).padStart(12, '0')
+  const random = hex.slice(0, 20)
   const variant = '89ab'[Number.parseInt(random[3]!, 16) & 3]
   return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(8)}`
 }

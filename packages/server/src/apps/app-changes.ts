@@ -22,8 +22,12 @@ export function removed(id: string): AuditChange {
   return about('app.removed', id)
 }
 
-export function secretCreated(id: string): AuditChange {
-  return about('app.secret_created', id)
+export function secretCreated(id: string, secretId: string): AuditChange {
+  return { ...about('app.secret_created', id), after: { secret_id: secretId } }
+}
+
+export function secretRemoved(id: string, secretId: string): AuditChange {
+  return { ...about('app.secret_removed', id), before: { secret_id: secretId } }
 }
 
 function about(type: AuditType, id: string): AuditChange {

@@ -1,11 +1,21 @@
 import type { Instant } from '../clock.ts'
 import type { App, LiveCredentials } from './app.ts'
 
+export interface AppPage {
+  limit: number
+  /** Ids after this one. */
+  after: string | null
+  /** Those that registered themselves, or those of the operator; both if omitted. */
+  selfRegistered?: boolean
+}
+
 /** A removed app is found by none of these. */
 export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
   list(): Promise<App[]>
+  /** Apps in the order of their ids; `limit + 1` of them where there are more. */
+  page(wanted: AppPage): Promise<App[]>
   /** The redirect URIs of all public clients. */
   publicRedirectUris(): Promise<string[]>
   /** False if the id is taken. The id of a removed app is free. */
@@ -28,6 +38,8 @@ export interface AppStore {
 export interface AppChanges {
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>
+  /** Removes one secret; false if the app does not have it. */
+  removeSecret(appId: string, secretHash: string): Promise<boolean>
   /** Removes the app's secrets; false if it has none. */
   dropSecrets(appId: string): Promise<boolean>
   /**

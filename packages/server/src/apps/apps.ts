@@ -2,7 +2,7 @@ import type { FieldError } from '@keyway/sdk/protocol'
 import { type Audit, BY_COMMAND_LINE, type By, createAudit, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
-import { equals, randomToken, sha256 } from '../secrets.ts'
+import { equals, sha256 } from '../secrets.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage, Transaction } from '../store.ts'
 import {
@@ -14,12 +14,11 @@ import {
   isAppId,
   type LiveCredentials,
 } from './app.ts'
-import { changed, registered, removed, secretCreated } from './app-changes.ts'
+import { changed, registered, removed, secretCreated, secretRemoved } from './app-changes.ts'
+import { type AppSecret, type NewAppSecret, newAppSecret, secretIdOf } from './app-secret.ts'
 import { problemsOf } from './app-settings.ts'
+import type { AppPage } from './app-store.ts'
 
-/** Prefix of app secrets, so that people and secret scanners recognise them. */
-export const APP_SECRET_PREFIX = 'sva_'
-const APP_SECRET_BYTES = 32
 /** Sessions and authorisations of a removed app that one transaction ends. */
 const REMOVAL_BATCH = 500
 
@@ -47,6 +46,8 @@ export interface EndedByRemoval {
 /** What administrators do with apps is recorded; without `by` as done by the `keyway` command. */
 export interface Apps {
   list(): Promise<App[]>
+  /** As `AppStore.page`. */
+  page(wanted: AppPage): Promise<App[]>
   /** @throws KeywayError `not_found` */
   find(id: string): Promise<App>
   /**
@@ -69,8 +70,12 @@ export interface Apps {
    * @throws KeywayError `not_found`, `forbidden` (a first-party app)
    */
   remove(id: string, by?: By): Promise<EndedByRemoval>
+  /** The valid secrets, newest first. @throws KeywayError `not_found` */
+  secrets(id: string): Promise<AppSecret[]>
   /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found`, `invalid_request` */
-  newSecret(id: string, by?: By): Promise<string>
+  newSecret(id: string, by?: By): Promise<NewAppSecret>
+  /** Removes one secret, with effect on every node at once. @throws KeywayError `not_found` */
+  removeSecret(id: string, secretId: string, by?: By): Promise<void>
   /** The app with this id and secret, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
@@ -95,9 +100,8 @@ export function createApps({
   const { apps } = storage.store
 
   return {
-    list() {
-      return apps.list()
-    },
+    list: () => apps.list(),
+    page: wanted => apps.page(wanted),
 
     async find(id) {
       const app = isAppId(id) ? await apps.find(id) : null
@@ -120,7 +124,7 @@ export function createApps({
       await ensureKeys(app)
       // What an interrupted removal left of an earlier app with this id must not become this one's.
       if ((await apps.removedAt(app.id)) !== null) await endAllOf(app.id)
-      const secret = keepsSecret(app) ? newSecretText() : null
+      const secret = keepsSecret(app) ? newAppSecret() : null
       const outcome = await audit.perform<'audience' | 'id' | null>(by, async tx => {
         if (await isTaken(tx, app)) return unchanged('audience')
         if (!(await tx.apps.insert(app))) return unchanged('id')
@@ -171,17 +175,36 @@ export function createApps({
     },
 
     async newSecret(id, by = BY_COMMAND_LINE) {
-      const secret = newSecretText()
+      const secret = newAppSecret()
+      const made = { hash: sha256(secret), createdAt: clock.now() }
+      const secretId = secretIdOf(made)
       const outcome = await audit.perform<'gone' | 'public' | null>(by, async tx => {
         const found = isAppId(id) ? await tx.apps.lock(id) : null
         if (!found) return unchanged('gone')
         if (found.isPublic) return unchanged('public')
-        await tx.apps.addSecret(id, sha256(secret), clock.now())
-        return performed(null, secretCreated(id))
+        await tx.apps.addSecret(id, made.hash, made.createdAt)
+        return performed(null, secretCreated(id, secretId))
       })
       if (outcome === 'gone') throw noSuchApp()
       if (outcome === 'public') throw hasNoSecret()
-      return secret
+      return { id: secretId, createdAt: made.createdAt, secret }
+    },
+
+    async secrets(id) {
+      const [app, stored] = isAppId(id) ? await Promise.all([apps.find(id), apps.datedSecrets(id)]) : []
+      if (!app) throw noSuchApp()
+      return stored!.map(each => ({ id: secretIdOf(each), createdAt: each.createdAt }))
+    },
+
+    async removeSecret(id, secretId, by = BY_COMMAND_LINE) {
+      const isRemoved = await audit.perform(by, async tx => {
+        const app = isAppId(id) ? await tx.apps.lock(id) : null
+        const stored = app ? await tx.apps.datedSecrets(id) : []
+        const found = stored.find(each => secretIdOf(each) === secretId)
+        if (!found || !(await tx.apps.removeSecret(id, found.hash))) return unchanged(false)
+        return performed(true, secretRemoved(id, secretId))
+      })
+      if (!isRemoved) throw new KeywayError('not_found', 'There is no such secret of this app.')
     },
 
     async authenticate(id, secret) {
@@ -243,10 +266,6 @@ async function isTaken(tx: Transaction, { id, audience }: App): Promise<boolean>
   await tx.apps.lock(DEFAULT_APP_ID)
   const other = await tx.apps.findByAudience(audience)
   return other !== null && other.id !== id
-}
-
-function newSecretText(): string {
-  return APP_SECRET_PREFIX + randomToken(APP_SECRET_BYTES)
 }
 
 /**

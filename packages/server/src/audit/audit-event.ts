@@ -29,6 +29,7 @@ export const AUDIT_TYPES = {
   'app.updated': null,
   'app.removed': null,
   'app.secret_created': null,
+  'app.secret_removed': null,
 } as const satisfies Record<string, SecurityEventType | null>
 
 export type AuditType = keyof typeof AUDIT_TYPES

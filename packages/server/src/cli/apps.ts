@@ -111,8 +111,8 @@ If it is interrupted, repeat it.`,
 be updated, until another one is created.`,
     async run(context) {
       const id = context.args[0]!
-      const secret = await (await context.services()).apps.newSecret(id)
-      context.print({ id, secret }, secret)
+      const made = await (await context.services()).apps.newSecret(id)
+      context.print({ id, secret_id: made.id, secret: made.secret }, made.secret)
       return 0
     },
   },

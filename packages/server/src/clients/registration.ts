@@ -1,5 +1,5 @@
 import { type App, REGISTERED_PREFIX } from '../apps/app.ts'
-import { APP_SECRET_PREFIX } from '../apps/apps.ts'
+import { APP_SECRET_PREFIX } from '../apps/app-secret.ts'
 import { type Clock, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'

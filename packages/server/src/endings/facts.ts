@@ -108,6 +108,7 @@ export const FACTS: FactTable = {
   },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],
+    removeSecret: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NOTHING),
     dropSecrets: (dropped, id) => (dropped ? [{ type: 'app_secrets', id }] : NOTHING),
     remove: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NOTHING),
   },

@@ -38,7 +38,18 @@ export interface HttpPorts {
   magicLinks: MagicLinks
   users: Users
   accounts: Accounts
-  apps: Pick<Apps, 'authenticate' | 'list' | 'find' | 'register' | 'change' | 'remove' | 'newSecret'>
+  apps: Pick<
+    Apps,
+    | 'authenticate'
+    | 'page'
+    | 'find'
+    | 'register'
+    | 'change'
+    | 'remove'
+    | 'secrets'
+    | 'newSecret'
+    | 'removeSecret'
+  >
   charges: Charges
   consents: Consents
   policies: Pick<PolicyBook, 'read' | 'change'>

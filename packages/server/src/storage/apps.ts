@@ -1,4 +1,5 @@
-import type { App, AppSettings } from '../apps/app.ts'
+import { sql } from 'kysely'
+import { type App, type AppSettings, REGISTERED_PREFIX } from '../apps/app.ts'
 import type { AppChanges, AppStore } from '../apps/app-store.ts'
 import type { Db } from './engine.ts'
 import type { AppRow, Flag } from './schema.ts'
@@ -17,6 +18,13 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
     },
     async list() {
       const rows = await registered(db).orderBy('id').execute()
+      return rows.map(row => toApp(row)!)
+    },
+    async page({ limit, after, selfRegistered }) {
+      const { rows } = await sql<AppRow>`select * from apps where removed_at is null
+        ${after === null ? sql`` : sql`and id > ${after}`}
+        ${selfRegistered === undefined ? sql`` : sql`and ${sql.raw(selfRegistered ? '' : 'not')} (id like ${`${REGISTERED_PREFIX}%`} or id like 'http%:%')`}
+        order by id limit ${limit + 1}`.execute(db)
       return rows.map(row => toApp(row)!)
     },
     async publicRedirectUris() {
@@ -73,6 +81,13 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
     async removedAt(id) {
       const row = await db.selectFrom('apps').select('removed_at').where('id', '=', id).executeTakeFirst()
       return row?.removed_at ?? null
+    },
+    async removeSecret(appId, secretHash) {
+      const gone = db
+        .deleteFrom('app_secrets')
+        .where('app_id', '=', appId)
+        .where('secret_hash', '=', secretHash)
+      return countOf(await gone.executeTakeFirst()) > 0
     },
     async dropSecrets(appId) {
       return countOf(await db.deleteFrom('app_secrets').where('app_id', '=', appId).executeTakeFirst()) > 0

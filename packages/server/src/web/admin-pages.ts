@@ -44,6 +44,26 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     by(pages => pages.disconnectAgent),
   )
   app.get(
+    '/admin/apps',
+    by(pages => pages.renderApps),
+  )
+  app.post(
+    '/admin/apps',
+    by(pages => pages.registerApp),
+  )
+  app.get(
+    '/admin/register-app',
+    by(pages => pages.renderNewApp),
+  )
+  app.get(
+    '/admin/apps/:id',
+    by(pages => pages.renderApp),
+  )
+  app.post(
+    '/admin/apps/:id/:act',
+    by(pages => pages.changeApp),
+  )
+  app.get(
     '/admin/mails',
     by(pages => pages.renderMails),
   )

@@ -2,6 +2,7 @@ import type { Json } from '@keyway/sdk/protocol'
 import type { Context } from 'hono'
 import type { Administration } from '../administration/administration.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
+import type { Apps } from '../apps/apps.ts'
 import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Credits } from '../billing/credits.ts'
@@ -49,6 +50,10 @@ export interface PageAgents {
 
 export interface PageServices {
   accounts: Accounts
+  apps: Pick<
+    Apps,
+    'page' | 'find' | 'register' | 'change' | 'remove' | 'secrets' | 'newSecret' | 'removeSecret'
+  >
   administration: Administration
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>

@@ -176,7 +176,7 @@ forEachEngine(engine => {
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
       await done(keyway(settings, 'backup', file))
       await users.setRole(ann.user.id, 'user', BY_COMMAND_LINE)
-      const secrets = [await apps.newSecret('shop'), await apps.newSecret('shop')]
+      const secrets = [(await apps.newSecret('shop')).secret, (await apps.newSecret('shop')).secret]
       await apps.remove('removed')
       await node.close()
 

@@ -28,7 +28,7 @@ export function settingsOfFolder(t: TestContext): Record<string, string> {
 export async function registerShop({ services }: TestNode): Promise<string> {
   const apps = createApps(services)
   await apps.register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
-  return apps.newSecret('shop')
+  return (await apps.newSecret('shop')).secret
 }
 
 /** Gives an app a consent as the consent page does. */

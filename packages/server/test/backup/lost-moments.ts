@@ -40,7 +40,7 @@ export async function loseLastMoments(loss: Loss, t: TestContext) {
 async function registerPress({ services }: TestNode): Promise<string> {
   await services.apps.register({ id: 'wire', name: 'Wire', audience: 'https://wire.example.com' })
   await services.apps.register({ id: 'press', name: 'Press' })
-  return services.apps.newSecret('press')
+  return (await services.apps.newSecret('press')).secret
 }
 
 /** Four users with keys, a session that will end and a link that will be used. */

@@ -74,7 +74,7 @@ forEachEngine(engine => {
     opened.clock.advance(1)
     const secrets: string[] = []
     for (let index = 0; index < 3; index++) {
-      secrets.push(await apps.newSecret('shop'))
+      secrets.push((await apps.newSecret('shop')).secret)
       opened.clock.advance(1)
     }
     for (const secret of secrets) assert.match(secret, /^sva_[A-Za-z0-9_-]{43}$/)

@@ -4,7 +4,7 @@ import { DAY, MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { Client } from '../hub/client.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { type CallOptions, openServer } from '../support/http.ts'
+import { basic, type CallOptions, openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
 import { address } from '../support/services.ts'
 
@@ -302,21 +302,65 @@ forEachEngine(engine => {
     assert.equal((await call('PATCH', path, { redirect_uris: ['http://evil.example'] })).status, 400)
     assert.equal((await call('PATCH', path, { first_party: true })).status, 400)
     assert.equal((await call('PATCH', path, { scopes: ['admin:read'] })).status, 400)
+    server.clock.advance(1)
     const secret = await call('POST', `${path}/secrets`)
     assert.match(secret.body.secret, /^sva_/)
+    const signsIn = async (each: string) =>
+      (await server.post('/auth/introspect', { token: 'x' }, { headers: basic('shop', each) })).status
+    assert.deepEqual([await signsIn(made.body.secret), await signsIn(secret.body.secret)], [200, 200])
+    const { secrets } = (await call('GET', path)).body
+    assert.deepEqual([secrets.length, secrets[0].id], [2, secret.body.id])
+    const second = `${path}/secrets/${secrets[1].id}`
+    assert.equal((await call('DELETE', `${path}/secrets/${newId(0)}`)).status, 404)
+    assert.equal((await call('DELETE', `/apps/hub/secrets/${secrets[1].id}`)).status, 404)
+    assert.equal((await call('DELETE', second)).status, 204)
+    assert.equal((await call('DELETE', second)).status, 404)
+    assert.deepEqual([await signsIn(made.body.secret), await signsIn(secret.body.secret)], [401, 200])
     assert.equal((await call('DELETE', path)).status, 204)
     assert.equal((await call('GET', path)).status, 404)
     assert.equal((await call('DELETE', '/apps/console')).body.code, 'forbidden')
     const { rows } = await store.audit.list({ subject: 'shop' }, { limit: 20, after: null })
     assert.deepEqual(
       rows.map(({ type }) => type),
-      ['app.removed', 'app.secret_created', 'app.updated', 'app.updated', 'app.updated', 'app.registered'],
+      [
+        'app.removed',
+        'app.secret_removed',
+        'app.secret_created',
+        ...['app.updated', 'app.updated', 'app.updated'],
+        'app.registered',
+      ],
     )
-    const { changed: names } = rows[3]!.after as { changed: string[] }
+    const { changed: names } = rows[4]!.after as { changed: string[] }
     assert.deepEqual(names.toSorted(), ['audience', 'redirectUris', 'trusted'])
     const text = JSON.stringify(rows)
     for (const hidden of ['shop.example.com', 'The shop', made.body.secret, secret.body.secret])
       assert.ok(!text.includes(hidden), hidden)
+  })
+
+  test('apps are listed by page, those that registered themselves apart', async t => {
+    const { list, call, server, store } = await open(engine, t)
+    for (const id of ['bakery', 'shop']) await server.apps.register({ id, name: id })
+    const own = (await store.apps.find('shop'))!
+    await store.apps.insert({ ...own, id: 'dyn-0123456789' })
+    const idsOf = async (filter: string) => {
+      const ids: string[] = []
+      for (let cursor = ''; ; ) {
+        const page = await list(`/apps?limit=1${filter}${cursor}`)
+        ids.push(...page.data.map(({ id }: { id: string }) => id))
+        if (!page.has_more) return ids
+        cursor = `&cursor=${page.next_cursor}`
+      }
+    }
+    const all = await idsOf('')
+    assert.deepEqual(all, all.toSorted())
+    assert.ok(['bakery', 'console', 'dyn-0123456789', 'hub', 'shop'].every(id => all.includes(id)))
+    assert.deepEqual(await idsOf('&self_registered=true'), ['dyn-0123456789'])
+    assert.deepEqual(
+      await idsOf('&self_registered=false'),
+      all.filter(id => id !== 'dyn-0123456789'),
+    )
+    for (const wrong of ['?cursor=***', '?self_registered=1', '?limit=0'])
+      assert.equal((await call('GET', `/apps${wrong}`)).status, 400, wrong)
   })
 
   test('the audit is exported whole as JSON lines and CSV, and the stream ends with the right to read it', async t => {

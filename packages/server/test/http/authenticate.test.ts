@@ -155,7 +155,7 @@ test('only a database that cannot be reached is reported as such, whatever the t
 test('an app is known by its id and secret in a Basic header, and by nothing else', async t => {
   const { services, ask, any, token } = await open(t)
   await services.apps.register({ id: 'shop', name: 'The shop', audience: null, verifyUrl: null })
-  const secret = await services.apps.newSecret('shop')
+  const secret = (await services.apps.newSecret('shop')).secret
   const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
   assert.equal((await ask('app', basic(`shop:${secret}`))).principal?.id, 'shop')
   assert.equal((await ask('app', basic(`shop:${secret}`).replace('Basic', 'bAsIc  '))).principal?.id, 'shop')

@@ -172,7 +172,7 @@ forEachEngine(engine => {
     server.clock.advance(1)
     const shop = asking(server, 'shop', await server.registerApp('shop'))
     const other = asking(server, 'other', await server.registerApp('other'))
-    const firstParty = asking(server, 'hub', await server.apps.newSecret('hub'))
+    const firstParty = asking(server, 'hub', (await server.apps.newSecret('hub')).secret)
     const { key } = (await make({ app_id: 'shop', external_id: 'customer', metadata: { plan: 'pro' } })).body
     const { token } = (await server.post('/auth/agent-token', { api_key: key })).body
     for (const credential of [key, token]) {

@@ -362,7 +362,7 @@ forEachEngine(engine => {
     const { server, secret, token } = await openWorld(engine, t)
     const fields = { grant_type: 'client_credentials', resource: AUDIENCE }
     const { body } = await token(fields, basic('shop', secret))
-    const reader = basic('files', await server.apps.newSecret('files'))
+    const reader = basic('files', (await server.apps.newSecret('files')).secret)
     const active = async () =>
       (await server.form('/oauth/introspect', { token: body.access_token }, reader)).body.active
     assert.equal(await active(), true)

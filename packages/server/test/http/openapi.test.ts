@@ -227,13 +227,16 @@ async function openWorld(t: TestContext) {
     const ids: Record<string, string> = {
       '{key_id}': key.id,
       '{session_id}': other.session.id,
-      '{app_id}': route.operation === 'removeApp' ? 'reports' : 'console',
+      '{app_id}':
+        ({ removeApp: 'reports', removeAppSecret: 'hub' } as Record<string, string>)[route.operation] ??
+        'console',
       '{code}': 'rate_limited',
       '{connection_id}': session.id,
       '{provider}': 'postmark',
       '{user_id}': person.user.id,
       '{mail_id}': mailId,
       '{address}': 'ada@example.com',
+      '{secret_id}': route.operation === 'removeAppSecret' ? (await server.apps.newSecret('hub')).id : '',
     }
     const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
     const authorization: Record<string, string> =

@@ -71,9 +71,9 @@ async function openFollowers(engine: EngineName, t: TestContext) {
     }
   }
 
-  function replaceSecret(): Promise<string> {
+  async function replaceSecret(): Promise<string> {
     server.clock.advance(1)
-    return server.apps.newSecret('follower')
+    return (await server.apps.newSecret('follower')).secret
   }
 
   return { server, secret, follow, replaceSecret }

@@ -24,12 +24,15 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
   }, OLD)
   const services = () => pair.live()[0]!.services
   await services().apps.register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
-  const traffic = startTraffic(pair, links, { people: 4, appSecret: await services().apps.newSecret('shop') })
+  const traffic = startTraffic(pair, links, {
+    people: 4,
+    appSecret: (await services().apps.newSecret('shop')).secret,
+  })
 
   await pair.restartOneByOne(`${OLD},${NEW}`)
   await pair.restartOneByOne(`${NEW},${OLD}`)
   const { kid } = await services().signingKeys.rotate(BY_COMMAND_LINE)
-  const newer = await services().apps.newSecret('shop')
+  const newer = (await services().apps.newSecret('shop')).secret
   await traffic.answered(SOME_CALLS)
   traffic.appSecret.current = newer
   await traffic.answered(SOME_CALLS)

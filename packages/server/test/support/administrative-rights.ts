@@ -26,6 +26,7 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'PATCH /v1/admin/apps/{app_id}': 'admin:write',
   'DELETE /v1/admin/apps/{app_id}': 'admin:write',
   'POST /v1/admin/apps/{app_id}/secrets': 'admin:session',
+  'DELETE /v1/admin/apps/{app_id}/secrets/{secret_id}': 'admin:write',
   'GET /v1/admin/agents': 'admin:read',
   'DELETE /v1/admin/agents/{connection_id}': 'admin:write',
   'GET /v1/admin/nodes': 'admin:read',

@@ -108,10 +108,10 @@ function observers(journal: Journal) {
 
     createApps: ((original: typeof createApps) => deps => {
       const apps = original(deps)
-      const newSecret = async (id: string) => {
-        const secret = await apps.newSecret(id)
-        journal.secret('app secret', secret)
-        return secret
+      const newSecret: typeof apps.newSecret = async (...args) => {
+        const made = await apps.newSecret(...args)
+        journal.secret('app secret', made.secret)
+        return made
       }
       return { ...apps, newSecret }
     }) satisfies Observer<typeof createApps>,

@@ -8,7 +8,18 @@ import type { UserRole } from '../../src/users/user.ts'
 import { type Client, signedIn } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
 
-const PATHS = ['', '/users', '/keys', '/agents', '/mails', '/policies', '/nodes', '/audit', '/confirm']
+const PATHS = [
+  '',
+  '/users',
+  '/keys',
+  '/agents',
+  '/apps',
+  '/mails',
+  '/policies',
+  '/nodes',
+  '/audit',
+  '/confirm',
+]
 
 async function open(t: TestContext) {
   const web = await startWeb(t)

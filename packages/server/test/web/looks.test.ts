@@ -68,7 +68,18 @@ async function openPages(
       '/keys',
       '/agents',
     ]
-      .concat(['/policies', '/mails', '/mails?state=sent', '/nodes', '/audit', '/confirm'])
+      .concat([
+        '/apps',
+        '/apps/console',
+        '/apps?kind=self',
+        '/register-app',
+        '/policies',
+        '/mails',
+        '/mails?state=sent',
+        '/nodes',
+        '/audit',
+        '/confirm',
+      ])
       .map(path => `/admin${path}`),
     ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
   ]

@@ -1,5 +1,6 @@
 import { html, raw } from 'hono/html'
 import type { By } from '../../audit/audit.ts'
+import { MAX_REASON_LENGTH } from '../../audit/audit-event.ts'
 import { KeywayError } from '../../errors.ts'
 import { isFresh } from '../../sessions/reauthentication.ts'
 import type { SignedIn } from '../../sessions/sessions.ts'
@@ -15,6 +16,7 @@ const SECTIONS: [Section, string][] = [
   ['people', '/admin/users'],
   ['keys', '/admin/keys'],
   ['agents', '/admin/agents'],
+  ['apps', '/admin/apps'],
   ['mails', '/admin/mails'],
   ['policies', '/admin/policies'],
   ['nodes', '/admin/nodes'],
@@ -34,8 +36,8 @@ export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
 }
 
 /**
- * Runs the act of a form, whose fields are read after the right was checked, and goes back with a notice. Refusals are
- * shown there.
+ * Runs the act of a form, whose fields are read after the right was checked, and goes back with a notice, unless the act
+ * has an answer of its own.
  *
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
  */
@@ -49,7 +51,8 @@ export async function act(
   const form = kit.forms.read(c)
   if (signedIn.user.role !== 'admin') throw notFound()
   if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(back)}`)
-  await work(form, reason => byOf(kit, c, signedIn, reason))
+  const answer = await work(form, reason => byOf(kit, c, signedIn, reason))
+  if (answer instanceof Response) return answer
   return c.redirect(`${back}${back.includes('?') ? '&' : '?'}done=saved`, 303)
 }
 
@@ -60,6 +63,11 @@ export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, 
     requestId: null,
     reason: reason?.replace(/\p{Cc}/gu, ' ').trim() || null,
   }
+}
+
+/** The field for why, which the audit keeps. */
+export function reasonField(id: string): Html {
+  return html`<div class="field"><label for="${id}">${adminTexts.reason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"></div>`
 }
 
 /** A mistake in a form. */
@@ -96,5 +104,5 @@ function hint(kit: PageKit, c: PageContext): Html | '' {
 
 /** A page of this section, so that nobody chooses where a sign-in leads. */
 export function destinationOf(path: string | undefined): string {
-  return path && /^\/admin(?:\/[a-z0-9-]{1,64}){0,3}$/.test(path) ? path : '/admin'
+  return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'
 }

@@ -1,4 +1,5 @@
 export { disconnectAgent, renderAllAgents } from './agents.ts'
+export { changeApp, registerApp, renderApp, renderApps, renderNewApp } from './apps.ts'
 export { renderAudit } from './audit.ts'
 export { renderConfirm } from './confirm.ts'
 export { renderAllKeys, revokeKeys } from './keys.ts'

@@ -8,6 +8,7 @@ export const adminTexts = {
     people: 'People',
     keys: 'Keys',
     agents: 'Agents',
+    apps: 'Apps',
     mails: 'Mail',
     policies: 'Policies',
     nodes: 'Nodes',
@@ -16,7 +17,7 @@ export const adminTexts = {
   older: 'More',
   none: 'None.',
   never: 'Never',
-  reason: 'Reason',
+  reason: 'Reason, for the audit',
   readOnly: 'You can see everything here and change nothing.',
   confirm: {
     title: 'Confirm it is you',
@@ -178,6 +179,7 @@ export const adminTexts = {
       'app.updated': 'App changed',
       'app.removed': 'App removed',
       'app.secret_created': 'Secret of an app created',
+      'app.secret_removed': 'Secret of an app removed',
     } satisfies Record<AuditType, string>,
   },
 }

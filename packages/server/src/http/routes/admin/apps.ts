@@ -1,12 +1,14 @@
 import { z } from 'zod'
-import type { AppSettings } from '../../../apps/app.ts'
+import { type AppSettings, isAppId, isClientUrl } from '../../../apps/app.ts'
+import { toRfc3339 } from '../../../clock.ts'
 import { KeywayError } from '../../../errors.ts'
 import { SIGNING_ALGS } from '../../../signing-keys/signing-key.ts'
 import { created, NO_CONTENT, ok } from '../../answer.ts'
 import { appObject } from '../../app-object.ts'
-import { appId, expected, optional, text } from '../../body-fields.ts'
+import { appId, expected, optional, parsed, text } from '../../body-fields.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
+import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { byOf, reason, reasonBody, TAG } from './acting.ts'
 
@@ -94,7 +96,18 @@ const appExample = {
   covers_from: '2026-11-20T19:22:00.000Z',
 }
 const oneApp = { schema: app, example: appExample }
-const newSecret = z.strictObject({ id: z.string(), secret: z.string() }).meta({ id: 'AppSecret' })
+const secret = z.strictObject({ id: z.uuid(), created_at: instant }).meta({ id: 'AppSecret' })
+const secretExample = { id: answers.EXAMPLE_ID, created_at: '2026-11-20T19:22:00.000Z' }
+const newSecret = z.strictObject({ id: z.uuid(), secret: z.string() }).meta({ id: 'NewAppSecret' })
+
+const appsQuery = z.object({
+  limit: pageQuery.shape.limit,
+  cursor: parsed('a cursor', 'c2hvcA', readCursor).optional(),
+  self_registered: z
+    .enum(['true', 'false'], { error: 'must be true or false' })
+    .optional()
+    .meta({ description: 'Only apps that registered themselves, or only those of the operator.' }),
+})
 
 /** Registered apps, as the `keyway apps` commands have them. */
 export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
@@ -105,14 +118,17 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       operation: 'listApps',
       tag: TAG,
       summary: 'List the registered apps',
-      description: 'All of them.',
+      description: 'In the order of their ids.',
       access: 'admin:read',
-      answers: [
-        answers.okAnswer('The apps.', z.strictObject({ data: z.array(app) }), { data: [appExample] }),
-      ],
+      query: appsQuery,
+      answers: [answers.pageAnswer('One page of apps.', app, appExample)],
       errors: [],
-      async handle() {
-        return ok({ data: (await apps.list()).map(appObject) })
+      async handle({ query: { limit, cursor, self_registered } }) {
+        const selfRegistered = self_registered === undefined ? undefined : self_registered === 'true'
+        const rows = await apps.page({ limit, after: cursor ?? null, selfRegistered })
+        const data = rows.slice(0, limit).map(appObject)
+        const next_cursor = rows.length > limit ? Buffer.from(data.at(-1)!.id).toString('base64url') : null
+        return ok({ data, has_more: next_cursor !== null, next_cursor })
       },
     }),
     route({
@@ -153,12 +169,21 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       operation: 'getApp',
       tag: TAG,
       summary: 'Read an app',
-      description: 'Never a secret, of which only a hash is stored.',
+      description: 'With the ids of its secrets, newest first; of a secret itself only a hash is stored.',
       access: 'admin:read',
-      answers: [{ status: 200, description: 'The app.', ...oneApp }],
+      answers: [
+        {
+          status: 200,
+          description: 'The app.',
+          schema: app.extend({ secrets: z.array(secret) }).meta({ id: 'AppWithSecrets' }),
+          example: { ...appExample, secrets: [secretExample] },
+        },
+      ],
       errors: [],
-      async handle({ params }) {
-        return ok(appObject(await apps.find(params.app_id)))
+      async handle({ params: { app_id } }) {
+        const [found, secrets] = await Promise.all([apps.find(app_id), apps.secrets(app_id)])
+        const listed = secrets.map(({ id, createdAt }) => ({ id, created_at: toRfc3339(createdAt) }))
+        return ok({ ...appObject(found), secrets: listed })
       },
     }),
     route({
@@ -215,16 +240,37 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
           status: 201,
           description: 'The secret.',
           schema: newSecret,
-          example: { id: 'shop', secret: 'sva_EXAMPLE' },
+          example: { id: answers.EXAMPLE_ID, secret: 'sva_EXAMPLE' },
         },
       ],
       errors: [],
       async handle({ params, body, ...input }) {
-        const secret = await apps.newSecret(params.app_id, byOf(input, body.reason ?? null))
-        return created({ id: params.app_id, secret })
+        const { id, secret } = await apps.newSecret(params.app_id, byOf(input, body.reason ?? null))
+        return created({ id, secret })
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/admin/apps/{app_id}/secrets/{secret_id}',
+      operation: 'removeAppSecret',
+      tag: TAG,
+      summary: 'Remove a secret of an app',
+      description: 'It is refused from now on, on every node; the other one keeps working.',
+      access: 'admin:write',
+      answers: [{ status: 204, description: 'It is removed.' }],
+      errors: [],
+      async handle({ params, ...input }) {
+        await apps.removeSecret(params.app_id, params.secret_id, byOf(input))
+        return NO_CONTENT
       },
     }),
   ]
+}
+
+/** The id after which a page begins. Forging one only chooses another page. */
+function readCursor(text: string): string | null {
+  const id = text.length <= MAX_TEXT_LENGTH ? Buffer.from(text, 'base64url').toString() : ''
+  return isAppId(id) || isClientUrl(id) ? id : null
 }
 
 /** The settings that were given. An empty text clears one. */

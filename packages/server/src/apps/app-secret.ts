@@ -1,0 +1,27 @@
+import type { Instant } from '../clock.ts'
+import { idOf } from '../ids.ts'
+import { randomToken, sha256 } from '../secrets.ts'
+
+/** Prefix of app secrets, so that people and secret scanners recognise them. */
+export const APP_SECRET_PREFIX = 'sva_'
+const APP_SECRET_BYTES = 32
+
+/** A secret of an app, of which only the SHA-256 is stored. */
+export interface AppSecret {
+  id: string
+  createdAt: Instant
+}
+
+export interface NewAppSecret extends AppSecret {
+  /** Returned once. */
+  secret: string
+}
+
+export function newAppSecret(): string {
+  return APP_SECRET_PREFIX + randomToken(APP_SECRET_BYTES)
+}
+
+/** The id follows from what is stored, so that it is the same after a restore and needs no column. */
+export function secretIdOf({ hash, createdAt }: { hash: string; createdAt: Instant }): string {
+  return idOf(createdAt, Buffer.from(sha256(hash), 'base64url').toString('hex'))
+}

@@ -1,0 +1,78 @@
+import { html, raw } from 'hono/html'
+import { type App, type AppSettings, DEFAULT_APP_SETTINGS } from '../../apps/app.ts'
+import { SIGNING_ALGS, type SigningAlg } from '../../signing-keys/signing-key.ts'
+import type { Html } from '../layout.ts'
+import { appsTexts } from './apps-texts.ts'
+
+const { fields, flags } = appsTexts
+const MAX_LINES_LENGTH = 12_000
+
+type Filled = AppSettings & Partial<Pick<App, 'id'>>
+
+/** The fields of all settings, rare ones folded away. @param typed what was refused, to be corrected */
+export function settingsFields(app: Filled, reasonField: Html): Html {
+  const more =
+    app.logoutUris.length + app.scopes.length > 0 ||
+    [app.audience, app.verifyUrl, app.backchannelLogoutUri, app.jwksUri].some(value => value !== null)
+  return html`${line('name', fields.name, app.name, { required: true, max: 100 })}
+${lines('redirect_uris', fields.redirectUris, app.redirectUris, fields.redirectUrisHint)}
+<fieldset>${flag('public', flags.public, app.isPublic)}${flag('trusted', flags.trusted, app.trusted)}${flag('require_pkce', flags.requirePkce, app.requirePkce)}</fieldset>
+<details${more ? raw(' open') : ''}><summary>${appsTexts.more}</summary>
+${line('audience', fields.audience, app.audience ?? '', { hint: fields.audienceHint })}
+${line('scopes', fields.scopes, app.scopes.join(' '), { hint: fields.scopesHint })}
+${lines('logout_uris', fields.logoutUris, app.logoutUris, fields.oneALine)}
+${line('backchannel_logout_uri', fields.backchannelLogoutUri, app.backchannelLogoutUri ?? '')}
+${line('verify_url', fields.verifyUrl, app.verifyUrl ?? '')}
+${line('jwks_uri', fields.jwksUri, app.jwksUri ?? '')}
+<div class="columns">${algorithm('token_alg', fields.tokenAlg, app.tokenAlg)}${algorithm('id_token_alg', fields.idTokenAlg, app.idTokenAlg)}</div>
+</details>
+${reasonField}`
+}
+
+export function line(
+  name: string,
+  label: string,
+  value: string,
+  { required = false, max = 2048, hint = '' } = {},
+): Html {
+  const described = hint ? raw(` aria-describedby="${name}-hint"`) : ''
+  return html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${value}" maxlength="${max}"${required ? raw(' required') : ''}${described} autocomplete="off" spellcheck="false">${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
+}
+
+function lines(name: string, label: string, values: readonly string[], hint: string): Html {
+  return html`<div class="field"><label for="${name}">${label}</label><textarea id="${name}" name="${name}" rows="${Math.max(2, values.length + 1)}" maxlength="${MAX_LINES_LENGTH}" aria-describedby="${name}-hint" autocomplete="off" spellcheck="false">${values.join('\n')}</textarea><p class="hint" id="${name}-hint">${hint}</p></div>`
+}
+
+export function flag(name: string, [label, lead]: [string, string], checked: boolean): Html {
+  return html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="true"${checked ? raw(' checked') : ''} aria-describedby="${name}-lead"><div><label for="${name}">${label}</label><p class="hint" id="${name}-lead">${lead}</p></div></div>`
+}
+
+function algorithm(name: string, label: string, chosen: SigningAlg): Html {
+  const options = SIGNING_ALGS.map(
+    each => html`<option${each === chosen ? raw(' selected') : ''}>${each}</option>`,
+  )
+  return html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${options}</select></div>`
+}
+
+/** What was typed, which the noun checks. */
+export function readSettings(form: URLSearchParams): AppSettings {
+  const text = (name: string) => (form.get(name) ?? '').trim()
+  const list = (name: string) => text(name).slice(0, MAX_LINES_LENGTH).split(/\s+/).filter(Boolean)
+  const alg = (name: string, otherwise: SigningAlg) =>
+    SIGNING_ALGS.find(each => each === form.get(name)) ?? otherwise
+  return {
+    name: text('name'),
+    redirectUris: list('redirect_uris'),
+    logoutUris: list('logout_uris'),
+    scopes: list('scopes'),
+    audience: text('audience') || null,
+    verifyUrl: text('verify_url') || null,
+    backchannelLogoutUri: text('backchannel_logout_uri') || null,
+    jwksUri: text('jwks_uri') || null,
+    isPublic: form.has('public'),
+    trusted: form.has('trusted'),
+    requirePkce: form.has('require_pkce'),
+    tokenAlg: alg('token_alg', DEFAULT_APP_SETTINGS.tokenAlg),
+    idTokenAlg: alg('id_token_alg', DEFAULT_APP_SETTINGS.idTokenAlg),
+  }
+}
