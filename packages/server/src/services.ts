@@ -21,6 +21,7 @@ import { createDeviceKeys } from './device-authorizations/device-keys.ts'
 import { createDeviceTokens } from './device-authorizations/device-tokens.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
+import { createInvitations } from './invitations/invitations.ts'
 import { createKeyLimiter } from './limits/limits.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
@@ -164,11 +165,13 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   let authorizations: Promise<Authorizations> | undefined
   const clients = createClients({ ...common, config })
-  const maySignUp = createSignUpRule({ policies, listed })
+  const maySignUp = createSignUpRule({ ...common, policies })
+  const invitations = createInvitations({ ...common, outbox })
   const magicLinks = createMagicLinks({
     ...common,
     policies,
     maySignUp,
+    invitations,
     outbox,
     sessions,
     verifyUrl: config.verifyUrl,
@@ -207,6 +210,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     sessions,
     magicLinks,
     maySignUp,
+    invitations,
     consents: createConsents(common),
     clients,
     /** Loaded on first use, as all that only apps' sign-ins need. */

@@ -13,6 +13,11 @@ import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
 import type { Event, Events, SubjectEvent } from './events.ts'
 import type { PresenceStore } from './hub/presence-store.ts'
+import type {
+  AdministrativeInvitationChanges,
+  InvitationChanges,
+  InvitationStore,
+} from './invitations/invitation-store.ts'
 import type { LeaseStore } from './limits/lease-store.ts'
 import type { QuotaStore } from './limits/quota-store.ts'
 import type { LogoutNoticeStore } from './logout-notices/logout-notice-store.ts'
@@ -49,6 +54,7 @@ export interface Store {
   endings: EndingStore
   inbox: InboxStore
   instance: InstanceStore
+  invitations: InvitationStore
   limitLeases: LeaseStore
   magicLinks: MagicLinkStore
   outbox: OutboxStore
@@ -77,6 +83,7 @@ export interface Changes {
   apps: AppChanges
   consents: ConsentChanges
   audit: AuditChanges
+  invitations: InvitationChanges
   magicLinks: MagicLinkChanges
   policies: NoChanges
   replay: ReplayChanges
@@ -90,6 +97,7 @@ type NoChanges = Record<never, never>
 /** What only administrators do. Only `Audit.perform` gives a transaction that has these operations, and records them. */
 export interface AdministrativeChanges {
   users: AdministrativeUserChanges
+  invitations: AdministrativeInvitationChanges
   policies: AdministrativePolicyChanges
 }
 
@@ -115,6 +123,7 @@ export interface Transaction extends WithChanges<Store> {
 
 export interface AuditedTransaction extends Transaction {
   readonly users: Transaction['users'] & AdministrativeUserChanges
+  readonly invitations: Transaction['invitations'] & AdministrativeInvitationChanges
   readonly policies: Transaction['policies'] & AdministrativePolicyChanges
 }
 

@@ -25,6 +25,8 @@ export const AUDIT_TYPES = {
   'suppression.lifted': 'mail_allowed_again',
   'signing_key.rotated': null,
   'policies.changed': null,
+  'invitation.created': null,
+  'invitation.revoked': null,
   'app.registered': null,
   'app.updated': null,
   'app.removed': null,
@@ -60,6 +62,7 @@ export type SubjectType =
   | 'signing_key'
   | 'app'
   | 'policies'
+  | 'invitation'
 
 export interface Subject {
   type: SubjectType

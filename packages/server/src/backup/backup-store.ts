@@ -27,7 +27,7 @@ export interface RestoreTransaction {
   clear(): Promise<void>
   /** False, and nothing written, if the table does not belong in backups. */
   insert(table: string, rows: readonly Row[]): Promise<boolean>
-  /** Ends every session and link, and expires queued mail that contains a link. Returns how many of each. */
+  /** Ends every session, link and invitation, and expires queued mail that contains a link. Returns how many of each. */
   endSignIns(now: Instant): Promise<{ sessions: number; links: number }>
   /** Returns how many keys it revoked. */
   revokeAllKeys(now: Instant): Promise<number>

@@ -46,6 +46,8 @@ export type JournalEntry =
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
   /** A link was used, or ended because another link of its address was. */
   | { type: 'magic_link'; at: Instant; id: string }
+  /** An invitation was accepted or revoked. */
+  | { type: 'invitation'; at: Instant; id: string }
   | { type: 'ledger'; at: Instant; entry: JournaledLedgerEntry }
   | { type: 'trial_credit'; at: Instant; address_hash: string; user_id: string }
   | {
@@ -167,6 +169,7 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   },
   session: { id: text, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
   magic_link: { id: text },
+  invitation: { id: text },
   ledger: { entry: objectOf(LEDGER_ENTRY) },
   trial_credit: { address_hash: text, user_id: text },
   policies: { policies: isRecord, changed_at: instant },

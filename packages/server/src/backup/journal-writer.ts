@@ -82,6 +82,7 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
         return [{ type: 'app_secrets', at: clock.now(), id: fact.id, secrets: dated, ...removed }]
       }
       case 'magic_link':
+      case 'invitation':
         return [fact]
       case 'ledger':
         return [{ ...fact, at: clock.now() }]

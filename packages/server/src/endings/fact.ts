@@ -19,6 +19,8 @@ export type Fact =
   // Only for the journal:
   | { type: 'app_secrets'; id: string }
   | { type: 'magic_link'; id: string; at: Instant }
+  /** It was accepted or revoked. */
+  | { type: 'invitation'; id: string; at: Instant }
   | { type: 'ledger'; entry: LedgerEntry }
   | { type: 'trial_credit'; addressHash: string; userId: string; at: Instant }
   | { type: 'charge_authorization'; authorization: AuthorizationState }

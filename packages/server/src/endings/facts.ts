@@ -100,6 +100,12 @@ export const FACTS: FactTable = {
     withdraw: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
     withdrawSomeOfApp: consents => consents.map(consent => ({ type: 'consent', consent })),
   },
+  invitations: {
+    insert: (replaced, { createdAt }) => replaced.map(id => ({ type: 'invitation', id, at: createdAt })),
+    accept: (accepted, _email, _userId, at) =>
+      accepted ? [{ type: 'invitation', id: accepted.id, at }] : NOTHING,
+    revoke: (revoked, id, at) => (revoked ? [{ type: 'invitation', id, at }] : NOTHING),
+  },
   policies: {
     set: stored => [{ type: 'policies', set: stored }],
   },

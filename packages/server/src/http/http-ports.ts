@@ -13,6 +13,7 @@ import type { Revocations } from '../endings/revocation-feed.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Introspection } from '../introspection/introspection.ts'
+import type { Invitations } from '../invitations/invitations.ts'
 import type { KeyLimiter } from '../limits/limits.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { OAuth } from '../oauth/oauth.ts'
@@ -52,6 +53,7 @@ export interface HttpPorts {
   >
   charges: Charges
   consents: Consents
+  invitations: Pick<Invitations, 'invite' | 'revoke'>
   policies: Pick<PolicyBook, 'read' | 'change'>
   introspection: Introspection
   meter: Pick<Meter, 'count'>
@@ -64,7 +66,7 @@ export interface HttpPorts {
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
   /** What administrators list, straight from its port. */
-  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'securityEvents'>
+  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'securityEvents'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   oauth: OAuth
   readiness: Readiness

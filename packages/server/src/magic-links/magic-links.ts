@@ -1,5 +1,6 @@
 import { type Audit, type By, performed } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
+import type { Invitations } from '../invitations/invitations.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -83,6 +84,7 @@ export interface MagicLinkDeps extends SendLimits {
   listed: Pick<ListedAdministrators, 'prepare' | 'claim'>
   policies: Pick<PolicyBook, 'read'>
   maySignUp: SignUpRule
+  invitations: Pick<Invitations, 'accept' | 'giveRole'>
   log: Log
   /** The page that mailed links open, unless the app has one of its own. */
   verifyUrl: string

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts'
 import type { PolicyBook } from '../policies/policies.ts'
 import { isOpenTo } from '../policies/policy.ts'
 import type { Store } from '../store.ts'
@@ -13,10 +14,14 @@ export type SignUpRule = (from: Store, email: EmailAddress) => Promise<boolean>
 export function createSignUpRule({
   policies,
   listed,
+  clock,
 }: {
   policies: Pick<PolicyBook, 'read'>
   listed: Pick<ListedAdministrators, 'prepare'>
+  clock: Clock
 }): SignUpRule {
   return async (from, email) =>
-    isOpenTo(await policies.read(from), email) || (await listed.prepare(email)) !== null
+    isOpenTo(await policies.read(from), email) ||
+    (await listed.prepare(email)) !== null ||
+    (await from.invitations.findPending(email, clock.now())) !== null
 }

@@ -28,7 +28,7 @@ type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewU
  * the same address run one transaction at a time.
  */
 export function createVerify(deps: MagicLinkDeps) {
-  const { storage, clock, secrets, sessions, listed, policies, maySignUp } = deps
+  const { storage, clock, secrets, sessions, listed, policies, maySignUp, invitations } = deps
   const onboarding = createOnboarding(deps)
   const linkOfCode = createCodeCheck(deps)
 
@@ -88,13 +88,16 @@ export function createVerify(deps: MagicLinkDeps) {
       tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
       link.codeTries > 0 && isByRequester(proof, link) && tx.wrongCodes.forgive(link.id),
     ])
-    const [session] = await Promise.all([
+    const [session, accepted] = await Promise.all([
       sessions.open(tx, user, { ...prepared, appId: link.appId }),
+      invitations.accept(tx, proof.email, user.id, clock.now()),
       tx.securityEvents.insert(
         securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
       ),
     ])
-    const signedIn = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
+    // Both are recorded, which locks the head of the audit: after all other rows.
+    const claimer = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
+    const signedIn = accepted ? await invitations.giveRole(tx, accepted, claimer) : claimer
     return { user: signedIn, session, isNewUser: user.id === account.user.id }
   }
 

@@ -21,7 +21,7 @@ export interface FactReplay {
 const BATCH = 500
 
 /**
- * Re-applies facts that happen once and are journaled once: ended sessions, used links, trial credits, ledger entries. A
+ * Re-applies facts that happen once and are journaled once: ended sessions, used links, ended invitations, trial credits, ledger entries. A
  * journal may have millions, so it is read again in batches, and only missing facts are kept in memory.
  */
 export async function replayFacts(files: readonly string[], replay: FactReplay): Promise<void> {
@@ -48,6 +48,7 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
   async function replayBatch(entries: readonly JournalEntry[]): Promise<void> {
     await endSessions(only(entries, 'session'))
     await spendLinks(only(entries, 'magic_link'))
+    await endInvitations(only(entries, 'invitation'))
     await claimCredits(only(entries, 'trial_credit'))
     await collectMissing(only(entries, 'ledger'))
   }
@@ -71,6 +72,14 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
         used.get(id),
         async tx => (await tx.magicLinks.consume(id, at)) !== null,
       )
+    }
+  }
+
+  async function endInvitations(entries: EntryOf<'invitation'>[]): Promise<void> {
+    for (const { id, at } of entries) {
+      const found = await store.invitations.find(id)
+      const isEnded = found ? (found.acceptedAt ?? found.revokedAt) !== null : undefined
+      await settle('invitations', id, isEnded, async tx => (await tx.invitations.revoke(id, at)) !== null)
     }
   }
 

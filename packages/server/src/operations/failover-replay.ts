@@ -41,6 +41,7 @@ export const REPLAY_KINDS = [
   'app_secrets',
   'sessions',
   'magic_links',
+  'invitations',
   'charge_authorizations',
   'consents',
   'policies',

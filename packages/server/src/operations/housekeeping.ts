@@ -16,6 +16,8 @@ export const KEPT_FOR = {
   authorizationCodes: DAY,
   /** Clients that registered themselves, and to which nobody agreed. */
   unusedClients: 7 * DAY,
+  /** Since they expired. */
+  invitations: 30 * DAY,
   wrongCodes: CODE_WINDOW,
   /** Longer than `KEY_CREATION_WINDOW`, which begins at the last moment of a code. */
   deviceAuthorizations: HOUR,
@@ -80,6 +82,7 @@ export function createHousekeeping({
       batch => store.registeredClients.prune(now - KEPT_FOR.unusedClients, batch),
       batch => store.clientAssertions.prune(now, batch),
       batch => store.authorizationCodes.prune(now - KEPT_FOR.authorizationCodes, batch),
+      batch => store.invitations.prune(now - KEPT_FOR.invitations, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
       batch => store.deviceAuthorizations.prune(now - KEPT_FOR.deviceAuthorizations, batch),
       batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),

@@ -7,6 +7,7 @@ import type { EmailAddress } from '../users/email-address.ts'
  */
 export type MessageContent =
   | { kind: 'sign_in'; link: string; code: string; expiresAt: Instant }
+  | { kind: 'invitation'; link: string; expiresAt: Instant }
   | { kind: 'welcome'; trialCredit: string }
   | { kind: 'refresh_token_reused'; at: Instant; network: string; client: string | null }
   | { kind: 'api_key_revoked_by_holder'; at: Instant; keyPrefix: string; keyName: string | null }

@@ -111,11 +111,18 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         .set({ used_at: now })
         .where('used_at', 'is', null)
         .executeTakeFirst()
+      // One that was accepted or revoked since the backup must not give its role again.
+      await db
+        .updateTable('invitations')
+        .set({ revoked_at: now })
+        .where('accepted_at', 'is', null)
+        .where('revoked_at', 'is', null)
+        .execute()
       await db
         .updateTable('messages')
         .set({ state: 'expired', settled_at: now, sealed_content: null, leased_until: null })
         .where('state', '=', 'queued')
-        .where('kind', '=', 'sign_in')
+        .where('kind', 'in', ['sign_in', 'invitation'])
         .execute()
       return { sessions: Number(sessions.numUpdatedRows), links: Number(links.numUpdatedRows) }
     },

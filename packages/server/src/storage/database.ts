@@ -16,6 +16,7 @@ import { createEndingStore } from './endings.ts'
 import { createDb, type Engine, type EngineTransaction, type EventsHealth } from './engine.ts'
 import { createInboxStore } from './inbox.ts'
 import { createInstanceStore } from './instance.ts'
+import { createInvitationStore } from './invitations.ts'
 import { createKeyAlertStore } from './key-alerts.ts'
 import { createLeaseStore } from './limit-leases.ts'
 import { createLogoutNoticeStore } from './logout-notices.ts'
@@ -134,6 +135,7 @@ function createStore(statements: Statements): Rows {
     endings: createEndingStore(statements),
     inbox: createInboxStore(statements),
     instance: createInstanceStore(statements),
+    invitations: createInvitationStore(statements),
     keyAlerts: createKeyAlertStore(statements),
     limitLeases: createLeaseStore(statements),
     magicLinks: createMagicLinkStore(statements),

@@ -31,6 +31,7 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
     case 'closed':
     case 'session':
     case 'magic_link':
+    case 'invitation':
       return true // a restore has ended them all
   }
 }
@@ -98,6 +99,7 @@ async function applyAppSecrets(
 /** Erases again what the account's deletion erased. Its links are no longer valid, so their rows are deleted. */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
+  await db.deleteFrom('invitations').where('email', '=', email).execute()
   await db.deleteFrom('messages').where('recipient', '=', email).execute()
   await forgetSends(db, ownBucketNamesOf(email))
 }

@@ -4,6 +4,7 @@ import type { LedgerEntryKind } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { DeviceDecision } from '../device-authorizations/device-authorization.ts'
 import type { Ending } from '../endings/ending.ts'
+import type { InvitedRole } from '../invitations/invitation.ts'
 import type { RefillPeriod } from '../limits/limit.ts'
 import type { MessageKind, MessageState } from '../outbox/message.ts'
 import type { Suppression } from '../outbox/suppression.ts'
@@ -71,6 +72,7 @@ export interface Schema {
   messages: MessageRow
   nodes: { id: string; started_at: Instant; seen_at: Instant; version: string; seals_events: Flag | null }
   connections: ConnectionRow
+  invitations: InvitationRow
   policies: PolicyRow
   quotas: QuotaRow
   security_events: SecurityEventRow
@@ -288,6 +290,18 @@ export interface ConnectionRow {
   address: string
   client: string | null
   connected_at: Instant
+}
+
+export interface InvitationRow {
+  id: string
+  email: EmailAddress
+  role: InvitedRole | null
+  invited_by: string | null
+  created_at: Instant
+  expires_at: Instant
+  accepted_at: Instant | null
+  user_id: string | null
+  revoked_at: Instant | null
 }
 
 export interface PolicyRow {

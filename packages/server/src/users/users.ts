@@ -175,6 +175,7 @@ async function forgetAddress(tx: Transaction, email: EmailAddress, secrets: Secr
   await tx.magicLinks.forgetAddress(email, erasedAddressHash(secrets, email))
   await tx.outbox.forgetRecipient(email)
   await tx.inbox.forgetRecipient(email)
+  await tx.invitations.forgetAddress(email)
 }
 
 /** Suspends within the caller's transaction. Null, and nothing written, unless the account was active. */

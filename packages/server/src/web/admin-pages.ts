@@ -72,6 +72,18 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     by(pages => pages.changeMails),
   )
   app.get(
+    '/admin/invitations',
+    by(pages => pages.renderInvitations),
+  )
+  app.post(
+    '/admin/invitations',
+    by(pages => pages.invite),
+  )
+  app.post(
+    '/admin/invitations/:id/revoke',
+    by(pages => pages.revokeInvitation),
+  )
+  app.get(
     '/admin/policies',
     by(pages => pages.renderPolicies),
   )

@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import type { KeywayError } from '../errors.ts'
+import type { Invitations } from '../invitations/invitations.ts'
 import type { Log } from '../log.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { Caller } from '../network.ts'
@@ -58,7 +59,7 @@ export interface PageServices {
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
   /** What administrators list, straight from its port. */
-  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'outbox'>
+  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox'>
   agents: PageAgents
   apiKeys: ApiKeys
   /** Loaded on first use. */
@@ -77,6 +78,7 @@ export interface PageServices {
   log: Log
   magicLinks: MagicLinks
   maxActiveKeys: number
+  invitations: Pick<Invitations, 'invite' | 'revoke'>
   policies: Pick<PolicyBook, 'current' | 'read' | 'change'>
   productName: string
   publicUrl: string

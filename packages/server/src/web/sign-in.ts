@@ -20,9 +20,11 @@ const RESEND_PAUSE_SECONDS = 15
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sign-in', async c => {
     const signedIn = c.get('signedIn')
-    if (signedIn && !c.req.query('again')) return c.redirect('/keys', 303)
+    // Of an invitation.
+    const invited = parseEmailAddress(c.req.query('email') ?? '')
+    if (signedIn && !c.req.query('again') && !invited) return c.redirect('/keys', 303)
     const waiting = await findWaiting(kit, c)
-    const email = waiting?.loginHint ?? signedIn?.user.email ?? ''
+    const email = invited ?? waiting?.loginHint ?? signedIn?.user.email ?? ''
     return renderSignIn(kit, c, { email, appId: c.req.query('app_id') })
   })
   app.post('/sign-in', c => send(kit, c))

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { formatMoney } from '../../src/billing/money.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { done, keyway } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
 import {
@@ -53,6 +54,8 @@ for (const [from, to] of moves) {
     test('re-applies later revocations, grants and charges from the journal', async t => {
       const shop = await openShop(from, t)
       const { node, ann, keys, links, secret, file } = shop
+      const guest = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
+      const invited = await node.services.invitations.invite(guest, BY_COMMAND_LINE)
       const charging = Promise.all(
         Array.from({ length: 5 }, (_, n) =>
           charge(node.origin, secret, ann.user.id, `while-backing-up-${n}`),
@@ -84,6 +87,8 @@ for (const [from, to] of moves) {
         keys.map(async ({ key }) => (await exchange(restored.origin, key)).body.code ?? 'works'),
       )
       assert.deepEqual(exchanges, ['works', 'api_key_revoked', 'works'])
+      const { invitations } = restored.services.storage.store
+      assert.notEqual((await invitations.find(invited.id))!.revokedAt, null)
       assert.equal(restored.services.policies.current().defaultKeyLifetimeDays, 7)
       const old = await call(restored.origin, 'GET', '/v1/me', { token: ann.access_token })
       assert.equal(old.status, 401)

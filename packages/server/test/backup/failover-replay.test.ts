@@ -23,7 +23,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   describe(`after ${loss}`, { skip }, () => {
     test('journal replay re-applies lost endings and closes connections on every node, and repeating it changes nothing', async t => {
       const lostMoments = await loseLastMoments(loss, t)
-      const { settings, ann, keys, bob, cat, dan, unused, links, secret, leaked, lost } = lostMoments
+      const { settings, ann, keys, bob, cat, dan, unused, invitation, links, secret, leaked, lost } =
+        lostMoments
       const journal = settings.KEYWAY_JOURNAL_DIR!
       const nodes = [await startNode(t, settings, links)]
       if (loss !== SQLITE) nodes.push(await startNode(t, settings, links))
@@ -51,6 +52,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
         app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
         consents: 1,
         policies: 1,
+        invitations: 1,
         api_keys: 4, // revoked, rotated, from elsewhere, and of the account that was deleted
         users: 2,
         sessions: 3, // that one, and those of the accounts
@@ -84,6 +86,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
         'api_key_revoked',
       ])
       assert.equal((await me(origin, dan.access_token)).status, 401)
+      assert.notEqual((await services.storage.store.invitations.find(invitation))!.revokedAt, null)
       assert.equal((await verifyLink(origin, 'dan@example.com', unused)).body.code, 'magic_link_used')
 
       assert.equal(await services.apps.authenticate('press', leaked), null)

@@ -4,6 +4,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { loadConfig } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { createStorage } from '../../src/storage/database.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
 import {
   call,
   connectHub,
@@ -68,17 +69,20 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   await giveConsent(node, ann.user.id, 'shop')
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email: 'dan@example.com' } })
   const unused = await links.next('dan@example.com')
-  return { ann, keys, bob, cat, dan, unused }
+  const invited = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
+  const { id: invitation } = await services.invitations.invite(invited, BY_COMMAND_LINE)
+  return { ann, keys, bob, cat, dan, unused, invitation }
 }
 
 /** The changes that are lost later, each acknowledged. */
 async function endEverything(
-  { origin, services: { users, apps, policies, storage } }: TestNode,
+  { origin, services: { users, apps, invitations, policies, storage } }: TestNode,
   links: PrintedLinks,
-  { ann, keys, bob, cat, dan, unused }: Awaited<ReturnType<typeof openAccounts>>,
+  { ann, keys, bob, cat, dan, unused, invitation }: Awaited<ReturnType<typeof openAccounts>>,
   secret: string,
 ) {
   const token = ann.access_token
+  await invitations.revoke(invitation, BY_COMMAND_LINE)
   await policies.change({ defaultKeyLifetimeDays: 7 }, BY_COMMAND_LINE)
   const revoked = (await revokeKey(origin, token, keys.revoked.id)).body
   const path = `/v1/api-keys/${keys.rotated.id}`

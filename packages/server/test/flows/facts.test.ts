@@ -100,6 +100,8 @@ function shown(fact: Fact): string {
     }
     case 'app_secrets':
       return `secrets: ${fact.id}`
+    case 'invitation':
+      return `invitation: ${fact.id} at ${fact.at - NOW}`
     case 'policies':
       return `policies: ${JSON.stringify(fact.set)}`
     case 'audit':

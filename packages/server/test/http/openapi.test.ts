@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createOpenApi, errorCodesOf } from '../../src/http/openapi.ts'
 import { problem } from '../../src/http/openapi-schemas.ts'
 import type { Route } from '../../src/http/route.ts'
@@ -78,6 +79,7 @@ describe('the API document', () => {
         'sendTestMail',
         'rotateSigningKeys',
         'changePolicies',
+        'invite',
       ],
     )
   })
@@ -213,6 +215,8 @@ async function openWorld(t: TestContext) {
     await insertFailedNotice(server.store, mailId, user.id)
     const other = await server.signIn('ada@example.com')
     const link = await server.sendTo('ada@example.com')
+    const guest = { email: `${newId(server.clock.now())}@example.net` as never, role: null }
+    const invitation = await server.invitations.invite(guest, BY_COMMAND_LINE)
     const example = route.example as Record<string, unknown> | undefined
     const replaced: Record<string, unknown> = {
       api_key: key.key,
@@ -235,6 +239,7 @@ async function openWorld(t: TestContext) {
       '{provider}': 'postmark',
       '{user_id}': person.user.id,
       '{mail_id}': mailId,
+      '{invitation_id}': invitation.id,
       '{address}': 'ada@example.com',
       '{secret_id}': route.operation === 'removeAppSecret' ? (await server.apps.newSecret('hub')).id : '',
     }

@@ -48,6 +48,7 @@ const NOUNS = [
     'magic-links',
     'backup',
     'hub',
+    'invitations',
     'policies',
     'usage',
     'statistics',
@@ -69,7 +70,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   outgoing: [],
   clients: ['outgoing', 'signing-keys/signing-key.ts', ...SMALL_NOUNS],
   authorizations: ['consents', 'sessions', 'users', 'signing-keys', ...SMALL_NOUNS],
-  'magic-links': ['sessions', 'users', 'policies', 'billing', 'outbox', ...SMALL_NOUNS],
+  'magic-links': ['sessions', 'users', 'policies', 'invitations', 'billing', 'outbox', ...SMALL_NOUNS],
   'device-authorizations': [
     'consents',
     'policies',
@@ -84,6 +85,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'users',
   ],
   limits: ['billing/money.ts'],
+  invitations: ['outbox', 'users', ...SMALL_NOUNS],
   policies: ['billing/money.ts', 'users/email-address.ts', ...SMALL_NOUNS],
   'api-keys': [
     'limits',

@@ -17,6 +17,7 @@ export const EXAMPLES: MessageContent[] = [
     code: '48210937',
     expiresAt: at + 300_000,
   },
+  { kind: 'invitation', link: 'https://keyway.example.com/sign-in?email=ada%40example.com', expiresAt: at },
   { kind: 'welcome', trialCredit: '2.00' },
   { kind: 'refresh_token_reused', at, network: '203.0.113.0/24', client: 'Mozilla/5.0 (X11; Linux x86_64)' },
   { kind: 'api_key_revoked_by_holder', at, keyPrefix, keyName: 'Build server' },

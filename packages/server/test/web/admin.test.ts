@@ -15,6 +15,7 @@ const PATHS = [
   '/agents',
   '/apps',
   '/mails',
+  '/invitations',
   '/policies',
   '/nodes',
   '/audit',
@@ -188,6 +189,27 @@ test('policies are changed on their page, a mistake is shown on the filled form,
   assert.equal(refused.status, 409)
   assert.match(await refused.text(), /max_key_lifetime_days/)
   assert.match(await (await admin.client.get('/admin/keys?filter=violating')).text(), /No keys/)
+})
+
+test('an administrator invites and revokes on the page, and the link of the mail fills in the address', async t => {
+  const { person, post, store, web } = await open(t)
+  const admin = await person('admin', 'admin')
+  const page = '/admin/invitations'
+  for (const email of ['nobody', admin.email])
+    assert.equal((await post(admin.client, page, page, { email, role: '' })).status, 400, email)
+  assert.equal((await post(admin.client, page, page, { email: 'bob@example.com', role: '' })).status, 303)
+  assert.equal(
+    (await post(admin.client, page, page, { email: 'eve@example.com', role: 'admin' })).status,
+    303,
+  )
+  const { rows } = await store.invitations.list({ limit: 9, after: null })
+  const eve = rows.find(({ email }) => email === 'eve@example.com')!
+  assert.equal(eve.role, 'admin')
+  assert.match(await (await admin.client.get(page)).text(), /Pending/)
+  assert.equal((await post(admin.client, page, `${page}/${eve.id}/revoke`)).status, 303)
+  assert.notEqual((await store.invitations.find(eve.id))!.revokedAt, null)
+  const signIn = await fetch(`${web.url}/sign-in?email=bob%40example.com`)
+  assert.match(await signIn.text(), /name="email" type="email" value="bob@example.com"/)
 })
 
 test('a link from another site makes no administrator read what is recorded', async t => {

@@ -73,6 +73,7 @@ async function openPages(
         '/apps/console',
         '/apps?kind=self',
         '/register-app',
+        '/invitations',
         '/policies',
         '/mails',
         '/mails?state=sent',

@@ -6,6 +6,7 @@ import type { Route } from '../route.ts'
 import { accountRoutes } from './account.ts'
 import { appRoutes } from './admin/apps.ts'
 import { auditRoutes } from './admin/audit.ts'
+import { invitationRoutes } from './admin/invitations.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { operationRoutes } from './admin/operation.ts'
 import { peopleRoutes } from './admin/people.ts'
@@ -101,5 +102,6 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...auditRoutes(services),
     ...statisticsRoutes(services),
     ...policyRoutes(services),
+    ...invitationRoutes(services, clock),
   ]
 }

@@ -41,6 +41,8 @@ function fill(templates: Templates, content: MessageContent, hasAccount: boolean
   switch (content.kind) {
     case 'sign_in':
       return templates.signIn(content, hasAccount)
+    case 'invitation':
+      return templates.invitation(content)
     case 'welcome':
       return templates.welcome(content)
     case 'refresh_token_reused':

@@ -6,6 +6,7 @@ import type { MessageContent } from '../../outbox/message.ts'
 export interface Templates {
   /** `hasAccount` is read when the mail is sent, so that a request does not reveal whether an account exists. */
   signIn(content: Content<'sign_in'>, hasAccount: boolean): TemplatedMail
+  invitation(content: Content<'invitation'>): TemplatedMail
   welcome(content: Content<'welcome'>): TemplatedMail
   refreshTokenReused(content: Content<'refresh_token_reused'>): TemplatedMail
   apiKeyRevokedByHolder(content: Content<'api_key_revoked_by_holder'>): TemplatedMail
@@ -95,6 +96,25 @@ export function createEnglishTemplates(
 
   return {
     signIn: (content, hasAccount) => (hasAccount ? login(content) : signup(content)),
+
+    invitation: ({ link, expiresAt }) => ({
+      ...plain,
+      template: 'invitation',
+      subject: `You are invited to ${product}`,
+      preheader: 'Sign in with this address, and your account is ready.',
+      heading: `You are invited to ${product}`,
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'Who runs this service invited this address. Sign in with it: a link and a code come by mail, no password is needed, and your account is ready.',
+        },
+        { kind: 'button', label: 'Sign in', url: link, urlLabel: PASTE },
+      ],
+      notes: [
+        `The invitation ends ${dateAndTime(expiresAt)}.`,
+        'If you did not expect this, you can ignore this email: without a sign-in no account is made.',
+      ],
+    }),
 
     welcome: ({ trialCredit }) => ({
       ...plain,

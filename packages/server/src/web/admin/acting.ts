@@ -18,6 +18,7 @@ const SECTIONS: [Section, string][] = [
   ['agents', '/admin/agents'],
   ['apps', '/admin/apps'],
   ['mails', '/admin/mails'],
+  ['invitations', '/admin/invitations'],
   ['policies', '/admin/policies'],
   ['nodes', '/admin/nodes'],
   ['audit', '/admin/audit'],

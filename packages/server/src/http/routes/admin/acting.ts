@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { hasControlCharacters } from '../../../api-keys/key-name.ts'
 import type { By } from '../../../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../../../audit/audit-event.ts'
+import { KeywayError } from '../../../errors.ts'
 import type { Owner } from '../../authenticate.ts'
 import { optional, text } from '../../body-fields.ts'
 import type { RouteInput } from '../../route.ts'
@@ -19,6 +20,15 @@ export function byOf({ principal, caller, requestId }: Input, reason: string | n
     requestId,
     reason,
   }
+}
+
+/** What gives rights is for no key. @throws KeywayError `session_required` */
+export function assertMayGiveRights({ session }: Owner): void {
+  if (session) return
+  throw new KeywayError(
+    'session_required',
+    'What gives rights needs a signed-in administrator. Send an access token, or use the keyway command.',
+  )
 }
 
 /** Why, for the audit. */

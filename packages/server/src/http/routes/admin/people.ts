@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { hasControlCharacters } from '../../../api-keys/key-name.ts'
 import { CURRENCY, formatMoney, parseAmount } from '../../../billing/money.ts'
 import type { Clock } from '../../../clock.ts'
-import { invalidRequest, KeywayError } from '../../../errors.ts'
+import { invalidRequest } from '../../../errors.ts'
 import { parseId } from '../../../ids.ts'
 import { page } from '../../../paging.ts'
 import { USER_ROLES, type User } from '../../../users/user.ts'
@@ -20,7 +20,7 @@ import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { userObject } from '../../user-object.ts'
 import { consentObject } from '../consents.ts'
-import { byOf, reason, TAG } from './acting.ts'
+import { assertMayGiveRights, byOf, reason, TAG } from './acting.ts'
 import * as objects from './objects.ts'
 
 const MAX_QUERY_LENGTH = 254
@@ -153,7 +153,7 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
       async handle({ params, body, ...input }) {
         const before = await required(params.user_id)
         const by = byOf(input, body.reason ?? null)
-        if (body.role !== undefined && !input.principal.session) throw roleNeedsSession()
+        if (body.role !== undefined) assertMayGiveRights(input.principal)
         if (body.status === 'suspended' && body.reason === undefined)
           throw invalidRequest([{ field: 'reason', message: 'is required to suspend, for example "spam"' }])
         if (body.role !== undefined) await users.setRole(before.id, body.role, by)
@@ -350,11 +350,4 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
     if (!user) throw notFound()
     return user
   }
-}
-
-function roleNeedsSession(): KeywayError {
-  return new KeywayError(
-    'session_required',
-    'What gives rights needs a signed-in administrator. Send an access token, or use the keyway command.',
-  )
 }

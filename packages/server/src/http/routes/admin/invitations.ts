@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../../clock.ts'
+import { INVITATION_STATES, type Invitation, stateOf } from '../../../invitations/invitation.ts'
+import { page } from '../../../paging.ts'
+import { created, ok } from '../../answer.ts'
+import { email, optional } from '../../body-fields.ts'
+import type { HttpPorts } from '../../http-ports.ts'
+import * as answers from '../../openapi-schemas.ts'
+import { pageQuery } from '../../query.ts'
+import { type Route, route } from '../../route.ts'
+import { assertMayGiveRights, byOf, reason, TAG } from './acting.ts'
+
+const newInvitation = z.strictObject({
+  email,
+  role: optional(z.enum(['support', 'admin'], { error: 'must be support or admin, or omitted' })),
+  reason: optional(reason),
+})
+
+const instant = z.iso.datetime({ precision: 3 })
+const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
+const invitation = z
+  .strictObject({
+    id: z.uuid(),
+    email: z.string(),
+    role: nullable(z.enum(['support', 'admin'])),
+    state: z.enum(INVITATION_STATES),
+    invited_by: nullable(z.uuid()),
+    created_at: instant,
+    expires_at: instant,
+    accepted_at: nullable(instant),
+    user_id: nullable(z.uuid()),
+    revoked_at: nullable(instant),
+  })
+  .meta({ id: 'Invitation' })
+const example = {
+  id: answers.OTHER_ID,
+  email: 'grace@example.com',
+  role: null,
+  state: 'pending',
+  invited_by: answers.EXAMPLE_ID,
+  created_at: '2026-11-20T19:22:00.000Z',
+  expires_at: '2026-11-27T19:22:00.000Z',
+  accepted_at: null,
+  user_id: null,
+  revoked_at: null,
+}
+const oneInvitation = { schema: invitation, example }
+
+/** Who may sign up although sign-up is not open, and gets a role. */
+export function invitationRoutes(
+  { invitations, store }: Pick<HttpPorts, 'invitations' | 'store'>,
+  clock: Clock,
+): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/admin/invitations',
+      operation: 'listInvitations',
+      tag: TAG,
+      summary: 'List invitations',
+      description: 'Newest first; 30 days after they expired they are removed.',
+      access: 'admin:read',
+      query: pageQuery,
+      answers: [answers.pageAnswer('One page of invitations.', invitation, example)],
+      errors: [],
+      async handle({ query: { limit, cursor } }) {
+        const slice = await store.invitations.list({ limit, after: cursor ?? null })
+        return ok(page(slice, each => invitationObject(each, clock.now())))
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/admin/invitations',
+      operation: 'invite',
+      tag: TAG,
+      summary: 'Invite an address',
+      description:
+        'By mail, for seven days; a pending invitation of the address ends. It is accepted by the first sign-in to the address, which makes the account whatever `sign_up` says, and gives the `role` if who invited is an administrator still. A `role` needs a signed-in administrator, not a key.',
+      access: 'admin:write',
+      body: newInvitation,
+      example: { email: 'grace@example.com' },
+      answers: [{ status: 201, description: 'The invitation.', ...oneInvitation }],
+      errors: ['rate_limited'],
+      async handle({ body, ...input }) {
+        if (body.role !== undefined) assertMayGiveRights(input.principal)
+        const wanted = { email: body.email, role: body.role ?? null }
+        const made = await invitations.invite(wanted, byOf(input, body.reason ?? null))
+        return created(invitationObject(made, clock.now()))
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/v1/admin/invitations/{invitation_id}',
+      operation: 'revokeInvitation',
+      tag: TAG,
+      summary: 'Revoke an invitation',
+      description: 'Permanent. Repeating it changes nothing, and what was accepted stays so.',
+      access: 'admin:write',
+      answers: [{ status: 200, description: 'The invitation with its state.', ...oneInvitation }],
+      errors: [],
+      async handle({ params, ...input }) {
+        const revoked = await invitations.revoke(params.invitation_id, byOf(input))
+        return ok(invitationObject(revoked, clock.now()))
+      },
+    }),
+  ]
+}
+
+function invitationObject(each: Invitation, now: Instant): z.infer<typeof invitation> {
+  return {
+    id: each.id,
+    email: each.email,
+    role: each.role,
+    state: stateOf(each, now),
+    invited_by: each.invitedBy,
+    created_at: toRfc3339(each.createdAt),
+    expires_at: toRfc3339(each.expiresAt),
+    accepted_at: toRfc3339OrNull(each.acceptedAt),
+    user_id: each.userId,
+    revoked_at: toRfc3339OrNull(each.revokedAt),
+  }
+}

@@ -1,0 +1,39 @@
+import { DAY, type Instant } from '../clock.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import type { UserRole } from '../users/user.ts'
+
+export const INVITATION_LIFETIME = 7 * DAY
+
+/** A role that gives rights. */
+export type InvitedRole = Exclude<UserRole, 'user'>
+
+export const INVITATION_STATES = ['pending', 'accepted', 'expired', 'revoked'] as const
+export type InvitationState = (typeof INVITATION_STATES)[number]
+
+/**
+ * Lets an address sign up, and gives the account a role. There is no secret: who signs in to the address by a fresh link
+ * or code accepts it, so that nothing in a mail is worth stealing for a week.
+ */
+export interface Invitation {
+  id: string
+  email: EmailAddress
+  /** Null: none. */
+  role: InvitedRole | null
+  /** The administrator; null for the `keyway` command. */
+  invitedBy: string | null
+  createdAt: Instant
+  expiresAt: Instant
+  acceptedAt: Instant | null
+  /** The account that accepted it. */
+  userId: string | null
+  revokedAt: Instant | null
+}
+
+export function stateOf(
+  { acceptedAt, revokedAt, expiresAt }: Pick<Invitation, 'acceptedAt' | 'revokedAt' | 'expiresAt'>,
+  now: Instant,
+): InvitationState {
+  if (acceptedAt !== null) return 'accepted'
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt <= now ? 'expired' : 'pending'
+}

@@ -1,0 +1,130 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type AuditChange, type AuditType, BY_SETTING } from '../audit/audit-event.ts'
+import type { ChangeLimits } from '../change-limits.ts'
+import type { Clock, Instant } from '../clock.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Storage, Transaction } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import { ROLE_RANK, type User } from '../users/user.ts'
+import { roleChange } from '../users/user-changes.ts'
+import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invitation.ts'
+
+export interface Invitations {
+  /**
+   * Invites an address by mail, for seven days. A pending invitation of the address ends.
+   *
+   * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
+   */
+  invite(wanted: { email: EmailAddress; role: InvitedRole | null }, by: By): Promise<Invitation>
+  /** Permanent and idempotent; what was accepted stays so. @throws KeywayError `not_found` */
+  revoke(id: string, by: By): Promise<Invitation>
+  /** Accepts the pending invitation of an address that signs in, in the transaction of the sign-in. */
+  accept(tx: Transaction, email: EmailAddress, userId: string, now: Instant): Promise<Invitation | null>
+  /** Gives the role of an accepted invitation. Last in the transaction. */
+  giveRole(tx: Transaction, accepted: Invitation, user: User): Promise<User>
+}
+
+export function createInvitations({
+  storage,
+  clock,
+  audit,
+  outbox,
+  changeLimits,
+  publicUrl,
+}: {
+  storage: Storage
+  clock: Clock
+  audit: Audit
+  outbox: Outbox
+  changeLimits: ChangeLimits
+  publicUrl: string
+}): Invitations {
+  return {
+    async invite({ email, role }, by) {
+      changeLimits.take(`invitation:${by.actor.id}`)
+      const now = clock.now()
+      const invitation: Invitation = {
+        id: newId(now),
+        email,
+        role,
+        invitedBy: by.actor.id,
+        createdAt: now,
+        expiresAt: now + INVITATION_LIFETIME,
+        acceptedAt: null,
+        userId: null,
+        revokedAt: null,
+      }
+      const mailId = newId(now)
+      const invited = await audit.perform(
+        by,
+        async tx => {
+          // Also of two that invite the address at once.
+          await tx.magicLinks.lockAddress(email)
+          if (await tx.users.findByEmail(email)) return unchanged(false)
+          const replaced = await tx.invitations.insert(invitation)
+          await outbox.enqueue(tx, {
+            id: mailId,
+            recipient: email,
+            userId: null,
+            content: { kind: 'invitation', link: linkOf(publicUrl, email), expiresAt: invitation.expiresAt },
+            now,
+            sendBefore: invitation.expiresAt,
+          })
+          const revoked = replaced.map(id => change('invitation.revoked', id))
+          return performed(true, ...revoked, {
+            ...change('invitation.created', invitation.id),
+            after: { role },
+          })
+        },
+        async store => (await store.invitations.find(invitation.id)) !== null || undefined,
+      )
+      if (invited) return invitation
+      throw invalidRequest([
+        { field: 'email', message: 'has an account already; give that one a role instead' },
+      ])
+    },
+
+    async revoke(id, by) {
+      await audit.perform(by, async tx =>
+        (await tx.invitations.revoke(id, clock.now()))
+          ? performed(true, change('invitation.revoked', id))
+          : unchanged(false),
+      )
+      const invitation = await storage.store.invitations.find(id)
+      if (!invitation) throw new KeywayError('not_found', 'There is no such invitation.')
+      return invitation
+    },
+
+    accept: (tx, email, userId, now) => tx.invitations.accept(email, userId, now),
+
+    async giveRole(tx, accepted, user) {
+      const role = accepted.role
+      if (role === null || ROLE_RANK[user.role] >= ROLE_RANK[role]) return user
+      if (!(await isStillVouchedFor(tx, accepted))) return user
+      const by: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+      return audit.performWithin(tx, by, async audited => {
+        const given = await audited.users.setRole(user.id, role)
+        const recorded = { ...roleChange(user, role), after: { role, invitation_id: accepted.id } }
+        return performed(given ?? user, recorded)
+      })
+    },
+  }
+
+  /** Who does not administer any more gives no roles by invitations that are under way. */
+  async function isStillVouchedFor(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
+    if (invitedBy === null) return true
+    const inviter = await tx.users.find(invitedBy)
+    return inviter?.role === 'admin' && inviter.status === 'active'
+  }
+}
+
+function change(type: AuditType, id: string): AuditChange {
+  return { type, subject: { type: 'invitation', id, user_id: null }, before: null, after: null }
+}
+
+/** The page for signing in, with the address filled in. */
+function linkOf(publicUrl: string, email: EmailAddress): string {
+  return `${publicUrl}/sign-in?email=${encodeURIComponent(email)}`
+}

@@ -1,0 +1,69 @@
+import { html, raw } from 'hono/html'
+import type { Instant } from '../../clock.ts'
+import { parseId } from '../../ids.ts'
+import { type Invitation, type InvitationState, stateOf } from '../../invitations/invitation.ts'
+import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { parseEmailAddress } from '../../users/email-address.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { day, empty, formToken, type Html, pageHead } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const ROWS = 40
+const ROLES = ['support', 'admin'] as const
+const TAGS: Record<InvitationState, string> = {
+  pending: 'warn',
+  accepted: 'active',
+  expired: 'expired',
+  revoked: 'revoked',
+}
+
+/** GET /admin/invitations */
+export async function renderInvitations(kit: PageKit, c: PageContext): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const { invitations } = adminTexts
+  const after = decodeCursor(c.req.query('cursor') ?? '')
+  const { rows, next } = await kit.store.invitations.list({ limit: ROWS, after })
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const now = kit.clock.now()
+  const body = html`${pageHead(invitations.title, invitations.lead)}
+${token ? inviteForm(token) : ''}
+<section class="card flush">${rows.length === 0 ? empty(invitations.empty, invitations.emptyLead) : html`<ul class="list">${rows.map(each => invitationRow(each, now, token))}</ul>`}${next ? html`<p class="card-foot"><a href="/admin/invitations?cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+  return renderAdmin(kit, c, 'invitations', { title: invitations.title }, body)
+}
+
+function inviteForm(token: string): Html {
+  const { invitations } = adminTexts
+  const roles = ROLES.map(role => html`<option>${role}</option>`)
+  return html`<form method="post" action="/admin/invitations" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${invitations.email}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><div class="field"><label for="role">${invitations.role}</label><select id="role" name="role" aria-describedby="role-hint"><option value="">${invitations.noRole}</option>${roles}</select></div><button>${invitations.invite}</button></form>
+<p class="hint" id="role-hint">${invitations.roleHint}</p>`
+}
+
+function invitationRow(each: Invitation, now: Instant, token: string | null): Html {
+  const { invitations } = adminTexts
+  const state = stateOf(each, now)
+  const account = each.userId
+    ? html` · <a href="/admin/users/${each.userId}">${invitations.account}<span class="unseen"> ${each.email}</span></a>`
+    : ''
+  return html`<li class="item"><div class="what"><span class="name">${each.email}</span><p>${each.role ?? ''}${account}</p></div><p class="when"><span class="tag ${TAGS[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(each.expiresAt)}` : day(each.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${each.id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${each.email}</span></button></form>` : raw('')}</li>`
+}
+
+/** POST /admin/invitations */
+export function invite(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/invitations', async (form, by) => {
+    const email = parseEmailAddress(form.get('email') ?? '')
+    if (!email) throw invalid(adminTexts.mails.badAddress)
+    const role = ROLES.find(each => each === form.get('role')) ?? null
+    return kit.invitations.invite({ email, role }, by())
+  })
+}
+
+/** POST /admin/invitations/:id/revoke */
+export function revokeInvitation(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/invitations', async (_form, by) => {
+    const id = parseId(c.req.param('id') ?? '')
+    if (!id) throw notFound()
+    return kit.invitations.revoke(id, by())
+  })
+}
