@@ -28,7 +28,9 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'no second token_expiring after a renewal',
     file: 'server/src/hub/renewals.ts',
-    edits: [{ find: '    connection.expiryNoticed = false\n', put: '' }],
+    edits: [
+      { find: '    if (connection.expiresAt > expiredAt) connection.expiryNoticed = false\n', put: '' },
+    ],
     tests: [HUB],
   },
   {
