@@ -130,7 +130,7 @@ export const MISTAKES: Mistake[] = [
     edits: [{ find: '{ at: now - LATE_COMMITS, id: FIRST_ID }', put: '{ at: now, id: FIRST_ID }' }],
     tests: [
       `${SERVER_TESTS}/flows/introspection.test.ts`,
-      `${SERVER_TESTS}/flows/*feed*.test.ts`,
+      `${SERVER_TESTS}/flows/late-commits.test.ts`,
       `${SERVER_TESTS}/http/*.test.ts`,
     ],
   },
