@@ -1,7 +1,7 @@
 import type { ProvidedToken } from './agent-token-source.js';
 import type { KeywayError } from './errors.js';
 import type { WebSocketConstructor } from './hub-connection.js';
-import type { Json } from './protocol.js';
+import type { AgentConnectionObject, Json } from './protocol.js';
 export interface AgentOptions {
     /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
     url?: string;
@@ -17,6 +17,11 @@ export interface AgentOptions {
     /** Closes the agent when it aborts. */
     signal?: AbortSignal;
     fetch?: typeof fetch;
+}
+export interface SendOptions {
+    signal?: AbortSignal | undefined;
+    /** The id of the message that this one answers. */
+    replyTo?: string | undefined;
 }
 /** The hub accepted the connection. */
 export interface AgentReady {
@@ -35,7 +40,19 @@ export interface AgentMessage {
     from: string;
     fromKeyId: string | null;
     data: Json;
+    /** The id of the message that this one answers. */
+    replyTo?: string;
 }
+/** A question of another agent of the same owner; see `Agent.onRequest`. */
+export interface AgentRequest {
+    id: string;
+    /** The asking connection, or `"api"`. */
+    from: string;
+    fromKeyId: string | null;
+    data: Json;
+}
+/** Its return value is the answer. It may throw a `KeywayError` `request_failed` with a `reason` of its own. */
+export type RequestHandler = (request: AgentRequest) => Json | undefined | Promise<Json | undefined>;
 /** A connection ended, or an attempt to connect failed. */
 export interface AgentDisconnected {
     /** WebSocket close code; 1006 when the connection was lost or never established. */
@@ -45,6 +62,22 @@ export interface AgentDisconnected {
     /** Milliseconds until the next attempt. */
     retryInMs?: number;
 }
+/** A change of the owner's connections; see `Agent.watch`. */
+export type PresenceEvent = 
+/** All connections: the first event, and after each reconnection, since changes may have been missed. */
+{
+    type: 'presence';
+    connections: AgentConnectionObject[];
+}
+/** A connection is there, or its agent goes on with another key. */
+ | {
+    type: 'joined';
+    connection: AgentConnectionObject;
+} | {
+    type: 'left';
+    connectionId: string;
+    reason: string;
+};
 export interface AgentEvents {
     ready: AgentReady;
     message: AgentMessage;

@@ -1,7 +1,8 @@
-import type { AgentEvents, AgentMessage, AgentOptions, AgentReady } from './agent-options.js';
+import type { AgentEvents, AgentMessage, AgentOptions, AgentReady, PresenceEvent, RequestHandler, SendOptions } from './agent-options.js';
 import { Emitter } from './emitter.js';
 import { type Delivery } from './pending-sends.js';
 import type { Json } from './protocol.js';
+import { type RequestOptions } from './requests.js';
 /**
  * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
  * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
@@ -24,11 +25,26 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
      * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
      * receiver may get a message twice (at-least-once delivery).
      */
-    send(to: string, data: Json, { signal }?: {
-        signal?: AbortSignal;
-    }): Promise<Delivery>;
+    send(to: string, data: Json, { signal, replyTo }?: SendOptions): Promise<Delivery>;
+    /**
+     * Sends a question to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
+     *
+     * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
+     *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
+     */
+    request(to: string, data: Json, options?: RequestOptions): Promise<Json>;
+    /**
+     * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
+     * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+     */
+    onRequest(handler: RequestHandler): this;
     /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
     close(): void;
     /** All messages from now on; ends with `close`, throws when the service stops the agent. */
     [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage>;
+    /**
+     * The owner's connections on all nodes: first all of them, then each that joins or leaves. After a reconnection all of
+     * them come again. Ends with `close`; throws when the key lacks `agents:read` or the service stops the agent.
+     */
+    watch(): AsyncIterableIterator<PresenceEvent>;
 }

@@ -3,14 +3,17 @@ import { systemClock } from './clock.js';
 import { Dial } from './dial.js';
 import { Emitter } from './emitter.js';
 import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.js';
-import { KeywayError } from './errors.js';
+import { closedError } from './errors.js';
 import { Handover } from './handover.js';
-import { HubConnection, } from './hub-connection.js';
+import { HubConnection, readyEvent, } from './hub-connection.js';
 import { Inbox } from './inbox.js';
 import { PendingSends } from './pending-sends.js';
 import { Renewal } from './renewal.js';
+import { Requests } from './requests.js';
+import { Responder } from './responder.js';
 import { RESTART_JITTER_MS, Retries } from './retries.js';
-import { isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange } from './stop-reasons.js';
+import { describe, isClosed, isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange, } from './stop-reasons.js';
+import { Watching } from './watching.js';
 /** How long after the announced end a drained connection is kept open. */
 const DRAIN_MARGIN_MS = 5_000;
 /**
@@ -28,6 +31,9 @@ export class Agent extends Emitter {
     #tokens;
     #sends;
     #inbox = new Inbox();
+    #requests;
+    #responder;
+    #watching;
     #handover;
     #retries = new Retries();
     #idPrefix = randomId();
@@ -46,6 +52,9 @@ export class Agent extends Emitter {
         this.#WebSocket = options.WebSocket ?? platformWebSocket();
         this.#clock = options.clock ?? systemClock;
         this.#sends = new PendingSends(this.#clock);
+        this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal));
+        this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }));
+        this.#watching = new Watching(this.#clock);
         this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame));
         this.#tokens = new AgentTokenSource({
             origin,
@@ -71,10 +80,26 @@ export class Agent extends Emitter {
      * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
      * receiver may get a message twice (at-least-once delivery).
      */
-    send(to, data, { signal } = {}) {
-        if (this.#stopped)
-            return Promise.reject(this.#stopped.error ?? closedError());
-        return this.#sends.add(`${this.#idPrefix}-${++this.#idCounter}`, to, data, signal);
+    send(to, data, { signal, replyTo } = {}) {
+        const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data };
+        return this.#send(replyTo === undefined ? message : { ...message, reply_to: replyTo }, signal);
+    }
+    /**
+     * Sends a question to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
+     *
+     * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
+     *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
+     */
+    request(to, data, options = {}) {
+        return this.#requests.ask(to, data, options);
+    }
+    /**
+     * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
+     * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+     */
+    onRequest(handler) {
+        this.#responder.handler = handler;
+        return this;
     }
     /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
     close() {
@@ -85,6 +110,21 @@ export class Agent extends Emitter {
         const stream = this.#inbox.open();
         if (this.#stopped)
             this.#inbox.end(this.#stopped.error);
+        return stream;
+    }
+    #send(message, signal) {
+        if (this.#stopped)
+            return Promise.reject(this.#stopped.error ?? closedError());
+        return this.#sends.add(message, signal);
+    }
+    /**
+     * The owner's connections on all nodes: first all of them, then each that joins or leaves. After a reconnection all of
+     * them come again. Ends with `close`; throws when the key lacks `agents:read` or the service stops the agent.
+     */
+    watch() {
+        const stream = this.#watching.open(this.#current?.connection);
+        if (this.#stopped)
+            this.#watching.end(this.#stopped.error);
         return stream;
     }
     #obey(signal) {
@@ -137,6 +177,7 @@ export class Agent extends Emitter {
         this.#current = { connection, renewal, since: this.#clock.now(), ready };
         renewal.schedule(frame.expires_in);
         this.#sends.use(connection);
+        this.#watching.use(connection);
         this.emit('ready', ready);
     }
     #frame(connection, frame) {
@@ -150,6 +191,7 @@ export class Agent extends Emitter {
             this.#refused(connection, frame);
         if (frame.type === 'draining')
             this.#drain(connection, frame.close_in_seconds);
+        this.#watching.take(connection, frame);
         if (this.#current?.connection !== connection)
             return;
         if (frame.type === 'token_expiring')
@@ -160,19 +202,18 @@ export class Agent extends Emitter {
         }
     }
     #message(connection, frame) {
-        const message = this.#inbox.take(connection, frame);
-        if (message)
-            this.emit('message', message);
+        if (!this.#inbox.isNew(connection, frame))
+            return;
+        if (this.#requests.take(frame) || this.#responder.take(frame))
+            return;
+        this.emit('message', this.#inbox.take(frame));
     }
     #refused(connection, frame) {
+        if (this.#watching.refused(connection, frame))
+            return;
         const { code, detail, id } = frame;
-        if (id !== undefined && code === 'rate_limited') {
-            this.#sends.postpone(id);
-        }
-        else if (id !== undefined) {
-            const isOurs = code === 'unknown_type' || code === 'invalid_frame';
-            this.#sends.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail));
-        }
+        if (id !== undefined)
+            this.#sends.failed(id, code, detail);
         else if (this.#current?.connection === connection && code !== 'unknown_type') {
             this.#current.renewal.refused();
         }
@@ -253,10 +294,12 @@ export class Agent extends Emitter {
         this.#forgetSignal();
         this.#cancelWait?.();
         this.#endConnections();
+        this.#requests.refuseAll(error ?? closedError());
         this.#sends.refuseAll(error ?? closedError());
         const iterated = this.#inbox.end(error);
+        const watched = this.#watching.end(error);
         // Without a listener the reason would be lost, and the stop would look like a bug of the program.
-        const unheard = this.listening('stopped') === 0 && !iterated;
+        const unheard = this.listening('stopped') === 0 && !iterated && !watched;
         if (error && unheard)
             console.error(`@keyway/sdk: the agent stopped. ${error.message}`);
         this.emit('stopped', { error });
@@ -273,23 +316,4 @@ export class Agent extends Emitter {
         this.#current?.connection.close();
         this.#current = undefined;
     }
-}
-function readyEvent(frame) {
-    return {
-        connectionId: frame.connection_id,
-        agentId: frame.agent_id,
-        keyId: frame.key_id,
-        keyName: frame.key_name,
-        scopes: frame.scopes,
-        expiresIn: frame.expires_in,
-    };
-}
-function isClosed(why) {
-    return (!(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why);
-}
-function describe(why) {
-    return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) };
-}
-function closedError() {
-    return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.');
 }

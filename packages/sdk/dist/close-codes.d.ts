@@ -36,6 +36,10 @@ export declare const CLOSE_CODES: {
         readonly reasons: readonly ['token_expired'];
         readonly reconnect: 'exchange';
     };
+    readonly 4409: {
+        readonly reasons: readonly ['resumed_elsewhere'];
+        readonly reconnect: 'never';
+    };
     readonly 4410: {
         readonly reasons: readonly ['revoked'];
         readonly reconnect: 'never';

@@ -9,6 +9,7 @@ export const CLOSE_CODES = {
     4401: { reasons: ['invalid_token'], reconnect: 'exchange' },
     4403: { reasons: ['insufficient_scope', 'account_suspended', 'network_not_allowed'], reconnect: 'never' },
     4408: { reasons: ['token_expired'], reconnect: 'exchange' },
+    4409: { reasons: ['resumed_elsewhere'], reconnect: 'never' },
     4410: { reasons: ['revoked'], reconnect: 'never' },
     4429: { reasons: ['rate_limited', 'too_many_connections', 'slow_consumer'], reconnect: 'backoff' },
 };

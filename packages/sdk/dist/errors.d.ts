@@ -1,6 +1,6 @@
 import type { ErrorCode, FieldError } from './protocol.js';
 /** Codes for errors on the client's side, which no server sends. */
-export type ClientErrorCode = 'network_error' | 'timeout' | 'bad_response' | 'invalid_configuration' | 'too_large' | 'queue_full' | 'refused' | 'revoked' | 'closed';
+export type ClientErrorCode = 'network_error' | 'timeout' | 'bad_response' | 'invalid_configuration' | 'too_large' | 'queue_full' | 'refused' | 'revoked' | 'closed' | 'no_responders' | 'request_failed';
 export interface KeywayErrorDetails {
     /** HTTP status; 0 without a response. */
     status?: number;
@@ -9,6 +9,7 @@ export interface KeywayErrorDetails {
     /** Seconds. */
     retryAfter?: number;
     errors?: FieldError[];
+    reason?: string;
     cause?: unknown;
 }
 /** All errors that this package throws. `code` is stable; `message` says what to do. */
@@ -25,9 +26,13 @@ export declare class KeywayError extends Error {
     readonly retryAfter: number | undefined;
     /** The fields that were refused. */
     readonly errors: FieldError[];
+    /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
+    readonly reason: string | undefined;
     constructor(code: ErrorCode | ClientErrorCode, message: string, details?: KeywayErrorDetails);
 }
 /** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
 export declare function errorFromResponse(response: Response): Promise<KeywayError>;
 /** Converts what `fetch` throws. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;
+/** The error of sends and requests whose agent was closed. */
+export declare function closedError(): KeywayError;

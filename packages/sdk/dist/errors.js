@@ -12,6 +12,8 @@ export class KeywayError extends Error {
     retryAfter;
     /** The fields that were refused. */
     errors;
+    /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
+    reason;
     constructor(code, message, details = {}) {
         super(message, details.cause === undefined ? undefined : { cause: details.cause });
         this.code = code;
@@ -20,6 +22,7 @@ export class KeywayError extends Error {
         this.requestId = details.requestId;
         this.retryAfter = details.retryAfter;
         this.errors = details.errors ?? [];
+        this.reason = details.reason;
     }
 }
 /** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
@@ -54,4 +57,8 @@ async function readProblem(response) {
 /** `Retry-After` in seconds; the date form is ignored, since the local clock may be wrong. */
 function secondsIn(header) {
     return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
+}
+/** The error of sends and requests whose agent was closed. */
+export function closedError() {
+    return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.');
 }

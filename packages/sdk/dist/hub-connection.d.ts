@@ -1,3 +1,4 @@
+import type { AgentReady } from './agent-options.js';
 import type { SdkClock } from './clock.js';
 import { type AgentFrame, type ServerFrame } from './protocol.js';
 /** The part of the standard WebSocket interface that is used; `ws` and native ones implement it. */
@@ -42,3 +43,5 @@ export declare class HubConnection {
      */
     close(): void;
 }
+/** The event of a `ready` frame. */
+export declare function readyEvent(frame: ReadyFrame): AgentReady;

@@ -107,3 +107,14 @@ function parseFrame(data) {
         return undefined;
     }
 }
+/** The event of a `ready` frame. */
+export function readyEvent(frame) {
+    return {
+        connectionId: frame.connection_id,
+        agentId: frame.agent_id,
+        keyId: frame.key_id,
+        keyName: frame.key_name,
+        scopes: frame.scopes,
+        expiresIn: frame.expires_in,
+    };
+}

@@ -1,25 +1,52 @@
+import type { AgentConnectionObject } from './api-objects.js';
 /** The subprotocol that a hub client offers and the hub selects. */
 export declare const HUB_PROTOCOL = "keyway.hub.v1";
 /** A browser cannot set headers on a WebSocket: it offers `bearer.<token>` as a second subprotocol. */
 export declare const HUB_BEARER_PREFIX = "bearer.";
+/** A broken connection is resumed by offering `resume.<resume_token>.<last seq>` as well. */
+export declare const HUB_RESUME_PREFIX = "resume.";
 /** Largest text frame either side may send, in bytes. */
 export declare const HUB_MAX_FRAME_BYTES: number;
+/**
+ * A message whose id begins so is a request: its receivers send one answer, with `reply_to` and an `Answer` as data.
+ */
+export declare const REQUEST_ID_PREFIX = "request.";
 /** JSON as it travels in `data`. */
 export type Json = null | boolean | number | string | Json[] | {
     [name: string]: Json;
 };
-export type FrameErrorCode = 'unknown_type' | 'invalid_frame' | 'invalid_token' | 'insufficient_scope' | 'rate_limited';
+/** The data of an answer to a request. `code` is `no_handler`, `busy`, `failed` or one that the responder chose. */
+export type Answer = {
+    result: Json;
+} | {
+    error: {
+        code: string;
+        message: string;
+    };
+};
+export type FrameErrorCode = 'unknown_type' | 'invalid_frame' | 'invalid_token' | 'insufficient_scope' | 'rate_limited' | 'out_of_order';
 /** Frames of agents. */
 export type AgentFrame = {
     type: 'ping';
 } | {
     type: 'token';
     token: string;
-} | {
+}
+/** `seq` counts from 1 for a connection: accepted once each, and in order. */
+ | {
     type: 'send';
     id: string;
     to: string;
     data: Json;
+    reply_to?: string;
+    seq?: number;
+}
+/** `id` comes back in the `error` that refuses or ends the watch. */
+ | {
+    type: 'watch';
+    id?: string;
+} | {
+    type: 'unwatch';
 };
 /** Frames of the server. */
 export type ServerFrame = {
@@ -34,6 +61,12 @@ export type ServerFrame = {
     /** Seconds. */
     expires_in: number;
     heartbeat_seconds: number;
+    /** Absent, like the next two, from hubs that cannot resume. */
+    resume_token?: string;
+    /** How long after a break the connection can be resumed. */
+    resume_seconds?: number;
+    /** Whether this connection continues the one that was to be resumed; missed messages follow. */
+    resumed?: boolean;
 } | {
     type: 'pong';
 } | {
@@ -44,16 +77,23 @@ export type ServerFrame = {
     type: 'token_expiring';
     expires_at: string;
     expires_in: number;
-} | {
+}
+/** `seq` counts from 1 for a connection and across its resumptions; absent from hubs that cannot resume. */
+ | {
     type: 'message';
+    seq?: number;
     id: string;
     from: string;
     from_key_id: string | null;
     data: Json;
-} | {
+    reply_to?: string;
+}
+/** `held`: connections that may resume and then get it; absent from hubs that cannot resume. */
+ | {
     type: 'sent';
     id: string;
     delivered: number;
+    held?: number;
 } | {
     type: 'draining';
     close_in_seconds: number;
@@ -62,4 +102,17 @@ export type ServerFrame = {
     code: FrameErrorCode;
     detail: string;
     id?: string;
+}
+/** All connections of the owner; `more` in all frames of one list but the last. */
+ | {
+    type: 'presence';
+    connections: AgentConnectionObject[];
+    more?: true;
+} | {
+    type: 'joined';
+    connection: AgentConnectionObject;
+} | {
+    type: 'left';
+    connection_id: string;
+    reason: string;
 };

@@ -6,8 +6,10 @@ import { MessageStream } from './message-stream.js';
 /** Received messages, without duplicates, for all iterators. */
 export declare class Inbox {
     #private;
-    /** The message of a frame; undefined if it arrived already over the other of two overlapping connections. */
-    take(connection: HubConnection, { id, from, from_key_id, data }: MessageFrame): AgentMessage | undefined;
+    /** False if the frame arrived already over the other of two overlapping connections. */
+    isNew(connection: HubConnection, { id, from }: MessageFrame): boolean;
+    /** Passes the message of a frame to all iterators. */
+    take({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage;
     open(): MessageStream<AgentMessage>;
     /** Ends all iterators, with the error if there is one. Returns whether there were any. */
     end(error: KeywayError | undefined): boolean;

@@ -4,11 +4,15 @@ import { RecentIds } from './recent-ids.js';
 export class Inbox {
     #seen = new RecentIds();
     #streams = new Set();
-    /** The message of a frame; undefined if it arrived already over the other of two overlapping connections. */
-    take(connection, { id, from, from_key_id, data }) {
-        if (!this.#seen.add(`${from} ${id}`, connection))
-            return undefined;
+    /** False if the frame arrived already over the other of two overlapping connections. */
+    isNew(connection, { id, from }) {
+        return this.#seen.add(`${from} ${id}`, connection);
+    }
+    /** Passes the message of a frame to all iterators. */
+    take({ id, from, from_key_id, data, reply_to }) {
         const message = { id, from, fromKeyId: from_key_id, data };
+        if (reply_to !== undefined)
+            message.replyTo = reply_to;
         for (const stream of this.#streams)
             stream.push(message);
         return message;

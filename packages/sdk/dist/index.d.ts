@@ -1,5 +1,5 @@
 export { Agent } from './agent.js';
-export type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady, } from './agent-options.js';
+export type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady, AgentRequest, PresenceEvent, RequestHandler, SendOptions, } from './agent-options.js';
 export type { ProvidedToken } from './agent-token-source.js';
 export type { ApiKeyList, ChangeApiKey, CreateApiKey, Metadata } from './calls/api-keys.js';
 export type { Charge, FollowOptions, VerifyKeyOptions } from './calls/apps.js';
@@ -12,6 +12,7 @@ export { KeywayError } from './errors.js';
 export type { WebSocketConstructor, WebSocketLike } from './hub-connection.js';
 export type { Delivery } from './pending-sends.js';
 export * from './protocol.js';
+export type { RequestOptions } from './requests.js';
 export type { StoredTokens, TokenStore } from './token-store.js';
 export { memoryTokenStore } from './token-store.js';
 export type { AccessTokenClaims, AgentTokenClaims, VerifyOptions } from './verify.js';

@@ -2,7 +2,8 @@ import { KeywayError } from './errors.js';
 /** An async iterator that is fed from outside. One consumer. */
 export declare class MessageStream<Message> implements AsyncIterableIterator<Message, undefined> {
     #private;
-    constructor(onReturn: (stream: MessageStream<Message>) => void);
+    /** @param items what is iterated over, in the plural */
+    constructor(onReturn: (stream: MessageStream<Message>) => void, items?: string);
     push(message: Message): void;
     /** Buffered messages are still delivered; then the iteration ends, or throws the error. */
     end(error?: KeywayError): void;

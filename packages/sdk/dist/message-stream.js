@@ -6,9 +6,12 @@ export class MessageStream {
     #buffer = [];
     #waiting = [];
     #ended;
+    #items;
     #onReturn;
-    constructor(onReturn) {
+    /** @param items what is iterated over, in the plural */
+    constructor(onReturn, items = 'messages') {
         this.#onReturn = onReturn;
+        this.#items = items;
     }
     push(message) {
         if (this.#ended)
@@ -21,7 +24,7 @@ export class MessageStream {
         if (this.#buffer.length <= MAX_BUFFERED)
             return;
         this.#buffer.length = 0;
-        const advice = `More than ${MAX_BUFFERED} messages waited to be read. Read faster, or listen to "message".`;
+        const advice = `More than ${MAX_BUFFERED} ${this.#items} waited to be read. Read faster.`;
         this.end(new KeywayError('queue_full', advice));
     }
     /** Buffered messages are still delivered; then the iteration ends, or throws the error. */

@@ -1,27 +1,34 @@
 import type { SdkClock } from './clock.js';
 import { KeywayError } from './errors.js';
 import type { HubConnection } from './hub-connection.js';
-import { type Json } from './protocol.js';
+import { type AgentFrame, type FrameErrorCode } from './protocol.js';
 /** Maximum number of unacknowledged sends; more are refused at once. */
 export declare const PENDING_MAX_MESSAGES = 256;
 export declare const PENDING_MAX_BYTES: number;
 /** The hub's acknowledgement: number of open connections to which it was written. */
 export interface Delivery {
     delivered: number;
+    /** Connections that are away and get it if they come back in time; they are not among `delivered`. */
+    held?: number;
 }
+export type OutgoingMessage = Omit<SendFrame, 'type'>;
+type SendFrame = Extract<AgentFrame, {
+    type: 'send';
+}>;
 /** Queue of unacknowledged sends, in order. */
 export declare class PendingSends {
     #private;
     constructor(clock: SdkClock);
     /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
-    add(id: string, to: string, data: Json, signal?: AbortSignal): Promise<Delivery>;
+    add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
     /** Sends over this connection from now on. */
     use(connection: HubConnection): void;
     /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
     lost(connection: HubConnection): void;
-    /** The hub rate-limited this one: it is sent again after the pause, and nothing else before it. */
-    postpone(id: string): void;
+    /** The hub refused this one. If it may pass later, it is sent again after a pause, and nothing else before it. */
+    failed(id: string, code: FrameErrorCode, detail: string): void;
     acknowledge(id: string, delivered: number): void;
     refuse(id: string, error: unknown): void;
     refuseAll(error: KeywayError): void;
 }
+export {};

@@ -18,8 +18,9 @@ export class PendingSends {
         this.#clock = clock;
     }
     /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
-    add(id, to, data, signal) {
-        const frame = { type: 'send', id, to, data };
+    add(message, signal) {
+        const { id } = message;
+        const frame = { type: 'send', ...message };
         const bytes = new TextEncoder().encode(JSON.stringify(frame)).length;
         if (bytes > HUB_MAX_FRAME_BYTES) {
             const message = `The frame has ${bytes} bytes; the hub takes ${HUB_MAX_FRAME_BYTES}. Split the data.`;
@@ -56,8 +57,15 @@ export class PendingSends {
         }
         this.#flush();
     }
-    /** The hub rate-limited this one: it is sent again after the pause, and nothing else before it. */
-    postpone(id) {
+    /** The hub refused this one. If it may pass later, it is sent again after a pause, and nothing else before it. */
+    failed(id, code, detail) {
+        const isOurs = code === 'unknown_type' || code === 'invalid_frame';
+        if (code === 'rate_limited' || code === 'out_of_order')
+            this.#postpone(id);
+        else
+            this.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail));
+    }
+    #postpone(id) {
         const pending = this.#pending.get(id);
         if (pending)
             pending.sentOn = undefined;

@@ -5,6 +5,10 @@ import { CLOSE_CODES, type CloseCode } from './protocol.js';
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect'];
 /** Lost connections and unknown codes are retried. */
 export declare function reconnectAfter(code: number): Reconnect;
+/** Whether an attempt ended by a close, not by an error. */
+export declare function isClosed(why: unknown): why is HubClosed;
+/** An error in the form of a close. */
+export declare function describe(why: unknown): HubClosed;
 /** Whether an error of the token exchange stops the agent. */
 export declare function isFinalError(error: unknown): error is KeywayError;
 /** The error of an agent whose exchange was refused permanently. */

@@ -4,6 +4,14 @@ import { CLOSE_CODES } from './protocol.js';
 export function reconnectAfter(code) {
     return code in CLOSE_CODES ? CLOSE_CODES[code].reconnect : 'backoff';
 }
+/** Whether an attempt ended by a close, not by an error. */
+export function isClosed(why) {
+    return (!(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why);
+}
+/** An error in the form of a close. */
+export function describe(why) {
+    return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) };
+}
 /** Refusals of an exchange that are not retryable. */
 const FINAL_CODES = new Set([
     'invalid_api_key',
@@ -31,6 +39,7 @@ const ADVICE = {
     session_required: 'This credential cannot be exchanged. Use an API key (svc_…).',
     revoked: 'The API key or session behind this agent was revoked. Make a new key and start the agent with it.',
     bad_message: 'The hub could not read a frame. Update @keyway/sdk, or report this.',
+    resumed_elsewhere: 'Another program resumed this connection. Start each agent with its own state.',
     too_big: 'The hub refused a frame as too big. Update @keyway/sdk, or report this.',
 };
 /** The error of an agent whose exchange was refused permanently. */
@@ -48,6 +57,7 @@ export function stopErrorFromClose({ code, reason }) {
 const FALLBACK_REASONS = {
     1009: 'too_big',
     4400: 'bad_message',
+    4409: 'resumed_elsewhere',
     4410: 'revoked',
 };
 function errorCode(reason) {

@@ -2,7 +2,7 @@ import type { ProvidedToken } from './agent-token-source.ts'
 import type { SdkClock } from './clock.ts'
 import type { KeywayError } from './errors.ts'
 import type { WebSocketConstructor } from './hub-connection.ts'
-import type { Json } from './protocol.ts'
+import type { AgentConnectionObject, Json } from './protocol.ts'
 
 export interface AgentOptions {
   /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
@@ -72,6 +72,14 @@ export interface AgentDisconnected {
   /** Milliseconds until the next attempt. */
   retryInMs?: number
 }
+
+/** A change of the owner's connections; see `Agent.watch`. */
+export type PresenceEvent =
+  /** All connections: the first event, and after each reconnection, since changes may have been missed. */
+  | { type: 'presence'; connections: AgentConnectionObject[] }
+  /** A connection is there, or its agent goes on with another key. */
+  | { type: 'joined'; connection: AgentConnectionObject }
+  | { type: 'left'; connectionId: string; reason: string }
 
 export interface AgentEvents {
   ready: AgentReady

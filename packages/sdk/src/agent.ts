@@ -4,6 +4,7 @@ import type {
   AgentMessage,
   AgentOptions,
   AgentReady,
+  PresenceEvent,
   RequestHandler,
   SendOptions,
 } from './agent-options.ts'
@@ -12,12 +13,13 @@ import { systemClock } from './clock.ts'
 import { Dial } from './dial.ts'
 import { Emitter } from './emitter.ts'
 import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.ts'
-import { KeywayError } from './errors.ts'
+import { closedError, type KeywayError } from './errors.ts'
 import { Handover, type MessageFrame } from './handover.ts'
 import {
   type HubClosed,
   HubConnection,
   type ReadyFrame,
+  readyEvent,
   type WebSocketConstructor,
 } from './hub-connection.ts'
 import { Inbox } from './inbox.ts'
@@ -35,6 +37,7 @@ import {
   stopErrorFromClose,
   stopErrorFromExchange,
 } from './stop-reasons.ts'
+import { Watching } from './watching.ts'
 
 /** How long after the announced end a drained connection is kept open. */
 const DRAIN_MARGIN_MS = 5_000
@@ -62,6 +65,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #inbox = new Inbox()
   #requests: Requests
   #responder: Responder
+  #watching: Watching
   #handover: Handover
   #retries = new Retries()
   #idPrefix = randomId()
@@ -84,6 +88,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#sends = new PendingSends(this.#clock)
     this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal))
     this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }))
+    this.#watching = new Watching(this.#clock)
     this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame))
     this.#tokens = new AgentTokenSource({
       origin,
@@ -128,8 +133,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   /**
-   * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once
-   * for each request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+   * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
+   * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
    */
   onRequest(handler: RequestHandler): this {
     this.#responder.handler = handler
@@ -151,6 +156,16 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #send(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery> {
     if (this.#stopped) return Promise.reject(this.#stopped.error ?? closedError())
     return this.#sends.add(message, signal)
+  }
+
+  /**
+   * The owner's connections on all nodes: first all of them, then each that joins or leaves. After a reconnection all of
+   * them come again. Ends with `close`; throws when the key lacks `agents:read` or the service stops the agent.
+   */
+  watch(): AsyncIterableIterator<PresenceEvent> {
+    const stream = this.#watching.open(this.#current?.connection)
+    if (this.#stopped) this.#watching.end(this.#stopped.error)
+    return stream
   }
 
   #obey(signal: AbortSignal | undefined): void {
@@ -202,6 +217,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#current = { connection, renewal, since: this.#clock.now(), ready }
     renewal.schedule(frame.expires_in)
     this.#sends.use(connection)
+    this.#watching.use(connection)
     this.emit('ready', ready)
   }
 
@@ -211,6 +227,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
+    this.#watching.take(connection, frame)
     if (this.#current?.connection !== connection) return
     if (frame.type === 'token_expiring') this.#current.renewal.expiring()
     if (frame.type === 'token_accepted') {
@@ -226,14 +243,10 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
+    if (this.#watching.refused(connection, frame)) return
     const { code, detail, id } = frame
-    if (code === 'rate_limited' || code === 'out_of_order') {
-      if (id !== undefined) this.#sends.postpone(id)
-      else if (this.#current?.connection === connection) this.#current.renewal.refused()
-    } else if (id !== undefined) {
-      const isOurs = code === 'unknown_type' || code === 'invalid_frame'
-      this.#sends.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail))
-    } else if (this.#current?.connection === connection && code !== 'unknown_type') {
+    if (id !== undefined) this.#sends.failed(id, code, detail)
+    else if (this.#current?.connection === connection && code !== 'unknown_type') {
       this.#current.renewal.refused()
     }
   }
@@ -314,8 +327,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#requests.refuseAll(error ?? closedError())
     this.#sends.refuseAll(error ?? closedError())
     const iterated = this.#inbox.end(error)
+    const watched = this.#watching.end(error)
     // Without a listener the reason would be lost, and the stop would look like a bug of the program.
-    const unheard = this.listening('stopped') === 0 && !iterated
+    const unheard = this.listening('stopped') === 0 && !iterated && !watched
     if (error && unheard) console.error(`@keyway/sdk: the agent stopped. ${error.message}`)
     this.emit('stopped', { error })
   }
@@ -332,19 +346,4 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#current?.connection.close()
     this.#current = undefined
   }
-}
-
-function readyEvent(frame: ReadyFrame): AgentReady {
-  return {
-    connectionId: frame.connection_id,
-    agentId: frame.agent_id,
-    keyId: frame.key_id,
-    keyName: frame.key_name,
-    scopes: frame.scopes,
-    expiresIn: frame.expires_in,
-  }
-}
-
-function closedError(): KeywayError {
-  return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.')
 }

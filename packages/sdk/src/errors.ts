@@ -88,3 +88,8 @@ async function readProblem(response: Response): Promise<Problem | undefined> {
 function secondsIn(header: string | null): number | undefined {
   return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined
 }
+
+/** The error of sends and requests whose agent was closed. */
+export function closedError(): KeywayError {
+  return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.')
+}

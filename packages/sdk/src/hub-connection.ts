@@ -1,3 +1,4 @@
+import type { AgentReady } from './agent-options.ts'
 import type { SdkClock } from './clock.ts'
 import { type AgentFrame, HUB_BEARER_PREFIX, HUB_PROTOCOL, type ServerFrame } from './protocol.ts'
 
@@ -139,5 +140,17 @@ function parseFrame(data: unknown): ServerFrame | undefined {
     return typeof frame === 'object' && typeof frame?.type === 'string' ? frame : undefined
   } catch {
     return undefined
+  }
+}
+
+/** The event of a `ready` frame. */
+export function readyEvent(frame: ReadyFrame): AgentReady {
+  return {
+    connectionId: frame.connection_id,
+    agentId: frame.agent_id,
+    keyId: frame.key_id,
+    keyName: frame.key_name,
+    scopes: frame.scopes,
+    expiresIn: frame.expires_in,
   }
 }

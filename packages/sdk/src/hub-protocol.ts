@@ -1,3 +1,5 @@
+import type { AgentConnectionObject } from './api-objects.ts'
+
 /** The subprotocol that a hub client offers and the hub selects. */
 export const HUB_PROTOCOL = 'keyway.hub.v1'
 /** A browser cannot set headers on a WebSocket: it offers `bearer.<token>` as a second subprotocol. */
@@ -32,6 +34,9 @@ export type AgentFrame =
   | { type: 'token'; token: string }
   /** `seq` counts from 1 for a connection: accepted once each, and in order. */
   | { type: 'send'; id: string; to: string; data: Json; reply_to?: string; seq?: number }
+  /** `id` comes back in the `error` that refuses or ends the watch. */
+  | { type: 'watch'; id?: string }
+  | { type: 'unwatch' }
 
 /** Frames of the server. */
 export type ServerFrame =
@@ -71,3 +76,7 @@ export type ServerFrame =
   | { type: 'sent'; id: string; delivered: number; held?: number }
   | { type: 'draining'; close_in_seconds: number }
   | { type: 'error'; code: FrameErrorCode; detail: string; id?: string }
+  /** All connections of the owner; `more` in all frames of one list but the last. */
+  | { type: 'presence'; connections: AgentConnectionObject[]; more?: true }
+  | { type: 'joined'; connection: AgentConnectionObject }
+  | { type: 'left'; connection_id: string; reason: string }

@@ -6,6 +6,7 @@ export type {
   AgentOptions,
   AgentReady,
   AgentRequest,
+  PresenceEvent,
   RequestHandler,
   SendOptions,
 } from './agent-options.ts'

@@ -8,10 +8,13 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
   #buffer: Message[] = []
   #waiting: PromiseWithResolvers<IteratorResult<Message, undefined>>[] = []
   #ended: { error?: KeywayError } | undefined
+  readonly #items: string
   #onReturn: (stream: MessageStream<Message>) => void
 
-  constructor(onReturn: (stream: MessageStream<Message>) => void) {
+  /** @param items what is iterated over, in the plural */
+  constructor(onReturn: (stream: MessageStream<Message>) => void, items = 'messages') {
     this.#onReturn = onReturn
+    this.#items = items
   }
 
   push(message: Message): void {
@@ -21,7 +24,7 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
     else this.#buffer.push(message)
     if (this.#buffer.length <= MAX_BUFFERED) return
     this.#buffer.length = 0
-    const advice = `More than ${MAX_BUFFERED} messages waited to be read. Read faster, or listen to "message".`
+    const advice = `More than ${MAX_BUFFERED} ${this.#items} waited to be read. Read faster.`
     this.end(new KeywayError('queue_full', advice))
   }
 

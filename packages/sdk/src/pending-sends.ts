@@ -1,7 +1,7 @@
 import type { SdkClock } from './clock.ts'
 import { KeywayError } from './errors.ts'
 import type { HubConnection } from './hub-connection.ts'
-import { type AgentFrame, HUB_MAX_FRAME_BYTES } from './protocol.ts'
+import { type AgentFrame, type FrameErrorCode, HUB_MAX_FRAME_BYTES } from './protocol.ts'
 
 /** Maximum number of unacknowledged sends; more are refused at once. */
 export const PENDING_MAX_MESSAGES = 256
@@ -83,8 +83,14 @@ export class PendingSends {
     this.#flush()
   }
 
-  /** The hub rate-limited this one: it is sent again after the pause, and nothing else before it. */
-  postpone(id: string): void {
+  /** The hub refused this one. If it may pass later, it is sent again after a pause, and nothing else before it. */
+  failed(id: string, code: FrameErrorCode, detail: string): void {
+    const isOurs = code === 'unknown_type' || code === 'invalid_frame'
+    if (code === 'rate_limited' || code === 'out_of_order') this.#postpone(id)
+    else this.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail))
+  }
+
+  #postpone(id: string): void {
     const pending = this.#pending.get(id)
     if (pending) pending.sentOn = undefined
     this.#cancelPause ??= this.#clock.after(RATE_LIMIT_PAUSE_MS, () => {

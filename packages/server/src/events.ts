@@ -1,3 +1,4 @@
+import type { Instant } from './clock.ts'
 import { parseId } from './ids.ts'
 
 /**
@@ -23,12 +24,45 @@ export type RelayCommand =
   | { op: 'deliver'; userId: string; to: string; frame: string }
   | { op: 'disconnect'; userId: string; target: string }
   /** Has no effect but its answer, which arrives after all that the asked node had published before. */
-  | { op: 'ping' }
+  | { op: 'ping'; relayVersion?: number }
+
+/** A connection as its owner may see it. */
+export interface LiveConnection {
+  connectionId: string
+  keyId: string
+  keyName: string | null
+  address: string
+  client: string | null
+  connectedAt: Instant
+}
+
+/** A connection that is ready, or belongs to another key now; or the id of one that is gone, with the reason. */
+export type PresenceChange = { joined: LiveConnection } | { left: string; reason: string }
+
+/** A message of one hub to another without an answer; see hub/presence-feed.ts. */
+export type RelayNotice =
+  /** Asks for the changes of a user's connections, for half a minute; `have` is the version known already. */
+  | { op: 'watch'; userId: string; have: number | null }
+  | { op: 'unwatch'; userId: string }
+  /**
+   * Changes that lead from version `after` to `version`. With `after` null all connections of the user on the sending node,
+   * in several notices: `part` of `parts`.
+   */
+  | {
+      op: 'presence'
+      userId: string
+      after: number | null
+      version: number
+      changes: PresenceChange[]
+      part: number
+      parts: number
+    }
 
 /** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
   | { kind: 'answer'; from: string; question: number; count: number }
+  | { kind: 'notice'; from: string; notice: RelayNotice }
 
 /**
  * A message between hubs. `to` lists the node ids that it is meant for. A node id is new at every start of a
@@ -103,8 +137,12 @@ export function parseEvent(value: unknown): Hint | RelayEvent | null {
 }
 
 function parseMessage(value: unknown): RelayMessage | null {
-  const { kind, from: sender, question, order, count } = toFields(value)
+  const { kind, from: sender, question, order, count, notice: noticed } = toFields(value)
   const from = idIn(sender)
+  if (from && kind === 'notice') {
+    const notice = parseNotice(noticed)
+    return notice && { kind, from, notice }
+  }
   if (!from || !isWhole(question, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') return isWhole(count, MAX_COUNT) ? { kind, from, question, count } : null
   const parsed = kind === 'order' ? parseCommand(order) : null
@@ -112,13 +150,45 @@ function parseMessage(value: unknown): RelayMessage | null {
 }
 
 function parseCommand(value: unknown): RelayCommand | null {
-  const { op, userId: owner, to, target, frame } = toFields(value)
-  if (op === 'ping') return { op }
+  const { op, userId: owner, to, target, frame, relayVersion } = toFields(value)
+  if (op === 'ping') return isWhole(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
   const userId = idIn(owner)
   if (!userId) return null
   if (op === 'deliver' && isTarget(to) && typeof frame === 'string') return { op, userId, to, frame }
   if (op === 'disconnect' && isTarget(target)) return { op, userId, target }
   return null
+}
+
+function parseNotice(value: unknown): RelayNotice | null {
+  const { op, userId: owner, have, after, version, changes, part, parts } = toFields(value)
+  const userId = idIn(owner)
+  if (!userId) return null
+  if (op === 'unwatch') return { op, userId }
+  if (op === 'watch') return have === null || isNumber(have) ? { op, userId, have } : null
+  if (op !== 'presence' || !(after === null || isNumber(after)) || !isNumber(version)) return null
+  if (!Array.isArray(changes) || !isNumber(part) || !isNumber(parts)) return null
+  const parsed = changes.map(parseChange)
+  if (parsed.includes(null)) return null
+  return { op, userId, after, version, changes: parsed as PresenceChange[], part, parts }
+}
+
+function parseChange(value: unknown): PresenceChange | null {
+  const { joined, left: gone, reason } = toFields(value)
+  const left = idIn(gone)
+  if (left) return typeof reason === 'string' ? { left, reason } : null
+  const { connectionId: id, keyId: key, keyName, address, client, connectedAt } = toFields(joined)
+  const [connectionId, keyId] = [idIn(id), idIn(key)]
+  if (!connectionId || !keyId || !isTextOrNull(keyName) || !isTextOrNull(client)) return null
+  if (typeof address !== 'string' || !isNumber(connectedAt)) return null
+  return { joined: { connectionId, keyId, keyName, address, client, connectedAt } }
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string'
+}
+
+function isNumber(value: unknown): value is number {
+  return isWhole(value, Number.MAX_SAFE_INTEGER)
 }
 
 function toFields(value: unknown): Record<string, unknown> {

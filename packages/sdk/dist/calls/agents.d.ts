@@ -1,3 +1,4 @@
+import type { SendOptions } from '../agent-options.js';
 import type { Delivery } from '../pending-sends.js';
 import type { AgentConnectionObject, Json, Page } from '../protocol.js';
 import { type Transport } from '../transport.js';
@@ -13,7 +14,7 @@ export declare class AgentCalls {
      *
      * @throws KeywayError `not_found` when it is not connected
      */
-    send(connectionOrKeyId: string, data: Json): Promise<Delivery>;
+    send(connectionOrKeyId: string, data: Json, { replyTo }?: Pick<SendOptions, 'replyTo'>): Promise<Delivery>;
     /** Closes a connection; its agent may reconnect while its key is active. */
     disconnect(connectionId: string): Promise<void>;
 }

@@ -17,9 +17,9 @@ export class AgentCalls {
      *
      * @throws KeywayError `not_found` when it is not connected
      */
-    send(connectionOrKeyId, data) {
+    send(connectionOrKeyId, data, { replyTo } = {}) {
         const path = `/v1/agents/${segment(connectionOrKeyId)}/messages`;
-        return this.#transport.call('POST', path, { body: { data } });
+        return this.#transport.call('POST', path, { body: { data, reply_to: replyTo } });
     }
     /** Closes a connection; its agent may reconnect while its key is active. */
     disconnect(connectionId) {

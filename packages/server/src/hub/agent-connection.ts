@@ -3,6 +3,7 @@ import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
 import { WebSocket } from 'ws'
 import { allows, type Scopes } from '../api-keys/api-key.ts'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
+import type { LiveConnection } from '../events.ts'
 import type { Caller } from '../network.ts'
 import { type CloseStatus, SLOW_CONSUMER } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
@@ -22,8 +23,11 @@ export class HubSocket extends WebSocket {
 
 /** Callbacks into the node that holds the connection. */
 export interface ConnectionHost {
-  /** Removes the connection from registry and presence. Called once, before the close frame is written. */
-  deregister(connection: AgentConnection): void
+  /**
+   * Removes the connection from registry and presence. Called once, before the close frame is written. `reason`: that of
+   * the close frame, or `closed` by the agent, or `lost`.
+   */
+  deregister(connection: AgentConnection, reason: string): void
   closed(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
@@ -108,7 +112,7 @@ export class AgentConnection {
   /** Deregisters first, so that it gets no more frames or messages; then starts the close handshake. */
   close(closeStatus: CloseStatus): void {
     if (this.state === 'closed') return
-    this.#deregister()
+    this.#deregister(closeStatus.reason)
     this.socket.close(closeStatus.code, closeStatus.reason)
     this.#host.closed(this, closeStatus)
   }
@@ -127,12 +131,13 @@ export class AgentConnection {
 
   /** Closes without a close handshake, since the peer does not respond. */
   terminate(): void {
-    this.#deregister()
+    this.#deregister('lost')
     this.socket.terminate()
   }
 
-  onSocketClosed(): void {
-    this.#deregister()
+  /** @param code 1006 without a close frame of the agent */
+  onSocketClosed(code: number): void {
+    this.#deregister(code === 1006 ? 'lost' : 'closed')
   }
 
   /** The expiry of the token or of the key, whichever is earlier. */
@@ -161,13 +166,17 @@ export class AgentConnection {
   }
 
   presence(nodeId: string): PresenceRow {
-    const { id, userId, keyId, keyName, address, client, connectedAt } = this
-    return { connectionId: id, nodeId, userId, keyId, keyName, address, client, connectedAt }
+    return { ...this.facts, nodeId, userId: this.userId }
   }
 
-  #deregister(): void {
+  get facts(): LiveConnection {
+    const { id, keyId, keyName, address, client, connectedAt } = this
+    return { connectionId: id, keyId, keyName, address, client, connectedAt }
+  }
+
+  #deregister(reason: string): void {
     if (this.state === 'closed') return
-    this.#host.deregister(this)
+    this.#host.deregister(this, reason)
     this.state = 'closed'
   }
 }

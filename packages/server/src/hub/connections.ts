@@ -20,11 +20,12 @@ import type { KeyStatusLoader } from './key-status-loader.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createMetering } from './metering.ts'
 import type { Relay } from './node-relay.ts'
-import type { Presence } from './presence.ts'
+import type { Presence, RecordPresence } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
 import { createMakeReady } from './ready.ts'
 import type { Registry } from './registry.ts'
 import { createRenewals } from './renewals.ts'
+import type { Watches } from './watches.ts'
 
 /** Maximum number of sockets in the closing handshake; above it refused ones are terminated at once. */
 const MAX_CLOSING_SOCKETS = 5000
@@ -39,7 +40,8 @@ export interface ConnectionsDeps {
   registry: Registry
   ownerLimits: OwnerLimits
   keyStatuses: KeyStatusLoader
-  presence: Presence
+  presence: Pick<Presence, 'list'> & RecordPresence
+  watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>
   relay: Pick<Relay, 'broadcast' | 'catchUp'>
   isDraining(): boolean
   freshness: Pick<DatabaseFreshness, 'isFresh'>
@@ -67,8 +69,9 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   const makeReady = createMakeReady({ ...deps, metering, renewals })
   const tick = createHeartbeat({ ...deps, metering, renewals })
   const host: ConnectionHost = {
-    deregister(connection) {
-      if (connection.state === 'open') presence.remove(connection)
+    deregister(connection, reason) {
+      deps.watches.remove(connection)
+      if (connection.state === 'open') presence.remove(connection, reason)
       metering.settle(connection, clock.now())
       registry.remove(connection)
     },
@@ -106,10 +109,10 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     return isFull ? TOO_MANY_CONNECTIONS : null
   }
 
-  function onClose(this: WebSocket): void {
+  function onClose(this: WebSocket, code: number): void {
     const socket = this as HubSocket
     sockets.delete(socket)
-    socket.connection?.onSocketClosed()
+    socket.connection?.onSocketClosed(code)
   }
 
   function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {

@@ -7,6 +7,7 @@ import type { Messages } from './messages.ts'
 import type { Relay } from './node-relay.ts'
 import { type OwnerLimits, type RateDecision, takeFrame } from './rate-limits.ts'
 import type { Renewals } from './renewals.ts'
+import type { Watches } from './watches.ts'
 
 /** The maximum frame size as shown in error details. */
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
@@ -24,18 +25,21 @@ export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
 
+const SCOPE_OF = { send: 'agents:send', watch: 'agents:read' } as const
+
 export interface FramesDeps {
   clock: Clock
   ownerLimits: OwnerLimits
   renewals: Pick<Renewals, 'renew'>
   messages: Pick<Messages, 'sendFrom'>
+  watches: Pick<Watches, 'watch' | 'unwatch'>
   relay: Pick<Relay, 'catchUp'>
   isDraining(): boolean
 }
 
 /** Handles the frames of agents. All kinds count towards the limits of rate-limits.ts. */
 export interface Frames {
-  /** Handles `ping`, `token` and `send`; refuses invalid frames; closes the connection if it is not a JSON object. */
+  /** Handles the frames of agents; refuses invalid frames; closes the connection if it is not a JSON object. */
   receive(connection: AgentConnection, data: Buffer, isBinary: boolean): void
   /** Answers a ping of RFC 6455, unless it exceeds the limit. */
   receivePing(connection: AgentConnection, data: Buffer): void
@@ -47,6 +51,7 @@ export function createFrames({
   ownerLimits,
   renewals,
   messages,
+  watches,
   relay,
   isDraining,
 }: FramesDeps): Frames {
@@ -86,13 +91,15 @@ export function createFrames({
   function handle(connection: AgentConnection, frame: AgentFrame): void {
     if (frame.type === 'ping') void pong(connection)
     else if (connection.state === 'pending') {
-      const id = frame.type === 'send' ? frame.id : undefined
-      connection.fail('invalid_frame', 'Wait for `ready` first.', id)
+      connection.fail('invalid_frame', 'Wait for `ready` first.', idOfFrame(frame))
     } else if (frame.type === 'token') {
       ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.lastReceivedAt)
       void renewals.renew(connection, frame.token)
-    } else if (connection.allows('agents:send')) void messages.sendFrom(connection, frame)
-    else connection.fail('insufficient_scope', 'The key lacks the scope agents:send.', frame.id)
+    } else if (frame.type === 'unwatch') watches.unwatch(connection)
+    else if (!connection.allows(SCOPE_OF[frame.type])) {
+      connection.fail('insufficient_scope', `The key lacks the scope ${SCOPE_OF[frame.type]}.`, frame.id)
+    } else if (frame.type === 'watch') watches.watch(connection, frame.id)
+    else void messages.sendFrom(connection, frame)
   }
 
   /** On a draining node `pong` follows all messages that other nodes sent before the `ping`. */
@@ -119,11 +126,15 @@ export function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
       return readToken(frame)
     case 'send':
       return readSend(frame)
+    case 'watch':
+      return { outcome: 'frame', frame: { type: 'watch', ...idOf(frame) } }
+    case 'unwatch':
+      return { outcome: 'frame', frame: { type: 'unwatch' } }
     default:
       return {
         outcome: 'error',
         code: typeof frame.type === 'string' ? 'unknown_type' : 'invalid_frame',
-        detail: '`type` must be one of "ping", "token", "send".',
+        detail: '`type` must be one of "ping", "token", "send", "watch", "unwatch".',
         ...idOf(frame),
       }
   }
@@ -177,7 +188,11 @@ function invalid(detail: string, id?: string): ReadFrame {
 
 function idOfRead(read: Exclude<ReadFrame, { outcome: 'bad_message' }>): string | undefined {
   if (read.outcome === 'error') return read.id
-  return read.frame.type === 'send' ? read.frame.id : undefined
+  return idOfFrame(read.frame)
+}
+
+function idOfFrame(frame: AgentFrame): string | undefined {
+  return 'id' in frame ? frame.id : undefined
 }
 
 /**

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Json } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
-import type { Event, Events, RelayCommand } from '../events.ts'
+import type { Event, Events, RelayCommand, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { createConnections } from './connections.ts'
@@ -12,11 +12,13 @@ import { createHandshakes } from './handshake.ts'
 import type { HubPorts } from './hub-ports.ts'
 import { createKeyStatusLoader } from './key-status-loader.ts'
 import { createRelay } from './node-relay.ts'
-import { createPresence } from './presence.ts'
+import { createPresence, type Presence, type RecordPresence } from './presence.ts'
+import { createPresenceFeed, type PresenceFeed } from './presence-feed.ts'
 import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
 import { OwnerLimits } from './rate-limits.ts'
 import { Registry } from './registry.ts'
 import { createRevocations, SWEEP_MS } from './revocations.ts'
+import { createWatches } from './watches.ts'
 
 const TICK_MS = 500
 
@@ -91,12 +93,28 @@ export function createHub(deps: HubDeps): Hub {
   const registry = new Registry()
   const keyStatuses = createKeyStatusLoader(ports)
   const presence = createPresence({ ...deps, registry })
-  const relay = createRelay({ events, presence, log, nodeId, execute, timeoutMs: deps.relayTimeoutMs })
+  const relay = createRelay({
+    events,
+    presence,
+    log,
+    nodeId,
+    execute,
+    receiveNotice,
+    timeoutMs: deps.relayTimeoutMs,
+  })
+  const notify = (to: string, notice: RelayNotice) =>
+    to === nodeId ? receiveNotice(nodeId, notice) : relay.notify(to, notice)
+  const feed = createPresenceFeed({ clock, registry, notify })
   const freshness = new DatabaseFreshness()
   const revocations = createRevocations({ ports, clock, registry, keyStatuses, freshness })
   const isDraining = () => draining
   const ownerLimits = new OwnerLimits(deps.maxConnectionsPerUser)
-  const shared = { ...deps, registry, keyStatuses, presence, relay, ownerLimits, isDraining, freshness }
+  const watches = createWatches({ clock, log, nodeId, presence, ownerLimits, notify })
+  const recorded = recordIn(presence, feed)
+  const shared = {
+    ...deps,
+    ...{ registry, keyStatuses, presence: recorded, watches, relay, ownerLimits, isDraining, freshness },
+  }
   const connections = createConnections(shared)
   const handshakes = createHandshakes({ ...deps, isDraining, accept: connections.accept })
   const timers: NodeJS.Timeout[] = []
@@ -128,9 +146,9 @@ export function createHub(deps: HubDeps): Hub {
       await Promise.all([revocations.sweep(), presence.heartbeat()])
       // An agent that connects before other nodes know this one could miss their messages.
       await relay.announce()
-      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, connections.tick)
+      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, tick)
       every(SWEEP_MS, () => void revocations.sweep())
-      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat())
+      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(watches.followNodes))
     },
     async drain(deadlineMs) {
       draining = true
@@ -142,11 +160,17 @@ export function createHub(deps: HubDeps): Hub {
       for (const timer of timers) clearInterval(timer)
       for (const socket of [...connections.sockets]) socket.terminate()
       keyStatuses.stop()
+      feed.stop()
       relay.stop()
       await presence.deregister()
     },
-    tick: connections.tick,
+    tick,
     sweep: () => revocations.sweep(),
+  }
+
+  function tick(): void {
+    connections.tick()
+    watches.tick()
   }
 
   function every(ms: number | null, work: () => void): void {
@@ -156,12 +180,37 @@ export function createHub(deps: HubDeps): Hub {
   function receive(event: Event): void {
     if (event.type === 'hub.relay') relay.receive(event)
     else revocations.receive(event)
+    if (event.type === 'events.gap') watches.compareAll()
+  }
+
+  function receiveNotice(from: string, notice: RelayNotice): void {
+    if (notice.op === 'presence') watches.receive(from, notice)
+    else if (notice.op === 'watch') feed.watch(from, notice.userId, notice.have)
+    else feed.unwatch(from, notice.userId)
   }
 
   function execute(command: RelayCommand): number {
-    if (command.op === 'ping') return 0
+    if (command.op === 'ping') {
+      watches.followNodes() // it may come from a new node
+      return 0
+    }
     const { userId } = command
     if (command.op === 'disconnect') return connections.disconnect(userId, command.target)
     return connections.messages.write(userId, command.to, Buffer.from(command.frame), null)
+  }
+}
+
+/** Records connections in the database, for lists and other nodes, and tells nodes that watch. */
+function recordIn(presence: Presence, feed: PresenceFeed): Pick<Presence, 'list'> & RecordPresence {
+  return {
+    list: presence.list,
+    add(connection) {
+      presence.add(connection)
+      feed.add(connection)
+    },
+    remove(connection, reason) {
+      presence.remove(connection)
+      feed.remove(connection, reason)
+    },
   }
 }

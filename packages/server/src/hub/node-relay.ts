@@ -1,6 +1,7 @@
-import type { Events, RelayCommand, RelayEvent, RelayMessage } from '../events.ts'
+import type { Events, RelayCommand, RelayEvent, RelayMessage, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Presence } from './presence.ts'
+import { RELAY_VERSION } from './presence-store.ts'
 import { createRelayQueue } from './relay-queue.ts'
 
 /** How long responses of other nodes are awaited. */
@@ -31,6 +32,8 @@ export interface Relay {
   catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
   announce(): Promise<void>
+  /** Sends a notice to another node, after all that was sent to it before. Nothing tells whether it arrived. */
+  notify(nodeId: string, notice: RelayNotice): void
   receive(event: RelayEvent): void
   stop(): void
 }
@@ -42,6 +45,7 @@ export function createRelay(deps: {
   nodeId: string
   /** Executes a command of another node; returns how many connections it reached. */
   execute(command: RelayCommand): number
+  receiveNotice(from: string, notice: RelayNotice): void
   timeoutMs?: number
 }): Relay {
   const { presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
@@ -66,12 +70,16 @@ export function createRelay(deps: {
       return nextCatchUp
     },
     announce: () => ping(ANNOUNCE_TIMEOUT_MS),
+    notify(to, notice) {
+      publish([to], { kind: 'notice', from: nodeId, notice })
+    },
     receive({ to, message }) {
       // A message recorded before this process started does not contain its node id.
       if (!to.includes(nodeId) || message.from === nodeId) return
-      presence.markAlive(message.from)
+      presence.markAlive(message.from, relayVersionOf(message))
       unresponsive.delete(message.from)
       if (message.kind === 'answer') return receiveResponse(message)
+      if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       const { from, question, order } = message
       publish([from], { kind: 'answer', from: nodeId, question, count: execute(order) })
     },
@@ -81,7 +89,7 @@ export function createRelay(deps: {
   }
 
   async function ping(waitMs: number): Promise<void> {
-    await broadcast({ op: 'ping' }, waitMs)
+    await broadcast({ op: 'ping', relayVersion: RELAY_VERSION }, waitMs)
   }
 
   function broadcast(command: RelayCommand, waitMs = timeoutMs): Promise<number> {
@@ -136,4 +144,10 @@ export function createRelay(deps: {
   function publish(to: readonly string[], message: RelayMessage, isCurrent?: () => boolean): boolean {
     return queue.add({ type: 'hub.relay', to, message }, isCurrent)
   }
+}
+
+/** Of a node that announces itself, since its row may not have been read yet. */
+function relayVersionOf(message: RelayMessage): number | undefined {
+  if (message.kind === 'notice') return RELAY_VERSION
+  return message.kind === 'order' && message.order.op === 'ping' ? message.order.relayVersion : undefined
 }

@@ -1,16 +1,11 @@
 import type { Instant } from '../clock.ts'
+import type { LiveConnection } from '../events.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 
 /** A live connection to the hub of any node. */
-export interface PresenceRow {
-  connectionId: string
+export interface PresenceRow extends LiveConnection {
   nodeId: string
   userId: string
-  keyId: string
-  keyName: string | null
-  address: string
-  client: string | null
-  connectedAt: Instant
 }
 
 /** A process of the service. Without a heartbeat for `NODE_TIMEOUT_MS` it counts as dead, with its connections. */
@@ -21,7 +16,12 @@ export interface NodeRow {
   version: string
   /** False for the previous minor version, which cannot seal or open events (decision 7). */
   sealsEvents: boolean
+  /** `RELAY_VERSION` of the node; 0 for the previous minor version. */
+  relayVersion: number
 }
+
+/** What this version understands of other hubs. From 1 on: notices about connections (presence-feed.ts). */
+export const RELAY_VERSION = 1
 
 export const NODE_HEARTBEAT_MS = 2000
 export const NODE_TIMEOUT_MS = 10_000

@@ -8,11 +8,22 @@ import {
   type NodeRow,
   type PresenceRow,
   type PresenceStore,
+  RELAY_VERSION,
 } from './presence-store.ts'
 import type { Registry } from './registry.ts'
 
+const ABILITIES = { sealsEvents: true, relayVersion: RELAY_VERSION }
+
 /** Added and removed connections are written in batches, this long after the first change. */
 const BATCH_MS = 200
+
+/** Records which connections are ready. */
+export interface RecordPresence {
+  /** Called when a connection is ready, and when it belongs to another key. */
+  add(connection: AgentConnection): void
+  /** Called when a ready connection is gone; `reason` is for those who watch. */
+  remove(connection: AgentConnection, reason: string): void
+}
 
 export interface Presence {
   add(connection: AgentConnection): void
@@ -23,8 +34,12 @@ export interface Presence {
   otherNodes(): readonly string[]
   /** Those of them that seal events; messages are relayed only among these. */
   peers(): readonly string[]
+  /** Those of the peers that take notices; a new one once its version is known. */
+  currentPeers(): readonly string[]
+  /** Connections of a user as recorded for these nodes, up to some hundred milliseconds ago. */
+  recordedOn(nodeIds: readonly string[], userId: string): Promise<PresenceRow[]>
   /** Called when a message of a peer arrives. */
-  markAlive(nodeId: string): void
+  markAlive(nodeId: string, relayVersion?: number): void
   heartbeat(): Promise<void>
   /** Why the last heartbeat could not be recorded; null if it was. */
   readonly heartbeatError: unknown
@@ -49,6 +64,7 @@ export function createPresence(deps: {
   let writing = Promise.resolve()
   let peers: string[] = []
   let unsealed: string[] = []
+  const current = new Set<string>()
   /** Peers whose messages arrived since the last heartbeat began; its query may have missed their rows. */
   const newcomers = new Set<string>()
   let lastHeartbeatAt: Instant | null = null
@@ -76,9 +92,15 @@ export function createPresence(deps: {
     },
     otherNodes: () => [...peers, ...unsealed],
     peers: () => peers,
-    markAlive(other) {
+    currentPeers: () => peers.filter(id => current.has(id)),
+    async recordedOn(nodeIds, userId) {
+      const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
+      return rows.filter(row => nodeIds.includes(row.nodeId))
+    },
+    markAlive(other, relayVersion = 0) {
       if (other === nodeId) return
       newcomers.add(other)
+      if (relayVersion >= RELAY_VERSION) current.add(other)
       if (!peers.includes(other)) peers = [...peers, other]
     },
     async heartbeat() {
@@ -104,7 +126,7 @@ export function createPresence(deps: {
   async function beat(): Promise<void> {
     if (isDeregistered) return
     const now = clock.now()
-    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, sealsEvents: true }
+    const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, ...ABILITIES }
     await presence.heartbeat(node)
     // After so long without a heartbeat another node may have pruned this node's connections.
     if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) addAll()
@@ -113,6 +135,8 @@ export function createPresence(deps: {
     const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
     const sealing = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
     peers = [...new Set([...sealing, ...newcomers])].filter(id => id !== nodeId)
+    for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) current.add(id)
+    for (const id of current) if (!peers.includes(id)) current.delete(id)
     unsealed = alive.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
     events.expectUnsealed?.(unsealed.length > 0)
   }

@@ -36,6 +36,16 @@ export function takeRenewal(renewals: Bucket, now: Instant): boolean {
   return true
 }
 
+/** `watch` frames of one connection: each is answered with a list. */
+export const WATCH_ALLOWANCE: Allowance = { burst: 5, perSecond: 0.1 }
+
+/** Takes one `watch` of a connection; false: it must wait. */
+export function takeWatch(watches: Bucket, now: Instant): boolean {
+  if (refill(watches, WATCH_ALLOWANCE, now) < 1) return false
+  watches.level--
+  return true
+}
+
 export type RateDecision = 'pass' | 'refuse' | 'close'
 
 /** Takes one frame from the allowance of its connection. */

@@ -6,7 +6,7 @@ import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Metering } from './metering.ts'
-import type { Presence } from './presence.ts'
+import type { RecordPresence } from './presence.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
 
@@ -16,7 +16,7 @@ export interface ReadyDeps {
   metering: Metering
   registry: Registry
   keyStatuses: KeyStatusLoader
-  presence: Pick<Presence, 'add'>
+  presence: Pick<RecordPresence, 'add'>
   renewals: Pick<Renewals, 'noticeExpiry'>
 }
 

@@ -1,4 +1,4 @@
-import type { Events, RelayEvent } from '../events.ts'
+import type { Events, RelayEvent, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 
 const MIB = 1024 * 1024
@@ -8,6 +8,8 @@ const MAX_QUEUED_BYTES = 96 * MIB
 const RESERVED_BYTES = 16 * MIB
 /** Estimated size of a queued event without its frame. */
 const EVENT_BYTES = 1024
+/** Estimated size of one connection in a notice. */
+const CHANGE_BYTES = 1024
 const BYTES_PER_CHARACTER = 2
 /** Failures to publish are logged at most once in this time. */
 const WARN_EVERY_MS = 60_000
@@ -64,7 +66,13 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
 
 /** The maximum memory of an event, and the owner of its message. */
 function sizeOf({ message }: RelayEvent): { owner: string | null; bytes: number } {
+  if (message.kind === 'notice')
+    return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }
   if (message.kind === 'answer' || message.order.op !== 'deliver') return { owner: null, bytes: EVENT_BYTES }
   const { userId, frame } = message.order
   return { owner: userId, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * frame.length }
+}
+
+function sizeOfNotice(notice: RelayNotice): number {
+  return notice.op === 'presence' ? CHANGE_BYTES * notice.changes.length : 0
 }

@@ -6,7 +6,7 @@ import { type CloseStatus, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Metering } from './metering.ts'
-import type { Presence } from './presence.ts'
+import type { RecordPresence } from './presence.ts'
 import { newBucket, RENEWAL_ALLOWANCE, takeRenewal } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 
@@ -20,7 +20,7 @@ export interface RenewalsDeps {
   metering: Pick<Metering, 'settle'>
   registry: Registry
   keyStatuses: KeyStatusLoader
-  presence: Pick<Presence, 'add'>
+  presence: Pick<RecordPresence, 'add'>
 }
 
 export interface Renewals {

@@ -17,6 +17,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
           seen_at: node.seenAt,
           version: node.version,
           seals_events: node.sealsEvents ? 1 : null,
+          relay_version: node.relayVersion,
         })
         .onConflict(conflict =>
           conflict.column('id').doUpdateSet({ seen_at: node.seenAt, version: node.version }),
@@ -162,5 +163,6 @@ function toNode(row: Schema['nodes']): NodeRow {
     seenAt: row.seen_at,
     version: row.version,
     sealsEvents: row.seals_events === 1,
+    relayVersion: row.relay_version ?? 0,
   }
 }

@@ -70,7 +70,14 @@ export interface Schema {
   sends: { bucket: string; number: number; sent_at: Instant }
   mail_suppressions: Suppression
   messages: MessageRow
-  nodes: { id: string; started_at: Instant; seen_at: Instant; version: string; seals_events: Flag | null }
+  nodes: {
+    id: string
+    started_at: Instant
+    seen_at: Instant
+    version: string
+    seals_events: Flag | null
+    relay_version: number | null
+  }
   connections: ConnectionRow
   invitations: InvitationRow
   policies: PolicyRow

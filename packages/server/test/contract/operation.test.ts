@@ -68,7 +68,7 @@ forEachEngine(engine => {
   test('connections are listed while their node is alive', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { presence } = storage.store
-    const node = { id: 'node', startedAt: NOW, seenAt: NOW, version: '1', sealsEvents: true }
+    const node = { id: 'node', startedAt: NOW, seenAt: NOW, version: '1', sealsEvents: true, relayVersion: 1 }
     const row = (connectionId: string) => ({
       connectionId,
       nodeId: 'node',

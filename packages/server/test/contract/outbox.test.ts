@@ -28,13 +28,21 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { outbox, presence } = storage.store
     const [alive, dead] = ['node-alive', 'node-dead']
-    await presence.heartbeat({ id: alive, startedAt: NOW, seenAt: NOW, version: '1', sealsEvents: true })
+    await presence.heartbeat({
+      id: alive,
+      startedAt: NOW,
+      seenAt: NOW,
+      version: '1',
+      sealsEvents: true,
+      relayVersion: 1,
+    })
     await presence.heartbeat({
       id: dead,
       startedAt: NOW,
       seenAt: NOW - 10_001,
       version: '1',
       sealsEvents: true,
+      relayVersion: 1,
     })
     for (let i = 0; i < 2; i++) await outbox.insert(aMessage())
     const [held] = await outbox.lease(NOW, NOW + 1000, 1, alive)

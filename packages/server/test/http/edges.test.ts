@@ -294,6 +294,7 @@ test('live connections are listed in pages, newest first, each once', async t =>
     seenAt: now,
     version: '0.0.0',
     sealsEvents: true,
+    relayVersion: 1,
   })
   const rows = Array.from({ length: 5 }, (_, index) => ({
     connectionId: newId(now),

@@ -29,6 +29,7 @@ function openRelay() {
     log: createLog('silent'),
     nodeId: newId(1),
     execute: () => 0,
+    receiveNotice: () => {},
   })
   const frames = () =>
     published.flatMap(event =>

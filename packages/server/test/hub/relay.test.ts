@@ -21,7 +21,14 @@ describe('the relay', () => {
   test('a few owners that flood while a node is dead do not delay another owner’s messages', async t => {
     const { services, userId, agent } = await openTwo(t)
     const now = services.clock.now()
-    const dead = { id: newId(now), startedAt: now, seenAt: now, version: 'test', sealsEvents: true }
+    const dead = {
+      id: newId(now),
+      startedAt: now,
+      seenAt: now,
+      version: 'test',
+      sealsEvents: true,
+      relayVersion: 1,
+    }
     await services.storage.store.presence.heartbeat(dead)
     const second = await openHub(services, t) // its start reads the list of nodes, with the dead one
     const senders = Array.from({ length: 5 }, () => newId(now))
@@ -35,7 +42,14 @@ describe('the relay', () => {
   test('a node that left a request unanswered is not awaited until it sends something', async t => {
     const { services, userId, agent } = await openTwo(t)
     const now = services.clock.now()
-    const dead = { id: newId(now), startedAt: now, seenAt: now, version: 'test', sealsEvents: true }
+    const dead = {
+      id: newId(now),
+      startedAt: now,
+      seenAt: now,
+      version: 'test',
+      sealsEvents: true,
+      relayVersion: 1,
+    }
     await services.storage.store.presence.heartbeat(dead)
     const hub = (await openHub(services, t)).hub // the dead node does not answer its announcement
     const startedAt = performance.now()

@@ -176,7 +176,14 @@ forEachEngine(engine => {
       ['alive', NOW - silence],
       ['dead', NOW - silence - 1],
     ] as const) {
-      await store.presence.heartbeat({ id, startedAt: NOW - DAY, seenAt, version: '1', sealsEvents: true })
+      await store.presence.heartbeat({
+        id,
+        startedAt: NOW - DAY,
+        seenAt,
+        version: '1',
+        sealsEvents: true,
+        relayVersion: 1,
+      })
       await store.presence.record([connectionOn(id)], [])
     }
     for (const [name, until] of [

@@ -39,7 +39,7 @@ describe('frames of agents', () => {
   })
 
   test('a frame of another type is refused with its id where that is one', () => {
-    const detail = '`type` must be one of "ping", "token", "send".'
+    const detail = '`type` must be one of "ping", "token", "send", "watch", "unwatch".'
     const refused = (code: string, id?: string) => ({
       outcome: 'error',
       code,

@@ -44,6 +44,7 @@ export const MIGRATIONS: readonly Migration[] = [
   whenApplied('0024-policies', async () => (await import('./0024-policies.ts')).policies),
   whenApplied('0025-invitations', async () => (await import('./0025-invitations.ts')).invitations),
   whenApplied('0028-statistics', async () => (await import('./0028-statistics.ts')).statistics),
+  whenApplied('0031-relay-version', async () => (await import('./0031-relay-version.ts')).relayVersion),
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */

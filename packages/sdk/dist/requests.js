@@ -1,0 +1,127 @@
+import { randomId } from './environment.js';
+import { KeywayError } from './errors.js';
+import { REQUEST_ID_PREFIX } from './protocol.js';
+/** Maximum number of requests without an answer; more are refused at once. */
+export const MAX_PENDING_REQUESTS = 1000;
+/** In milliseconds. */
+const DEFAULT_TIMEOUT_MS = 30_000;
+const MAX_TIMEOUT_MS = 86_400_000;
+/** The requests of this agent that have no answer yet (docs/hub-protocol.md, section 3). */
+export class Requests {
+    #clock;
+    #send;
+    #pending = new Map();
+    #idPrefix = `${REQUEST_ID_PREFIX}${randomId()}-`;
+    #counter = 0;
+    constructor(clock, send) {
+        this.#clock = clock;
+        this.#send = send;
+    }
+    /** Resolves with the first result; rejects once every receiver answered with an error. */
+    async ask(to, data, { timeout = DEFAULT_TIMEOUT_MS, signal }) {
+        if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS))
+            throw badTimeout();
+        signal?.throwIfAborted();
+        if (this.#pending.size >= MAX_PENDING_REQUESTS)
+            throw tooMany();
+        const id = this.#idPrefix + ++this.#counter;
+        const sending = new AbortController();
+        const abort = () => this.#settle(id)?.reject(signal?.reason);
+        const cancel = this.#clock.after(timeout, () => this.#settle(id)?.reject(timedOut(timeout)));
+        signal?.addEventListener('abort', abort, { once: true });
+        try {
+            return await new Promise((resolve, reject) => {
+                const sent = this.#send({ id, to, data }, sending.signal);
+                this.#pending.set(id, {
+                    resolve,
+                    reject,
+                    reached: null,
+                    refusedBy: new Set(),
+                    lastRefusal: undefined,
+                });
+                sent.then(delivery => this.#sent(id, delivery), error => this.#settle(id)?.reject(error));
+            });
+        }
+        finally {
+            cancel();
+            signal?.removeEventListener('abort', abort);
+            sending.abort(); // has no effect on what the hub has acknowledged
+        }
+    }
+    /** Whether a message is an answer to any request; those that came too late or for other agents are dropped. */
+    take({ from, reply_to, data }) {
+        if (reply_to === undefined || !reply_to.startsWith(REQUEST_ID_PREFIX))
+            return false;
+        const pending = this.#pending.get(reply_to);
+        if (!pending)
+            return true;
+        const answer = toAnswer(data);
+        if ('result' in answer)
+            this.#settle(reply_to)?.resolve(answer.result);
+        else {
+            pending.refusedBy.add(from);
+            pending.lastRefusal = refusal(answer.error);
+            this.#rejectIfAllRefused(reply_to, pending);
+        }
+        return true;
+    }
+    refuseAll(error) {
+        for (const id of [...this.#pending.keys()])
+            this.#settle(id)?.reject(error);
+    }
+    #sent(id, { delivered, held = 0 }) {
+        const pending = this.#pending.get(id);
+        if (!pending)
+            return;
+        pending.reached = delivered + held;
+        if (pending.reached === 0)
+            this.#settle(id)?.reject(nobody());
+        else
+            this.#rejectIfAllRefused(id, pending);
+    }
+    /** An answer may arrive before the acknowledgement, which says how many can come. */
+    #rejectIfAllRefused(id, { reached, refusedBy, lastRefusal }) {
+        if (reached !== null && refusedBy.size >= reached)
+            this.#settle(id)?.reject(lastRefusal);
+    }
+    #settle(id) {
+        const pending = this.#pending.get(id);
+        this.#pending.delete(id);
+        return pending;
+    }
+}
+/** Data of an answer that has another form is itself the result, so that any client can answer. */
+function toAnswer(data) {
+    if (typeof data !== 'object' || data === null || Array.isArray(data))
+        return { result: data };
+    const { result, error } = data;
+    if (isError(error))
+        return { error };
+    return { result: result === undefined ? data : result };
+}
+function isError(error) {
+    if (typeof error !== 'object' || error === null || Array.isArray(error))
+        return false;
+    return typeof error.code === 'string' && typeof error.message === 'string';
+}
+function refusal({ code, message }) {
+    if (code === 'no_handler')
+        return nobody();
+    return new KeywayError('request_failed', message, { reason: code, retryable: code === 'busy' });
+}
+function nobody() {
+    const advice = 'No agent that answers requests is connected there. Check the id, or try again later.';
+    return new KeywayError('no_responders', advice, { retryable: true });
+}
+function timedOut(timeout) {
+    const message = `No answer came within ${timeout} ms. The request may have been handled all the same.`;
+    return new KeywayError('timeout', message, { retryable: true });
+}
+function tooMany() {
+    const message = `${MAX_PENDING_REQUESTS} requests wait for their answers. Await request() before sending more.`;
+    return new KeywayError('queue_full', message, { retryable: true });
+}
+function badTimeout() {
+    const message = `timeout: must be more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds, for example 5000.`;
+    return new KeywayError('invalid_configuration', message);
+}

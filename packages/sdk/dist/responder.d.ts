@@ -1,0 +1,13 @@
+import type { RequestHandler } from './agent-options.js';
+import type { MessageFrame } from './handover.js';
+import { type Json } from './protocol.js';
+type SendAnswer = (to: string, answer: Json, replyTo: string) => Promise<unknown>;
+/** Answers the requests that arrive (docs/hub-protocol.md, section 3). */
+export declare class Responder {
+    #private;
+    handler: RequestHandler | undefined;
+    constructor(send: SendAnswer);
+    /** Whether a message is a request; one that was handled before gets the same answer again. */
+    take(frame: MessageFrame): boolean;
+}
+export {};

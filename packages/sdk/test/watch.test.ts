@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Agent } from '../src/agent.ts'
+import { KeywayError } from '../src/errors.ts'
+import { platformWebSocket, startConnected } from './support/agents.ts'
+import { sharedKeyway } from './support/keyway-server.ts'
+import type { ServerEnd } from './support/protocol-server.ts'
+import { record } from './support/recorder.ts'
+
+const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
+const object = (id: string) => ({
+  connection_id: id,
+  key_id: 'key',
+  key_name: null,
+  connected_at: '2026-01-01T00:00:00.000Z',
+  address: '::1',
+  client: null,
+})
+const list = (end: ServerEnd, ids: string[], more?: true) =>
+  end.send({ type: 'presence', connections: ids.map(object), ...(more && { more }) })
+
+describe('agent.watch()', () => {
+  test('gives the whole list once it is complete, then each change, and the list again after a reconnection', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    const first = agent.watch()
+    assert.equal(((await end.frames.next()) as { type: string }).type, 'watch')
+    list(end, ['a', 'b'], true)
+    list(end, ['c'])
+    const all = { type: 'presence', connections: ['a', 'b', 'c'].map(object) }
+    assert.deepEqual((await first.next()).value, all)
+    end.send({ type: 'joined', connection: object('d') })
+    end.send({ type: 'left', connection_id: 'a', reason: 'closed' })
+    assert.deepEqual((await first.next()).value, { type: 'joined', connection: object('d') })
+    assert.deepEqual((await first.next()).value, { type: 'left', connectionId: 'a', reason: 'closed' })
+    const second = agent.watch()
+    const now = { type: 'presence', connections: ['b', 'c', 'd'].map(object) }
+    assert.deepEqual((await second.next()).value, now, 'another iterator begins with what is known')
+    assert.equal(end.frames.rest.length, 0)
+
+    end.close(1012, 'restarting')
+    await events.disconnected.next()
+    clock.advance(1000)
+    const next = await server.connections.next()
+    assert.equal(((await next.frames.next()) as { type: string }).type, 'watch')
+    list(next, ['e'])
+    for (const iterator of [first, second])
+      assert.deepEqual((await iterator.next()).value, { type: 'presence', connections: [object('e')] })
+
+    await first.return?.()
+    await second.return?.()
+    assert.equal(((await next.frames.next()) as { type: string }).type, 'unwatch')
+  })
+
+  test('throws when the hub refuses it, and waits when it asks to', async t => {
+    const { agent, clock, end } = await startConnected(t)
+    const waiting = agent.watch()
+    await end.frames.next()
+    end.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: 'watch' })
+    const late = waiting.next()
+    end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 }) // after the error was read
+    await record(agent).message.next()
+    clock.advance(10_000)
+    await end.frames.next()
+    list(end, [])
+    assert.deepEqual((await late).value, { type: 'presence', connections: [] })
+    end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
+    await assert.rejects(waiting.next(), isCode('insufficient_scope'))
+    assert.equal(agent.connected, true)
+  })
+
+  test('ends with the agent', async t => {
+    const { agent, end } = await startConnected(t)
+    const closed = agent.watch()
+    agent.close()
+    assert.equal((await closed.next()).done, true)
+    assert.equal((await agent.watch().next()).done, true)
+    await end.closed
+  })
+
+  const newPerson = sharedKeyway()
+  test('shows the connections of the real hub, and why they left', async t => {
+    const { url, keyway } = await newPerson()
+    const connect = async (name: string) => {
+      const { key, id } = await keyway.apiKeys.create({ name })
+      const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+      t.after(() => agent.close())
+      return { agent, id, ready: await record(agent).ready.next() }
+    }
+    const watcher = await connect('watcher')
+    const seen = watcher.agent.watch()
+    const first = (await seen.next()).value
+    assert.equal(first?.type, 'presence')
+    const other = await connect('other')
+    const joined = (await seen.next()).value
+    assert.deepEqual(joined?.type === 'joined' && joined.connection, (await keyway.agents.list()).data[0])
+    await keyway.apiKeys.revoke(other.id)
+    const left = { type: 'left', connectionId: other.ready.connectionId, reason: 'revoked' }
+    assert.deepEqual((await seen.next()).value, left)
+  })
+})

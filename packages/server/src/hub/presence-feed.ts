@@ -1,0 +1,123 @@
+import { type Clock, type Instant, SECOND } from '../clock.ts'
+import type { PresenceChange, RelayNotice } from '../events.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import type { RecordPresence } from './presence.ts'
+import type { Registry } from './registry.ts'
+
+/** Changes are sent in batches, this long after the first one. */
+const BATCH_MS = 20
+/** Maximum number of connections in one notice, which is far below the longest event. */
+const NOTICE_CHANGES = 500
+/** A node that watches asks again every few seconds; one that does not is forgotten. */
+const WATCH_LEASE_MS = 30 * SECOND
+
+/** What this node tells of one user's connections. */
+interface Feed {
+  userId: string
+  /** Rises with each batch; never the same for two different states of this node. */
+  version: number
+  /** Not sent yet. */
+  changes: PresenceChange[]
+  timer: NodeJS.Timeout | undefined
+  /** Node ids, with the end of their lease. */
+  watchedBy: Map<string, Instant>
+}
+
+/** Tells nodes that watch a user which connections of the user are on this one. */
+export interface PresenceFeed extends RecordPresence {
+  /**
+   * Handles a node's `watch`: it gets what changed, or all connections if `have` is not the version that it was sent
+   * last. Notices to one node arrive in order, and one that is lost is noticed by the version of the next.
+   */
+  watch(nodeId: string, userId: string, have: number | null): void
+  unwatch(nodeId: string, userId: string): void
+  stop(): void
+}
+
+export function createPresenceFeed(deps: {
+  clock: Clock
+  registry: Pick<Registry, 'targets'>
+  notify(nodeId: string, notice: RelayNotice): void
+}): PresenceFeed {
+  const { clock, registry, notify } = deps
+  const feeds = new Map<string, Feed>()
+  let lastVersion = 0
+
+  return {
+    add: connection => record(connection, { joined: connection.facts }),
+    remove: (connection, reason) => record(connection, { left: connection.id, reason }),
+    watch(nodeId, userId, have) {
+      const feed = feeds.get(userId) ?? open(userId)
+      const before = feed.version
+      feed.watchedBy.set(nodeId, clock.now() + WATCH_LEASE_MS)
+      flush(feed)
+      if (have === feed.version) tell(feed, [nodeId], have, [])
+      else if (have !== before) tellAll(feed, nodeId)
+    },
+    unwatch(nodeId, userId) {
+      const feed = feeds.get(userId)
+      feed?.watchedBy.delete(nodeId)
+      if (feed?.watchedBy.size === 0) close(feed)
+    },
+    stop() {
+      for (const feed of feeds.values()) {
+        flush(feed)
+        close(feed)
+      }
+    },
+  }
+
+  function record({ userId }: AgentConnection, change: PresenceChange): void {
+    const feed = feeds.get(userId)
+    if (!feed) return
+    feed.changes.push(change)
+    if (feed.changes.length >= NOTICE_CHANGES) flush(feed)
+    else feed.timer ??= setTimeout(flush, BATCH_MS, feed).unref()
+  }
+
+  function flush(feed: Feed): void {
+    clearTimeout(feed.timer)
+    feed.timer = undefined
+    if (feed.changes.length === 0) return
+    const { changes, version } = feed
+    feed.changes = []
+    feed.version = ++lastVersion
+    const now = clock.now()
+    for (const [nodeId, until] of feed.watchedBy) if (until < now) feed.watchedBy.delete(nodeId)
+    if (feed.watchedBy.size === 0) close(feed)
+    else tell(feed, [...feed.watchedBy.keys()], version, changes)
+  }
+
+  /** All connections are read from the registry now, after every change up to this version. */
+  function tellAll(feed: Feed, nodeId: string): void {
+    const all = registry.targets(feed.userId, 'all', null).map(({ facts }) => ({ joined: facts }))
+    const parts = Math.max(1, Math.ceil(all.length / NOTICE_CHANGES))
+    for (let part = 0; part < parts; part++) {
+      const some = all.slice(part * NOTICE_CHANGES, (part + 1) * NOTICE_CHANGES)
+      tell(feed, [nodeId], null, some, part, parts)
+    }
+  }
+
+  function tell(
+    { userId, version }: Feed,
+    nodeIds: readonly string[],
+    after: number | null,
+    changes: PresenceChange[],
+    part = 0,
+    parts = 1,
+  ): void {
+    for (const nodeId of nodeIds)
+      notify(nodeId, { op: 'presence', userId, after, version, changes, part, parts })
+  }
+
+  function open(userId: string): Feed {
+    const feed = { userId, version: ++lastVersion, changes: [], timer: undefined, watchedBy: new Map() }
+    feeds.set(userId, feed)
+    return feed
+  }
+
+  function close(feed: Feed): void {
+    clearTimeout(feed.timer)
+    feeds.delete(feed.userId)
+  }
+}

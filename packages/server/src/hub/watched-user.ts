@@ -1,0 +1,151 @@
+import type { LiveConnection, PresenceChange } from '../events.ts'
+
+/** What is known of the connections on one node. */
+interface NodeView {
+  /** Of the node's feed; null: not told by the node itself. */
+  version: number | null
+  connections: Map<string, LiveConnection>
+  /** All its connections as far as they arrived, until the last part; and the number of parts. */
+  incoming: LiveConnection[]
+  incomingParts: number
+  /** Number of questions since its last notice. */
+  unanswered: number
+}
+
+export interface ViewListener {
+  /** A connection is there, or belongs to another key now. */
+  joined(connection: LiveConnection): void
+  left(connectionId: string, reason: string): void
+}
+
+/**
+ * The connections of one user on all nodes, as told by each node about its own. A connection counts while any node has
+ * it: one that moved to another node is there all the time, in whatever order the two nodes tell.
+ */
+export class WatchedUser {
+  readonly #nodes = new Map<string, NodeView>()
+  /** As the listener knows them. */
+  readonly #told = new Map<string, LiveConnection>()
+  readonly #listener: ViewListener
+
+  constructor(listener: ViewListener) {
+    this.#listener = listener
+  }
+
+  get nodeIds(): string[] {
+    return [...this.#nodes.keys()]
+  }
+
+  /** Newest first. */
+  get connections(): LiveConnection[] {
+    return [...this.#told.values()].sort((a, b) => b.connectedAt - a.connectedAt)
+  }
+
+  /** Counts a question; returns the version to ask with. */
+  ask(nodeId: string): number | null {
+    const view = this.#viewOf(nodeId)
+    view.unanswered++
+    return view.version
+  }
+
+  /** Number of questions that a node left unanswered; 1 for one that is still to be asked. */
+  unansweredBy(nodeId: string): number {
+    return this.#nodes.get(nodeId)?.unanswered ?? 1
+  }
+
+  /** Applies changes of a node; false if they do not follow what is known, so that it must be asked again. */
+  change(nodeId: string, after: number, version: number, changes: readonly PresenceChange[]): boolean {
+    const view = this.#viewOf(nodeId)
+    view.unanswered = 0
+    if (view.version !== after) return false
+    view.version = version
+    for (const change of changes) {
+      if ('joined' in change) this.#join(view, change.joined)
+      else this.#leave(view, change.left, change.reason)
+    }
+    return true
+  }
+
+  /** Takes one part of all connections of a node, and applies them with the last part. */
+  replacePart(
+    nodeId: string,
+    version: number,
+    changes: readonly PresenceChange[],
+    part: number,
+    parts: number,
+  ): void {
+    const view = this.#viewOf(nodeId)
+    view.unanswered = 0
+    if (part === 0) {
+      view.incoming = []
+      view.incomingParts = 0
+    }
+    if (part !== view.incomingParts) return // one was lost: the next comparison asks again
+    view.incomingParts++
+    for (const change of changes) if ('joined' in change) view.incoming.push(change.joined)
+    if (part < parts - 1) return
+    const all = view.incoming
+    view.incoming = []
+    this.replace(nodeId, all, version)
+  }
+
+  /** All connections of a node; without `version` as recorded in the database. */
+  replace(nodeId: string, connections: readonly LiveConnection[], version: number | null = null): void {
+    const view = this.#viewOf(nodeId)
+    view.version = version
+    const ids = new Set(connections.map(({ connectionId }) => connectionId))
+    for (const id of [...view.connections.keys()]) if (!ids.has(id)) this.#leave(view, id, 'lost')
+    for (const connection of connections) this.#join(view, connection)
+  }
+
+  /** The node is gone, and its connections with it. */
+  drop(nodeId: string): void {
+    const view = this.#nodes.get(nodeId)
+    for (const id of [...(view?.connections.keys() ?? [])]) this.#leave(view!, id, 'node_lost')
+    this.#nodes.delete(nodeId)
+  }
+
+  #join(view: NodeView, connection: LiveConnection): void {
+    const { connectionId } = connection
+    view.connections.set(connectionId, connection)
+    // Of two nodes that have it one is late; what it says is replaced when the connection leaves it.
+    if (this.#holdersOf(connectionId).length === 1) this.#tell(connection)
+  }
+
+  #leave(view: NodeView, id: string, reason: string): void {
+    if (!view.connections.delete(id)) return
+    const [elsewhere] = this.#holdersOf(id)
+    if (elsewhere) this.#tell(elsewhere)
+    else {
+      this.#told.delete(id)
+      this.#listener.left(id, reason)
+    }
+  }
+
+  #tell(connection: LiveConnection): void {
+    const { connectionId, keyId, keyName } = connection
+    const told = this.#told.get(connectionId)
+    if (told?.keyId === keyId && told.keyName === keyName) return
+    this.#told.set(connectionId, connection)
+    this.#listener.joined(connection)
+  }
+
+  /** The connection as each node that has it tells it. */
+  #holdersOf(id: string): LiveConnection[] {
+    return [...this.#nodes.values()].flatMap(({ connections }) => connections.get(id) ?? [])
+  }
+
+  #viewOf(nodeId: string): NodeView {
+    const known = this.#nodes.get(nodeId)
+    if (known) return known
+    const view: NodeView = {
+      version: null,
+      connections: new Map(),
+      incoming: [],
+      incomingParts: 0,
+      unanswered: 0,
+    }
+    this.#nodes.set(nodeId, view)
+    return view
+  }
+}

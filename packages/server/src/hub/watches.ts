@@ -1,0 +1,263 @@
+import { type AgentConnectionObject, HUB_MAX_FRAME_BYTES, type ServerFrame } from '@keyway/sdk/protocol'
+import { type Clock, type Instant, SECOND, toRfc3339 } from '../clock.ts'
+import type { LiveConnection, RelayNotice } from '../events.ts'
+import type { Log } from '../log.ts'
+import type { AgentConnection } from './agent-connection.ts'
+import { SLOW_CONSUMER } from './close-codes.ts'
+import type { Presence } from './presence.ts'
+import { type Bucket, newBucket, type OwnerLimits, takeWatch, WATCH_ALLOWANCE } from './rate-limits.ts'
+import { WatchedUser } from './watched-user.ts'
+
+/** Interval of questions to all nodes, which find what a lost notice left out. */
+export const COMPARE_MS = 5 * SECOND
+/** How long the first answers of other nodes are awaited. */
+const SYNC_MS = SECOND
+/** A node that left so many questions unanswered is read from the database. */
+const UNANSWERED = 2
+/** Maximum number of connections of one user on this node that watch: each gets a frame for every change. */
+export const MAX_WATCHERS = 50
+/** A list waits while so many bytes are unsent, and is continued after the pause. */
+const MAX_UNSENT_BYTES = 256 * 1024
+const RETRY_MS = 20
+/** Maximum number of changes behind a list; a watcher with more reads too slowly. */
+const MAX_LATER_CHANGES = 1000
+/** Room for what surrounds the connections in a `presence` frame. */
+const FRAME_HEAD_BYTES = 64
+
+interface Watch {
+  userId: string
+  user: WatchedUser
+  /** With the id of their `watch` frame, if it had one. */
+  watchers: Map<AgentConnection, string | undefined>
+  /** Those that have not got the whole list yet. */
+  catchingUp: Map<AgentConnection, CatchUp>
+  startedAt: Instant
+  comparedAt: Instant
+  isComplete: boolean
+}
+
+/** What a watcher has yet to get: the rest of the list, which is encoded as the socket drains, and changes after it. */
+interface CatchUp {
+  list: Iterator<string> | null
+  changes: string[]
+}
+
+export interface WatchesDeps {
+  clock: Clock
+  log: Log
+  nodeId: string
+  presence: Pick<Presence, 'currentPeers' | 'otherNodes' | 'recordedOn'>
+  ownerLimits: Pick<OwnerLimits, 'chargeDeliveries'>
+  /** Sends a notice to a node, or to this one's own feed. */
+  notify(nodeId: string, notice: RelayNotice): void
+}
+
+/** Connections of this node that watch which connections their owner has on all nodes. */
+export interface Watches {
+  /** Handles `watch`: sends all connections, then each change. Repeated, it sends all of them again. */
+  watch(watcher: AgentConnection, id?: string): void
+  unwatch(watcher: AgentConnection): void
+  /** Called for every connection that is gone. */
+  remove(watcher: AgentConnection): void
+  receive(from: string, notice: Extract<RelayNotice, { op: 'presence' }>): void
+  /** Called when notices may have been lost. */
+  compareAll(): void
+  /** Called when the list of live nodes may have changed. */
+  followNodes(): void
+  /** Called twice a second. */
+  tick(): void
+}
+
+export function createWatches(deps: WatchesDeps): Watches {
+  const { clock, log, nodeId, presence, ownerLimits, notify } = deps
+  const watches = new Map<string, Watch>()
+  const rates = new WeakMap<AgentConnection, Bucket>()
+
+  return {
+    watch(watcher, id) {
+      const now = clock.now()
+      const rate = rates.get(watcher) ?? newBucket(WATCH_ALLOWANCE, now)
+      rates.set(watcher, rate)
+      if (!takeWatch(rate, now))
+        return watcher.fail('rate_limited', 'Too many watches; wait ten seconds.', id)
+      const watch = watches.get(watcher.userId) ?? open(watcher.userId)
+      if (watch.watchers.size < MAX_WATCHERS || watch.watchers.has(watcher)) start(watch, watcher, id)
+      else watcher.fail('rate_limited', `${MAX_WATCHERS} connections of this account watch here already.`, id)
+    },
+    unwatch: remove,
+    remove,
+    receive(from, { userId, after, version, changes, part, parts }) {
+      const watch = watches.get(userId)
+      if (!watch) return notify(from, { op: 'unwatch', userId })
+      if (after === null) watch.user.replacePart(from, version, changes, part, parts)
+      else if (!watch.user.change(from, after, version, changes)) ask(watch, from)
+      complete(watch)
+    },
+    compareAll() {
+      for (const watch of watches.values()) void compare(watch)
+    },
+    followNodes() {
+      const alive = [nodeId, ...presence.otherNodes()]
+      for (const watch of watches.values()) {
+        const known = watch.user.nodeIds
+        for (const gone of known) if (!alive.includes(gone)) watch.user.drop(gone)
+        for (const other of presence.currentPeers()) if (!known.includes(other)) ask(watch, other)
+      }
+    },
+    tick() {
+      const now = clock.now()
+      for (const watch of watches.values()) {
+        if (now - watch.comparedAt >= COMPARE_MS) void compare(watch)
+        else if (!watch.isComplete && now - watch.startedAt >= SYNC_MS) void readUnanswered(watch, 1)
+      }
+    },
+  }
+
+  function open(userId: string): Watch {
+    const now = clock.now()
+    const watch: Watch = {
+      userId,
+      user: new WatchedUser({
+        joined: connection => tell(watch, { type: 'joined', connection: toObject(connection) }),
+        left: (connection_id, reason) => tell(watch, { type: 'left', connection_id, reason }),
+      }),
+      watchers: new Map(),
+      catchingUp: new Map(),
+      startedAt: now,
+      comparedAt: now,
+      isComplete: false,
+    }
+    watches.set(userId, watch)
+    void compare(watch)
+    return watch
+  }
+
+  function start(watch: Watch, watcher: AgentConnection, id: string | undefined): void {
+    watch.watchers.set(watcher, id)
+    watch.catchingUp.set(watcher, { list: null, changes: [] })
+    complete(watch)
+  }
+
+  function remove(watcher: AgentConnection): void {
+    const watch = watches.get(watcher.userId)
+    if (!watch?.watchers.delete(watcher)) return
+    watch.catchingUp.delete(watcher)
+    if (watch.watchers.size > 0) return
+    watches.delete(watch.userId)
+    for (const each of watch.user.nodeIds) notify(each, { op: 'unwatch', userId: watch.userId })
+  }
+
+  /** Asks every node for what it knows; reads from the database what no node told. */
+  async function compare(watch: Watch): Promise<void> {
+    watch.comparedAt = clock.now()
+    for (const watcher of [...watch.watchers.keys()]) mayWatch(watch, watcher)
+    for (const each of [nodeId, ...presence.currentPeers()]) ask(watch, each)
+    await readUnanswered(watch, UNANSWERED)
+  }
+
+  function ask(watch: Watch, node: string): void {
+    notify(node, { op: 'watch', userId: watch.userId, have: watch.user.ask(node) })
+  }
+
+  /** Nodes of the previous version tell nothing, and others may be cut off from this one but not from the database. */
+  async function readUnanswered(watch: Watch, unanswered: number): Promise<void> {
+    const silent = nodesToAwait(watch, unanswered)
+    try {
+      const rows = silent.length > 0 ? await presence.recordedOn(silent, watch.userId) : []
+      for (const node of silent) {
+        if (watch.user.unansweredBy(node) < unanswered && presence.currentPeers().includes(node)) continue
+        watch.user.replace(
+          node,
+          rows.filter(row => row.nodeId === node),
+        )
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'connections of other nodes could not be read; trying again')
+      return
+    }
+    watch.isComplete ||= nodesToAwait(watch, 1).every(node => silent.includes(node))
+    complete(watch)
+  }
+
+  /** Live nodes that have not answered so many questions, or cannot. */
+  function nodesToAwait(watch: Watch, unanswered: number): string[] {
+    const current = presence.currentPeers()
+    return presence
+      .otherNodes()
+      .filter(node => !current.includes(node) || watch.user.unansweredBy(node) >= unanswered)
+  }
+
+  /** Sends the list to those that wait for it, once every node has told or was read. */
+  function complete(watch: Watch): void {
+    watch.isComplete ||= nodesToAwait(watch, 1).length === 0 && watch.user.unansweredBy(nodeId) === 0
+    if (!watch.isComplete) return
+    for (const [watcher, catchUp] of [...watch.catchingUp]) {
+      if (catchUp.list) continue
+      catchUp.list = presenceFrames(watch.user.connections)
+      send(watch, watcher, catchUp)
+    }
+  }
+
+  /** Sends as much as the socket takes, and the rest later. */
+  function send(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
+    if (watch.catchingUp.get(watcher) !== catchUp) return // gone, or it watches anew
+    while (watcher.socket.bufferedAmount < MAX_UNSENT_BYTES) {
+      const next = catchUp.list!.next()
+      const frame = next.done ? catchUp.changes.shift() : next.value
+      if (frame === undefined) return void watch.catchingUp.delete(watcher)
+      ownerLimits.chargeDeliveries(watch.userId, 1, frame.length, clock.now())
+      watcher.write(frame)
+    }
+    setTimeout(send, RETRY_MS, watch, watcher, catchUp).unref()
+  }
+
+  function tell(watch: Watch, frame: ServerFrame): void {
+    const text = JSON.stringify(frame)
+    for (const watcher of [...watch.watchers.keys()]) {
+      if (!mayWatch(watch, watcher)) continue
+      const catchUp = watch.catchingUp.get(watcher)
+      if (!catchUp) watcher.write(text)
+      else if (catchUp.list && catchUp.changes.push(text) > MAX_LATER_CHANGES) watcher.close(SLOW_CONSUMER)
+    }
+    ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())
+  }
+
+  /** A renewal by a token without the scope ends the watch. */
+  function mayWatch(watch: Watch, watcher: AgentConnection): boolean {
+    if (watcher.allows('agents:read')) return true
+    const id = watch.watchers.get(watcher)
+    remove(watcher)
+    watcher.fail('insufficient_scope', 'The watch ended: the key lacks the scope agents:read.', id)
+    return false
+  }
+}
+
+/** All connections in frames of at most 64 KiB; all but the last have `more`. */
+export function* presenceFrames(connections: readonly LiveConnection[]): Generator<string, void> {
+  let texts: string[] = []
+  let bytes = FRAME_HEAD_BYTES
+  for (const connection of connections) {
+    const text = JSON.stringify(toObject(connection))
+    const length = Buffer.byteLength(text) + 1
+    if (bytes + length > HUB_MAX_FRAME_BYTES) {
+      yield `{"type":"presence","connections":[${texts.join(',')}],"more":true}`
+      texts = []
+      bytes = FRAME_HEAD_BYTES
+    }
+    texts.push(text)
+    bytes += length
+  }
+  yield `{"type":"presence","connections":[${texts.join(',')}]}`
+}
+
+/** As in `GET /v1/agents`. */
+export function toObject(connection: LiveConnection): AgentConnectionObject {
+  return {
+    connection_id: connection.connectionId,
+    key_id: connection.keyId,
+    key_name: connection.keyName,
+    connected_at: toRfc3339(connection.connectedAt),
+    address: connection.address,
+    client: connection.client,
+  }
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ServerFrame } from '@keyway/sdk/protocol'
+import { check, checkPresence } from './support/presence-history.ts'
+
+const SEEDS = Number(process.env.PRESENCE_SEEDS ?? 60)
+const FIRST_SEED = Number(process.env.PRESENCE_SEED ?? 1)
+
+// PRESENCE_SEED=n repeats one seed; `npm run test:slow` runs ten thousand.
+describe('what watchers are told', () => {
+  test('has no gap and no ghost, whatever is lost, delayed, cut off or killed', async () => {
+    let frames = 0
+    const reasons = new Set<string>()
+    const seeds = process.env.PRESENCE_SEED === undefined ? SEEDS : 1
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + seeds; seed++) {
+      const summary = await checkPresence(seed)
+      frames += summary.frames
+      for (const reason of summary.left) reasons.add(reason)
+    }
+    if (seeds < 20) return
+    assert.ok(frames > 20 * seeds, `${frames} frames are too few to show anything`)
+    assert.deepEqual([...reasons].sort(), ['closed', 'lost', 'node_lost'])
+  })
+
+  test('is checked by a checker that finds gaps, ghosts and doubles', () => {
+    const object = (connection_id: string) => ({ connection_id, key_id: 'key' }) as never
+    const list: ServerFrame = { type: 'presence', connections: [object('a')] }
+    const joined: ServerFrame = { type: 'joined', connection: object('b') }
+    const left: ServerFrame = { type: 'left', connection_id: 'a', reason: 'closed' }
+    check([list, joined, left], ['b'], 'fine')
+    assert.throws(() => check([list, joined, left], ['b', 'c'], ''), /gap or a ghost/)
+    assert.throws(() => check([list, joined], ['b'], ''), /gap or a ghost/)
+    assert.throws(() => check([list, joined, joined], ['a', 'b'], ''), /joined twice/)
+    assert.throws(() => check([list, left, left], [], ''), /left without joining/)
+    assert.throws(() => check([joined], ['b'], ''), /before the list/)
+    assert.throws(() => check([list], [], ''), /gap or a ghost/)
+  })
+})

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { mock } from 'node:test'
+import type { ServerFrame } from '@keyway/sdk/protocol'
+import { PresenceWorld } from './presence-world.ts'
+import { Random } from './random.ts'
+
+/**
+ * How late a watcher may be, in milliseconds: the lease of a dead node and a heartbeat, or two comparisons with a node that
+ * is cut off and is then read from the database (docs/hub-protocol.md, section 4).
+ */
+const LATEST_MS = 15_000
+const ROUNDS = 4
+const MAX_ACTIONS = 60
+
+/**
+ * Runs random operations and faults on two or three nodes from a seed, and checks what each watcher was told.
+ *
+ * @throws AssertionError with the seed
+ */
+export async function checkPresence(seed: number): Promise<{ frames: number; left: Set<string> }> {
+  const random = new Random(seed)
+  mock.timers.enable({ apis: ['setTimeout'] })
+  try {
+    const world = new PresenceWorld(random, mock.timers)
+    for (let n = random.between(2, 3); n > 0; n--) world.startNode()
+    const summary = { frames: 0, left: new Set<string>() }
+    for (let round = 0; round < ROUNDS; round++) {
+      for (let n = random.between(5, MAX_ACTIONS); n > 0; n--) {
+        act(world, random)
+        if (random.next() < 0.7) await world.run(random.pick([10, 30, 100, 700]))
+      }
+      world.loss = 0
+      world.cut.clear()
+      await world.run(LATEST_MS)
+      for (const { frames } of world.watchers) {
+        check(frames, world.truth, `seed ${seed}, round ${round}`)
+        summary.frames += frames.length
+        for (const frame of frames) if (frame.type === 'left') summary.left.add(frame.reason)
+      }
+    }
+    return summary
+  } finally {
+    mock.timers.reset()
+  }
+}
+
+function act(world: PresenceWorld, random: Random): void {
+  const nodes = [...world.nodes.keys()]
+  const ids = world.truth
+  const [node, id] = [random.pick(nodes), ids.length > 0 ? random.pick(ids) : null]
+  const dice = random.next()
+  if (dice < 0.35 || !id) world.connect(node)
+  else if (dice < 0.5) world.disconnect(id)
+  else if (dice < 0.6) world.move(id, node)
+  else if (dice < 0.78) world.watch(id)
+  else if (dice < 0.81) world.unwatch(id)
+  else if (dice < 0.86) world.loss = random.pick([0, 0.1, 0.5])
+  else if (dice < 0.91) world.cut.add(`${random.pick(nodes)} ${random.pick(nodes)}`)
+  else if (dice < 0.96) world.cut.clear()
+  else if (dice < 0.98 && nodes.length > 1) world.killNode(node)
+  else if (nodes.length < 3) world.startNode()
+}
+
+/** Every list is whole, every change fits what was known, and in the end exactly the truth is known. */
+export function check(frames: readonly ServerFrame[], truth: readonly string[], where: string): void {
+  let known = null as Map<string, string> | null
+  let list: [string, string][] = []
+  for (const frame of frames) {
+    if (frame.type === 'presence') {
+      for (const each of frame.connections) list.push([each.connection_id, each.key_id])
+      if (frame.more) continue
+      known = new Map(list)
+      assert.equal(known.size, list.length, `${where}: a connection is twice in a list`)
+      list = []
+    } else if (frame.type === 'joined') {
+      const { connection_id, key_id } = frame.connection
+      assert.ok(known, `${where}: joined before the list`)
+      assert.notEqual(known.get(connection_id), key_id, `${where}: joined twice, ${connection_id}`)
+      known.set(connection_id, key_id)
+    } else if (frame.type === 'left') {
+      assert.ok(known?.delete(frame.connection_id), `${where}: left without joining, ${frame.connection_id}`)
+    } else if (frame.type === 'pong') known = null
+    else assert.equal(frame.type, 'error', where)
+  }
+  assert.deepEqual([...(known?.keys() ?? [])].sort(), known ? truth : [], `${where}: a gap or a ghost`)
+}

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Event } from '../../src/events.ts'
+import type { HubDeps } from '../../src/hub/hub.ts'
+import { MAX_WATCHERS, presenceFrames } from '../../src/hub/watches.ts'
+import { newId } from '../../src/ids.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { postgresMissing } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
+import { redisMissing, startRedis } from '../support/redis.ts'
+import { caller, openServices, type Services } from '../support/services.ts'
+import { type Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
+
+const watch = (client: Client) => {
+  client.send({ type: 'watch', id: 'w' })
+  return client.next('presence')
+}
+const idsOf = (connections: { connection_id: string }[]) => connections.map(each => each.connection_id).sort()
+
+describe('watch', () => {
+  test('gives all connections of the owner as GET /v1/agents does, and then each change with its reason', async t => {
+    const { services, url, key, userId, hub } = await open('sqlite', t)
+    const named = await makeKey(services, userId, { name: 'pump 4' })
+    const stranger = await services.signIn('eve@example.com')
+    await connect(services, url, await makeKey(services, stranger.user.id))
+    const there = await connect(services, url, named)
+    const watcher = await connect(services, url, key)
+    const { connections, more } = await watch(watcher)
+    assert.equal(more, undefined)
+    assert.deepEqual(idsOf(connections), [there.id, watcher.id].sort())
+    assert.deepEqual(
+      connections.find(each => each.connection_id === there.id),
+      {
+        connection_id: there.id,
+        key_id: named.id,
+        key_name: 'pump 4',
+        connected_at: new Date(services.clock.now()).toISOString(),
+        address: '127.0.0.1',
+        client: 'test',
+      },
+    )
+
+    const gone = async (client: Client & { id: string }, end: () => unknown) => {
+      assert.equal((await watcher.next('joined')).connection.connection_id, client.id)
+      await end()
+      const { connection_id, reason } = await watcher.next('left')
+      assert.equal(connection_id, client.id)
+      return reason
+    }
+    const join = () => connect(services, url, named)
+    const [a, b, c, d] = [await join(), await join(), await join(), await join()]
+    assert.equal(await gone(a, () => a.socket.close(1000)), 'closed')
+    assert.equal(await gone(b, () => b.socket.terminate()), 'lost')
+    assert.equal(await gone(c, () => hub.disconnect(userId, c.id)), 'going_away')
+    await watcher.next('joined') // of d, which is revoked with the first
+    await services.apiKeys.revoke(userId, named.id, caller())
+    const revoked = [await watcher.next('left'), await watcher.next('left')]
+    assert.deepEqual(revoked.map(each => each.connection_id).sort(), [d.id, there.id].sort())
+    assert.deepEqual(new Set(revoked.map(each => each.reason)), new Set(['revoked']))
+
+    watcher.send({ type: 'unwatch' })
+    await watcher.flush()
+    await connect(services, url, key)
+    await watcher.flush()
+    assert.deepEqual(watcher.received, [])
+  })
+
+  test('a connection that moves to another key by a renewal joins again, and one that renews its token does not', async t => {
+    const { services, url, key, userId } = await open('sqlite', t)
+    const other = await makeKey(services, userId, { name: 'other' })
+    const watcher = await connect(services, url, key)
+    const agent = await connect(services, url, key)
+    await watch(watcher)
+    for (const next of [key, other]) {
+      agent.send({ type: 'token', token: await tokenOf(services, next) })
+      await agent.next('token_accepted')
+    }
+    const { connection } = await watcher.next('joined')
+    assert.deepEqual([connection.connection_id, connection.key_name], [agent.id, 'other'])
+    await watcher.flush()
+    assert.deepEqual(watcher.received, [])
+  })
+
+  test('needs agents:read, and ends with a renewal by a token without it', async t => {
+    const { services, url, userId } = await open('sqlite', t)
+    const reader = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:read'] })
+    const deaf = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'] })
+    const refused = await connect(services, url, deaf)
+    refused.send({ type: 'watch', id: 'mine' })
+    const { code, id } = await refused.next('error')
+    assert.deepEqual([code, id], ['insufficient_scope', 'mine'])
+
+    const watcher = await connect(services, url, reader)
+    await watch(watcher)
+    watcher.send({ type: 'token', token: await tokenOf(services, deaf) })
+    await watcher.next('token_accepted')
+    await connect(services, url, reader)
+    assert.deepEqual((await watcher.next('error')).code, 'insufficient_scope')
+    await connect(services, url, reader)
+    await watcher.flush()
+    assert.deepEqual(
+      watcher.received.filter(({ type }) => type === 'joined' || type === 'left'),
+      [],
+    )
+  })
+
+  test('is bounded: five lists at once for one connection, and a number of watchers for one owner', async t => {
+    const { services, url, key, later } = await open('sqlite', t)
+    const watcher = await connect(services, url, key)
+    for (let n = 0; n < 5; n++) await watch(watcher)
+    watcher.send({ type: 'watch', id: 'sixth' })
+    assert.equal((await watcher.next('error')).code, 'rate_limited')
+    await later(9_999)
+    await later(1)
+    await watch(watcher)
+
+    const clients = await Promise.all(Array.from({ length: MAX_WATCHERS }, () => connect(services, url, key)))
+    for (const client of clients.slice(1)) await watch(client)
+    clients[0]!.send({ type: 'watch', id: 'one too many' })
+    assert.match((await clients[0]!.next('error')).detail, /50 connections/)
+    clients[1]!.socket.close()
+    await clients[2]!.until(() => clients[2]!.received.find(({ type }) => type === 'left'))
+    await watch(clients[0]!)
+  })
+
+  test('a list is in frames of at most 64 KiB, of which all but the last say that there is more', () => {
+    const connection = (n: number) => ({
+      connectionId: newId(n),
+      keyId: newId(n),
+      keyName: 'ü'.repeat(100),
+      address: '2001:db8::1',
+      client: 'x'.repeat(n % 200),
+      connectedAt: 1,
+    })
+    for (const count of [0, 1, 500, 3000]) {
+      const frames = [...presenceFrames(Array.from({ length: count }, (_, n) => connection(n)))]
+      assert.ok(frames.every(frame => Buffer.byteLength(frame) <= 65_536))
+      const parsed = frames.map(frame => JSON.parse(frame))
+      assert.equal(new Set(parsed.flatMap(({ connections }) => idsOf(connections))).size, count)
+      assert.deepEqual(
+        parsed.map(({ more }) => more),
+        parsed.map((_, index) => (index < parsed.length - 1 ? true : undefined)),
+      )
+    }
+  })
+})
+
+describe('watch over several nodes', () => {
+  test('connections on other nodes join and leave, also those of a node that starts later or dies', async t => {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const key = await makeKey(services, user.id)
+    const here = await openHub(services, t)
+    const there = await openHub(services, t)
+    const before = await connect(services, there.url, key)
+    const watcher = await connect(services, here.url, key)
+    assert.deepEqual(idsOf((await watch(watcher)).connections), [before.id, watcher.id].sort())
+    before.socket.close(1000)
+    assert.equal((await watcher.next('left')).reason, 'closed')
+
+    const dying = dyingEvents(services)
+    const later = await openHub(services, t, { events: dying.events, presence: dying.presence })
+    const last = await connect(services, later.url, key)
+    assert.equal((await watcher.next('joined')).connection.connection_id, last.id)
+    dying.die()
+    services.clock.advance(10_001)
+    await until('the lease ended', async () => {
+      await services.storage.store.presence.heartbeat({
+        id: there.nodeId,
+        startedAt: 1,
+        seenAt: services.clock.now(),
+        version: 'test',
+        sealsEvents: true,
+        relayVersion: 1,
+      })
+      return watcher.received.some(({ type }) => type === 'left')
+    })
+    const { connection_id, reason } = await watcher.next('left')
+    assert.deepEqual([connection_id, reason], [last.id, 'node_lost'])
+  })
+
+  test('a lost notice is found by the next comparison', async t => {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const key = await makeKey(services, user.id)
+    const lossy = lossyEvents(services)
+    const here = await openHub(services, t)
+    const there = await openHub(services, t, { events: lossy.events })
+    const watcher = await connect(services, here.url, key)
+    await watch(watcher)
+    const staying = await connect(services, there.url, key)
+    await watcher.next('joined')
+    lossy.lose = event => event.message.kind === 'notice'
+    const missed = await connect(services, there.url, key)
+    staying.socket.close()
+    await until('both notices were lost', () => lossy.lost >= 1)
+    lossy.lose = () => false
+    services.clock.advance(5_000)
+    here.hub.tick()
+    assert.equal((await watcher.next('joined')).connection.connection_id, missed.id)
+    assert.equal((await watcher.next('left')).connection_id, staying.id)
+  })
+})
+
+describe('watch over two storages', { skip: postgresMissing() }, () => {
+  for (const carrier of ['PostgreSQL', 'Redis'] as const) {
+    const skip = carrier === 'Redis' && redisMissing()
+    test(`connections of both nodes are told over ${carrier}`, { skip }, async t => {
+      const services = await openServices('postgres', t)
+      const { user } = await services.signIn('ada@example.com')
+      const key = await makeKey(services, user.id)
+      const url = carrier === 'Redis' ? (await startRedis(t)).url : null
+      const config = { ...services.opened.config, ...(url && { events: { kind: 'redis' as const, url } }) }
+      const storages = [await createStorage(config, services.log), await createStorage(config, services.log)]
+      t.after(() => Promise.all(storages.map(storage => storage.close())))
+      const here = await openHub(services, t, {}, storages[0])
+      const there = await openHub(services, t, {}, storages[1])
+      await until('they know each other', () => here.hub.health().otherNodes >= 1)
+      const watcher = await connect(services, here.url, key)
+      await watch(watcher)
+      const other = await connect(services, there.url, key)
+      assert.equal((await watcher.next('joined')).connection.connection_id, other.id)
+      other.socket.close(1000)
+      assert.deepEqual((await watcher.next('left')).reason, 'closed')
+    })
+  }
+
+  test('connections on a node that tells nothing are read from the database', async t => {
+    const first = await open('postgres', t)
+    const { services, key } = first
+    const storage = await createStorage(services.opened.config, services.log)
+    t.after(() => storage.close())
+    const mute: HubDeps['events'] = {
+      subscribe: () => () => {},
+      publish: async () => {},
+    }
+    const second = await openHub(services, t, { events: mute }, storage)
+    const recorded = (id: string) =>
+      until('it is recorded', async () =>
+        (await first.hub.connections(first.userId)).some(row => row.connectionId === id),
+      )
+    const there = await connect(services, second.url, key)
+    await recorded(there.id)
+    await until('the node is listed', () => first.hub.health().otherNodes === 1)
+    const watcher = await connect(services, first.url, key)
+    watcher.send({ type: 'watch' })
+    await watcher.flush()
+    assert.deepEqual(watcher.received, [], 'the list waits for the other node')
+    await first.later(1000)
+    assert.deepEqual(idsOf((await watcher.next('presence')).connections), [there.id, watcher.id].sort())
+    const next = await connect(services, second.url, key)
+    there.socket.close()
+    await recorded(next.id)
+    await first.later(4000)
+    assert.equal((await watcher.next('joined')).connection.connection_id, next.id)
+    assert.equal((await watcher.next('left')).connection_id, there.id)
+  })
+})
+
+/** Events and presence of a node that can die: it then neither sends nor receives nor writes. */
+function dyingEvents(services: Services) {
+  const { publish, subscribe } = services.storage.events
+  const { presence } = services.storage.store
+  let dead = false
+  return {
+    die() {
+      dead = true
+    },
+    events: {
+      publish: async (event: Event) => (dead ? undefined : publish(event)),
+      subscribe: (listener: (event: Event) => void) => subscribe(event => dead || listener(event)),
+    },
+    presence: {
+      ...presence,
+      heartbeat: async (node: Parameters<typeof presence.heartbeat>[0]) =>
+        dead ? undefined : presence.heartbeat(node),
+      record: async (...changes: Parameters<typeof presence.record>) =>
+        dead ? undefined : presence.record(...changes),
+    },
+  }
+}
+
+/** Events of a node, some of which do not arrive. */
+function lossyEvents(services: Services) {
+  const { publish, subscribe } = services.storage.events
+  const lossy = {
+    lost: 0,
+    lose: (_event: Extract<Event, { type: 'hub.relay' }>): boolean => false,
+    events: {
+      subscribe,
+      async publish(event: Event) {
+        if (event.type === 'hub.relay' && lossy.lose(event)) lossy.lost++
+        else await publish(event)
+      },
+    },
+  }
+  return lossy
+}
