@@ -224,7 +224,7 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'presence rows of dead nodes are kept permanently',
     file: 'server/src/operations/housekeeping.ts',
-    edits: [{ find: 'batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),\n', put: '\n' }],
+    edits: [{ find: 'async batch => (await prunePresence(batch, now)).removed,\n', put: '\n' }],
     tests: [`${SERVER_TESTS}/ops/housekeeping.test.ts`],
   },
   {

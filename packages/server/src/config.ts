@@ -61,6 +61,7 @@ function assemble(values: Values): Config {
     clientRegistration: values.KEYWAY_CLIENT_REGISTRATION,
     clientMetadataDocuments: values.KEYWAY_CLIENT_METADATA_DOCUMENTS,
     webhookPrivateNetworks: values.KEYWAY_WEBHOOK_PRIVATE_NETWORKS ?? [],
+    lowBalance: values.KEYWAY_LOW_BALANCE,
     maxActiveKeys: values.KEYWAY_MAX_ACTIVE_KEYS,
     exchangeLimits: values.KEYWAY_EXCHANGE_LIMITS,
     keyCreationLimits: values.KEYWAY_KEY_CREATION_LIMITS,

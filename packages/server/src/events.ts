@@ -16,6 +16,10 @@ export type Hint =
   | { type: 'mail.queued' }
   /** An app must be told that a session ended. */
   | { type: 'logout_notice.queued' }
+  /** Events wait for endpoints. */
+  | { type: 'webhook.queued' }
+  /** An endpoint was created, changed or removed. */
+  | { type: 'webhooks.changed' }
   | { type: 'signing_keys.changed' }
   | { type: 'policies.changed' }
 
@@ -119,6 +123,8 @@ export function parseHint(value: unknown): Hint | null {
       return userId ? { type: fields.type, userId } : null
     case 'mail.queued':
     case 'logout_notice.queued':
+    case 'webhook.queued':
+    case 'webhooks.changed':
     case 'signing_keys.changed':
     case 'policies.changed':
       return { type: fields.type }

@@ -36,6 +36,7 @@ export type Purpose =
   | 'user-code'
   | 'device-approval'
   | 'destination'
+  | 'webhook-secret'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

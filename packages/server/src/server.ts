@@ -12,6 +12,7 @@ import { holdFreePort, listen } from './http/listen.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub, type HubDeps } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
+import { recordedPresence } from './hub/recorded-presence.ts'
 import { newId } from './ids.ts'
 import { createIntrospection } from './introspection/introspection.ts'
 import { createLog, type Log } from './log.ts'
@@ -23,6 +24,7 @@ import { createOAuth } from './oauth/oauth.ts'
 import { checkHealth } from './operations/health.ts'
 import { createLogoutDelivery } from './operations/logout-delivery.ts'
 import { createTimers } from './operations/timers.ts'
+import { createWebhookDelivery } from './operations/webhook-delivery.ts'
 import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
@@ -75,7 +77,9 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   // The process that holds the data directory is the only node, so every presence row is of a dead node, even one with
   // a heartbeat in the future (the system's clock was set back).
   if (config.database.engine === 'sqlite')
-    await services.storage.store.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES)
+    await services.storage.transaction(tx =>
+      tx.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES, services.clock.now()),
+    )
   await services.listed.apply()
   const nodeId = newId(services.clock.now())
   const hub = composeHub(services, nodeId, options.hub)
@@ -105,6 +109,8 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   services.policies.start()
   const logoutDelivery = createLogoutDelivery(services)
   logoutDelivery.start()
+  const webhookDelivery = createWebhookDelivery(services, nodeId)
+  webhookDelivery.start()
 
   const resources = stack.move()
   let closed: Promise<void> | undefined
@@ -132,6 +138,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
       hub.drain(DRAIN_AGENTS_MS),
       dispatcher.stop(DRAIN_MAIL_MS),
       logoutDelivery.stop(),
+      webhookDelivery.stop(),
     ])
     await services.apiKeys
       .flushUses()
@@ -157,7 +164,7 @@ export function composeHub(services: Services, nodeId: string, times?: HubTimes)
     clock,
     log,
     events: storage.events,
-    presence: storage.store.presence,
+    presence: recordedPresence(services),
     ports: {
       verifyToken: agentTokens.verify,
       keyStatus: apiKeys.findMany,

@@ -46,6 +46,7 @@ import { createUsageReports } from './usage/reports.ts'
 import { createListedAdministrators } from './users/listed-administrators.ts'
 import { openPepper } from './users/trial-credit.ts'
 import { createUsers } from './users/users.ts'
+import type { Webhooks } from './webhooks/webhooks.ts'
 
 /** All operations on one opened database, as the server, the commands and the tests use them. */
 export type Services = Awaited<ReturnType<typeof openServices>>
@@ -164,6 +165,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   })
   const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
   let authorizations: Promise<Authorizations> | undefined
+  let webhooks: Promise<Webhooks> | undefined
   const clients = createClients({ ...common, config })
   const maySignUp = createSignUpRule({ ...common, policies })
   const invitations = createInvitations({ ...common, outbox })
@@ -219,6 +221,15 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
         createAuthorizations({ ...common, jwt, sessions, findClient: clients.find }),
       )
       return authorizations
+    },
+    /** Loaded on first use, by administrators only. */
+    webhooks() {
+      const privateNetworks = config.webhookPrivateNetworks
+      webhooks ??= Promise.all([import('./webhooks/webhooks.ts'), import('./outgoing/outgoing.ts')]).then(
+        ([{ createWebhooks }, { createOutgoing }]) =>
+          createWebhooks({ ...common, privateNetworks, call: createOutgoing(privateNetworks) }),
+      )
+      return webhooks
     },
     close: () => resources.storage.close(),
   }

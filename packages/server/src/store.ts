@@ -12,7 +12,7 @@ import type { DeviceAuthorizationStore } from './device-authorizations/device-au
 import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
 import type { Event, Events, SubjectEvent } from './events.ts'
-import type { PresenceStore } from './hub/presence-store.ts'
+import type { PresenceChanges, PresenceStore } from './hub/presence-store.ts'
 import type {
   AdministrativeInvitationChanges,
   InvitationChanges,
@@ -35,6 +35,8 @@ import type { StatisticsStore } from './statistics/statistics-store.ts'
 import type { UsageStore } from './usage/usage-store.ts'
 import type { AdministratorStore } from './users/administrator-store.ts'
 import type { AdministrativeUserChanges, UserChanges, UserStore } from './users/user-store.ts'
+import type { WebhookEvent } from './webhooks/webhook-event.ts'
+import type { WebhookDeliveryStore, WebhookStore } from './webhooks/webhook-store.ts'
 
 /** The persistence ports, one per noun. Operations that end, grant or charge something are in `Changes`. */
 export interface Store {
@@ -68,6 +70,8 @@ export interface Store {
   statistics: StatisticsStore
   suppressions: SuppressionStore
   usage: UsageStore
+  webhookDeliveries: WebhookDeliveryStore
+  webhooks: WebhookStore
   wrongCodes: WrongCodeStore
 }
 
@@ -86,6 +90,7 @@ export interface Changes {
   invitations: InvitationChanges
   magicLinks: MagicLinkChanges
   policies: NoChanges
+  presence: PresenceChanges
   replay: ReplayChanges
   securityEvents: SecurityEventChanges
   sessions: SessionChanges
@@ -117,6 +122,8 @@ export interface Transaction extends WithChanges<Store> {
    * account are published with the change itself.
    */
   publish(event: Exclude<Event, SubjectEvent>): void
+  /** Queues events for the endpoints that listen, with the commit. Recorded operations announce theirs themselves. */
+  announce(...events: WebhookEvent[]): void
   /** The facts of its changes so far, for the journal and the log of security events. */
   readonly facts: readonly Fact[]
 }

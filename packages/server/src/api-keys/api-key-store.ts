@@ -56,8 +56,6 @@ export interface ApiKeyStore {
    * Creation time of the n-th last key (1: the newest); null where there are fewer. Revoked and expired keys count.
    */
   nthLastCreation(userId: string, n: number): Promise<Instant | null>
-  /** @param metadata JSON; its length becomes `metadataBytes` */
-  insert(key: ApiKey, metadata?: string | null): Promise<void>
   /**
    * Active keys of active owners, without a successor, for which an expiry notice is due: one of `thresholds` (days,
    * and the same in milliseconds) is reached and not yet recorded. Soonest first, at most `batch`.
@@ -94,6 +92,8 @@ export interface RecordedUse {
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface ApiKeyChanges {
+  /** @param metadata JSON; its length becomes `metadataBytes` */
+  insert(key: ApiKey, metadata?: string | null): Promise<void>
   /** Null for an unknown key and for another user's. */
   update(
     userId: string,

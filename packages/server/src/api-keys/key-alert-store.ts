@@ -7,7 +7,16 @@ export interface NetworkUse {
   at: Instant
 }
 
+/** The kind of alert under which it is remembered that the expiry of a key was announced; its period is the expiry. */
+export const EXPIRED = 'expired'
+
 export interface KeyAlertStore {
+  /** Keys that expired after `since` and were neither revoked nor announced as expired, soonest first. */
+  listExpired(
+    since: Instant,
+    now: Instant,
+    limit: number,
+  ): Promise<{ id: string; userId: string; expiresAt: Instant }[]>
   /** True for exactly one of concurrent callers, and the first time only. */
   claim(lineageId: string, kind: string, period: number, at: Instant): Promise<boolean>
   /**

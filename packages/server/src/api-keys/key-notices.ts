@@ -1,4 +1,5 @@
-import { type Clock, DAY } from '../clock.ts'
+import { type Clock, DAY, toRfc3339 } from '../clock.ts'
+import { ofKey } from '../endings/webhook-events.ts'
 import { newId } from '../ids.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import { securityEvent } from '../security-events/security-event.ts'
@@ -65,6 +66,8 @@ export function createKeyNotices({
       if (!reached || left <= 0) return false
       if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, reached.days, apiKey.expiresAt!))) return false
       const days = Math.ceil(left / DAY)
+      const expires_at = toRfc3339(apiKey.expiresAt!)
+      tx.announce(ofKey('api_key.expiring', apiKey.id, apiKey.userId, now, { expires_at, days }))
       await mailOwner(tx, outbox, apiKey, {
         id: mailId,
         now,

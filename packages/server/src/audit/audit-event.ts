@@ -32,6 +32,13 @@ export const AUDIT_TYPES = {
   'app.removed': null,
   'app.secret_created': null,
   'app.secret_removed': null,
+  'webhook.created': null,
+  'webhook.updated': null,
+  'webhook.removed': null,
+  'webhook.secret_created': null,
+  'webhook.secret_removed': null,
+  'webhook.tested': null,
+  'webhook.sent_again': null,
 } as const satisfies Record<string, SecurityEventType | null>
 
 export type AuditType = keyof typeof AUDIT_TYPES
@@ -63,6 +70,7 @@ export type SubjectType =
   | 'app'
   | 'policies'
   | 'invitation'
+  | 'webhook'
 
 export interface Subject {
   type: SubjectType

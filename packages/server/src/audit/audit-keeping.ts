@@ -2,7 +2,8 @@ import { type Clock, DAY } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import { isGenuine, sealPlace } from './audit-seal.ts'
+import { isGenuine, type SealKind, sealPlace } from './audit-seal.ts'
+import type { SealedPlace } from './audit-store.ts'
 
 /** Retention unless the operator sets another. */
 export const DEFAULT_AUDIT_DAYS = 400
@@ -24,7 +25,7 @@ export function createAuditKeeping({
   log,
   auditDays,
 }: {
-  storage: Pick<Storage, 'store'>
+  storage: Pick<Storage, 'store' | 'transaction'>
   clock: Clock
   secrets: Secrets
   log: Log
@@ -39,7 +40,7 @@ export function createAuditKeeping({
       const isSealed = sealed?.sequence === sequence && isGenuine(secrets, 'head', sealed)
       if (isSealed && secrets.isCurrent(sealed.mac)) return
       const place = sealPlace(secrets, 'head', { sequence, hash })
-      await audit.seal(place)
+      await store('head', place)
       log.info({ ...place }, 'audit head')
     },
 
@@ -47,10 +48,22 @@ export function createAuditKeeping({
       const last = await audit.lastBefore(clock.now() - auditDays * DAY)
       if (last) {
         const place = sealPlace(secrets, 'pruned', last)
-        await audit.markPruned(place)
+        await store('pruned', place)
         log.info({ ...place }, 'audit rows removed')
       }
       return audit.prune(batch)
     },
+  }
+
+  /** With the event that tells others of it, so that they can compare. */
+  function store(kind: SealKind, place: SealedPlace): Promise<void> {
+    const at = clock.now()
+    return storage.transaction(async tx => {
+      if (kind === 'head') await tx.audit.seal(place)
+      else await tx.audit.markPruned(place)
+      const { sequence, hash, mac } = place
+      const subject = { type: 'audit', id: 'chain' } as const
+      tx.announce({ type: 'audit.recorded', subject, at, data: { kind, sequence, hash, mac } })
+    })
   }
 }

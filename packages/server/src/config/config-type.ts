@@ -1,3 +1,4 @@
+import type { MicroDollars } from '../billing/money.ts'
 import type { RequestLimit, WhenCutOff } from '../limits/limit.ts'
 import type { LogLevel } from '../log.ts'
 import type { RateWindow } from '../rate-windows.ts'
@@ -50,6 +51,8 @@ export interface Config {
   clientMetadataDocuments: boolean
   /** Networks, besides the public Internet, in which URLs of apps may be called. */
   webhookPrivateNetworks: string[]
+  /** A charge that takes a balance below this is told of as `balance.low`; 0: none. */
+  lowBalance: MicroDollars
   maxActiveKeys: number
   /** Of one key on one node. */
   exchangeLimits: RateWindow[]

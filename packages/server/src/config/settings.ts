@@ -206,9 +206,16 @@ export const settings = {
   KEYWAY_WEBHOOK_PRIVATE_NETWORKS: optional({
     defaultMeaning: 'none: only public addresses, only by https',
     meaning:
-      'CIDRs, comma separated, in which the service may call URLs of apps (back-channel logout, `jwks_uri`, client metadata documents), by http too. Loopback and private addresses are not called otherwise.',
+      'CIDRs, comma separated, in which the service may call webhooks and URLs of apps (back-channel logout, `jwks_uri`, client metadata documents), by http too. Loopback and private addresses are not called otherwise.',
     example: '10.20.0.0/16',
     parse: values.list(values.cidr),
+  }),
+  KEYWAY_LOW_BALANCE: required({
+    default: '0.50',
+    meaning:
+      'The mark, in dollars, of the webhook event `balance.low`: it is sent when a charge takes a balance from the mark or above to below it. `0` sends none.',
+    example: '5.00',
+    parse: values.amountOrZero,
   }),
   KEYWAY_CORS_ORIGINS: optional({
     defaultMeaning: 'none',

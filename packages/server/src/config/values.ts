@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { type MicroDollars, parseAmount } from '../billing/money.ts'
 import { parseCidr } from '../network.ts'
 import { Mistake } from './mistakes.ts'
 
@@ -42,6 +43,13 @@ const MIN_TOKEN_LENGTH = 16
 export const bearerToken: Parser<string> = text => {
   if (text.length >= MIN_TOKEN_LENGTH && /^[A-Za-z0-9\-._~+/]+=*$/.test(text)) return text
   throw new Mistake(`must be at least ${MIN_TOKEN_LENGTH} characters of A-Z a-z 0-9 - . _ ~ + /`)
+}
+
+/** Dollars, as micro-dollars. */
+export const amountOrZero: Parser<MicroDollars> = text => {
+  const amount = /^0(\.0{1,6})?$/.test(text) ? 0 : parseAmount(text)
+  if (amount !== null) return amount
+  throw new Mistake(`must be an amount in dollars with at most 6 decimal places, not ${JSON.stringify(text)}`)
 }
 
 export const directory: Parser<string> = text => resolve(text)

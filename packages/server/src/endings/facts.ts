@@ -5,15 +5,17 @@ import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { type SecurityEventType, securityEvent } from '../security-events/security-event.ts'
 import type { AuditedTransaction, RecordedChanges, Store, WithChanges } from '../store.ts'
+import type { WebhookEvent } from '../webhooks/webhook-event.ts'
 import type { Ending } from './ending.ts'
 import type { EndingRows } from './ending-store.ts'
 import type { Fact } from './fact.ts'
 import { FEED_WINDOW } from './revocation-feed.ts'
+import { WEBHOOK_EVENTS } from './webhook-events.ts'
 
-/** Maps each operation to a function from its outcome and arguments to its facts. */
+/** Maps each operation to a function from its outcome and arguments to its facts; null: it has none. */
 type FactsOf<Verbs> = {
   [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
-    ? (outcome: Outcome, ...args: Args) => readonly Fact[]
+    ? ((outcome: Outcome, ...args: Args) => readonly Fact[]) | null
     : never
 }
 export type FactTable = { [Noun in keyof RecordedChanges]: FactsOf<RecordedChanges[Noun]> }
@@ -26,6 +28,8 @@ const NOTHING: readonly Fact[] = []
  */
 export const FACTS: FactTable = {
   users: {
+    insert: null,
+    rename: null,
     setRole: user => (user ? [changed('user', user.id, user.id)] : NOTHING),
     suspend: (user, id, at) => (user ? ended('user', id, id, at, 'account_suspended') : NOTHING),
     activate: (user, id, at) =>
@@ -35,6 +39,7 @@ export const FACTS: FactTable = {
     erase: (user, id, at) => (user ? ended('user', id, id, at, 'account_deleted') : NOTHING),
   },
   apiKeys: {
+    insert: null,
     update: (key, _userId, _id, { allowedNetworks }, now) =>
       key && allowedNetworks ? restricted(key, now) : NOTHING,
     revoke: (key, id, _revokedAt, { at, caller }) =>
@@ -51,6 +56,7 @@ export const FACTS: FactTable = {
     },
   },
   sessions: {
+    insert: null,
     end: (session, id, cause, _endedAt, { at, caller }) =>
       session
         ? ended(
@@ -109,6 +115,7 @@ export const FACTS: FactTable = {
   policies: {
     set: stored => [{ type: 'policies', set: stored }],
   },
+  presence: { record: null, deregister: null, prune: null },
   audit: {
     append: events => events.flatMap(event => [{ type: 'audit', event }, ...shownToSubject(event)]),
   },
@@ -134,31 +141,45 @@ export type RowTransaction = WithChanges<Store> & {
   [Noun in keyof RecordedChanges]: RecordedChanges[Noun]
 } & { endings: EndingRows; publish(event: Event): void }
 
-/** Wraps the operations of a transaction, so that each also records its facts. */
-export function withFacts(rows: RowTransaction): AuditedTransaction {
-  const facts: Fact[] = []
+/** What a transaction leaves besides its rows. */
+interface Left {
+  facts: Fact[]
+  /** For webhooks, in the order of the acts. */
+  announced: WebhookEvent[]
+}
+
+/** Wraps the operations of a transaction, so that each also records its facts and announces its webhook events. */
+export function withFacts(rows: RowTransaction): AuditedTransaction & Left {
+  const left: Left = { facts: [], announced: [] }
   const nouns = Object.keys(FACTS) as (keyof RecordedChanges)[]
-  const changes = nouns.map(noun => [noun, { ...rows[noun], ...recording(rows, noun, facts) }])
-  return { ...rows, ...Object.fromEntries(changes), facts }
+  const changes = nouns.map(noun => [noun, { ...rows[noun], ...recording(rows, noun, left) }])
+  return {
+    ...rows,
+    ...Object.fromEntries(changes),
+    ...left,
+    announce: (...events: WebhookEvent[]) => void left.announced.push(...events),
+  }
 }
 
 type AnyOperation = (...args: unknown[]) => Promise<unknown>
-type AnyFacts = (outcome: unknown, ...args: unknown[]) => readonly Fact[]
+type AnyFacts<What> = ((outcome: unknown, ...args: unknown[]) => readonly What[]) | null
 
-/** Untyped, since `FACTS` is checked where it is declared. */
+/** Untyped, since both tables are checked where they are declared. */
 function recording(
   rows: RowTransaction,
   noun: keyof RecordedChanges,
-  facts: Fact[],
-): Record<string, AnyOperation> {
-  const verbs = rows[noun] as unknown as Record<string, AnyOperation>
-  const table = Object.entries(FACTS[noun]) as [string, AnyFacts][]
+  { facts, announced }: Left,
+): { [name: string]: AnyOperation } {
+  const verbs = rows[noun] as unknown as { [name: string]: AnyOperation }
+  const table = Object.entries(FACTS[noun]) as [string, AnyFacts<Fact>][]
+  const events = WEBHOOK_EVENTS[noun] as unknown as { [name: string]: AnyFacts<WebhookEvent> }
   return Object.fromEntries(
     table.map(([name, factsOf]) => [
       name,
       async (...args: unknown[]) => {
         const outcome = await verbs[name]!(...args)
-        const done = factsOf(outcome, ...args)
+        announced.push(...(events[name]?.(outcome, ...args) ?? []))
+        const done = factsOf?.(outcome, ...args) ?? NOTHING
         facts.push(...done)
         // An explicitly inserted security event is a row already.
         if (noun !== 'securityEvents') await write(rows, done)

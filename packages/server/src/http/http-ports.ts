@@ -28,6 +28,7 @@ import type { Store } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 import type { UsageReports } from '../usage/reports.ts'
 import type { Users } from '../users/users.ts'
+import type { Webhooks } from '../webhooks/webhooks.ts'
 
 /** The ports of the HTTP layer; tests may implement a part of them. */
 export interface HttpPorts {
@@ -69,6 +70,8 @@ export interface HttpPorts {
   store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'securityEvents'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   oauth: OAuth
+  /** Loaded on first use. */
+  webhooks(): Promise<Webhooks>
   readiness: Readiness
   /** Absent if KEYWAY_MAIL_HOOK_SECRET is not set. */
   mailHooks?: MailHooks

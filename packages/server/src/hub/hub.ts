@@ -14,7 +14,7 @@ import { createKeyStatusLoader } from './key-status-loader.ts'
 import { createRelay } from './node-relay.ts'
 import { createPresence, type Presence, type RecordPresence } from './presence.ts'
 import { createPresenceFeed, type PresenceFeed } from './presence-feed.ts'
-import { NODE_HEARTBEAT_MS, type PresenceRow, type PresenceStore } from './presence-store.ts'
+import { type HubPresence, NODE_HEARTBEAT_MS, type PresenceRow } from './presence-store.ts'
 import { OwnerLimits } from './rate-limits.ts'
 import { Registry } from './registry.ts'
 import { createRevocations, SWEEP_MS } from './revocations.ts'
@@ -39,7 +39,7 @@ export interface HubDeps {
   clock: Clock
   ports: HubPorts
   events: Events
-  presence: PresenceStore
+  presence: HubPresence
   log: Log
   /** Base address without a trailing slash; its origin may open the hub from a browser. */
   publicUrl: string

@@ -29,10 +29,6 @@ export const NODE_TIMEOUT_MS = 10_000
 export interface PresenceStore {
   /** Registers this node or renews its lease. */
   heartbeat(node: NodeRow): Promise<void>
-  /** Deregisters the node and its connections. */
-  deregister(nodeId: string): Promise<void>
-  /** Inserts and removes connections of one node in one batch. Of an existing row it updates the key. */
-  record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   /** Connections of a user on nodes seen since `seenSince`, newest first. */
   listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>
   /** Connections of all users on nodes seen since `seenSince`, newest first; `at` of a position is its time. */
@@ -44,6 +40,27 @@ export interface PresenceStore {
   /** The number of connections by node. */
   countByNode(): Promise<Map<string, number>>
   nodes(seenSince: Instant): Promise<NodeRow[]>
-  /** Removes stale nodes, and connections of nodes without a row. Returns how many rows. */
-  prune(notSeenSince: Instant, batch: number): Promise<number>
+}
+
+/** Recorded by endings/facts.ts in the transaction that calls them. */
+export interface PresenceChanges {
+  /** Deregisters the node and its connections, which it returns. */
+  deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>
+  /**
+   * Inserts and removes connections of one node in one batch. Of an existing row it updates the key. Returns those that
+   * were not there before, and those that are not any more.
+   */
+  record(
+    added: readonly PresenceRow[],
+    removedIds: readonly string[],
+    now: Instant,
+  ): Promise<{ joined: PresenceRow[]; left: PresenceRow[] }>
+  /** Removes stale nodes, and connections of nodes without a row. Returns how many rows, and the connections. */
+  prune(notSeenSince: Instant, batch: number, now: Instant): Promise<{ removed: number; left: PresenceRow[] }>
+}
+
+/** What the hub needs of it. */
+export interface HubPresence extends PresenceStore {
+  record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
+  deregister(nodeId: string): Promise<void>
 }

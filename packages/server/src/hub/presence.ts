@@ -3,11 +3,11 @@ import type { Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import {
+  type HubPresence,
   NODE_HEARTBEAT_MS,
   NODE_TIMEOUT_MS,
   type NodeRow,
   type PresenceRow,
-  type PresenceStore,
   RELAY_VERSION,
 } from './presence-store.ts'
 import type { Registry } from './registry.ts'
@@ -48,7 +48,7 @@ export interface Presence {
 }
 
 export function createPresence(deps: {
-  presence: PresenceStore
+  presence: HubPresence
   events: Pick<Events, 'expectUnsealed'>
   clock: Clock
   log: Log

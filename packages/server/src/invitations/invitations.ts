@@ -105,7 +105,7 @@ export function createInvitations({
       if (!(await isStillVouchedFor(tx, accepted))) return user
       const by: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
       return audit.performWithin(tx, by, async audited => {
-        const given = await audited.users.setRole(user.id, role)
+        const given = await audited.users.setRole(user.id, role, clock.now())
         const recorded = { ...roleChange(user, role), after: { role, invitation_id: accepted.id } }
         return performed(given ?? user, recorded)
       })

@@ -195,7 +195,7 @@ export async function replayJournal(
     if (!user || user.status === 'deleted') return 'gone'
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
     return actAudited(async tx => {
-      const changed = await tx.users.setRole(user.id, role)
+      const changed = await tx.users.setRole(user.id, role, clock.now())
       return changed ? performed(true, roleChange(user, role)) : unchanged(false)
     })
   }

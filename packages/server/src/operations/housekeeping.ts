@@ -4,9 +4,10 @@ import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import type { Log } from '../log.ts'
 import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
-import type { Store } from '../store.ts'
+import type { Storage } from '../store.ts'
 import { oldestKept } from '../usage/usage.ts'
 import type { Outdated } from '../usage/usage-store.ts'
+import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 
 /** Retention of ended rows, as section 10 of the contract promises. */
 export const KEPT_FOR = {
@@ -45,6 +46,8 @@ export const KEPT_FOR = {
   /** A replaced key may use the quota that it shares with its successor until its overlap ends. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,
   retiredSigningKeys: DAY,
+  /** Since an event was delivered or given up. */
+  webhookDeliveries: DELIVERIES_KEPT_FOR,
 } as const
 
 /** Rows per statement; small, so that no delete holds locks for long. */
@@ -58,14 +61,15 @@ export interface Housekeeping {
 }
 
 export function createHousekeeping({
-  store,
+  storage,
   clock,
   log,
 }: {
-  store: Store
+  storage: Pick<Storage, 'store' | 'transaction'>
   clock: Clock
   log: Log
 }): Housekeeping {
+  const { store } = storage
   return { run }
 
   async function run(): Promise<number> {
@@ -74,6 +78,11 @@ export function createHousekeeping({
     for (const prune of prunesAt(now)) removed += await inBatches(prune)
     if (removed > 0) log.debug({ removed }, 'housekeeping')
     return removed
+  }
+
+  /** A transaction, since it announces that the agents are gone. */
+  function prunePresence(batch: number, now: number) {
+    return storage.transaction(tx => tx.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch, now))
   }
 
   function prunesAt(now: number): ((batch: number) => Promise<number>)[] {
@@ -99,7 +108,8 @@ export function createHousekeeping({
       batch => store.limitLeases.prune(now, now - KEPT_FOR.limitHolders, batch),
       batch => store.keyAlerts.prune(now - KEPT_FOR.keyAlerts, now - KEPT_FOR.keyNetworks, batch),
       batch => store.endings.prune(now - KEPT_FOR.endings, batch),
-      batch => store.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch),
+      async batch => (await prunePresence(batch, now)).removed,
+      batch => store.webhookDeliveries.prune(now - KEPT_FOR.webhookDeliveries, now, batch),
       batch => store.suppressions.prune(now, batch),
       () => store.inbox.prune(now - KEPT_FOR.inboxMail),
       () => store.signingKeys.prune(now - KEPT_FOR.retiredSigningKeys),

@@ -1,7 +1,14 @@
 import { type Purpose, SealError, type Secrets } from '../secrets.ts'
 
 /** Tables with sealed values. */
-export type SealedPlace = 'signing_keys' | 'algorithm_keys' | 'sessions' | 'messages' | 'inbox' | 'instance'
+export type SealedPlace =
+  | 'signing_keys'
+  | 'algorithm_keys'
+  | 'sessions'
+  | 'messages'
+  | 'inbox'
+  | 'instance'
+  | 'webhook_secrets'
 
 export interface SealedValue {
   /** The row's id, to which the sealed value is bound. */
@@ -28,6 +35,7 @@ const PURPOSES: Record<SealedPlace, Purpose> = {
   messages: 'mail',
   inbox: 'inbox',
   instance: 'address-pepper',
+  webhook_secrets: 'webhook-secret',
 }
 /** Small, so that running nodes do not wait for locks. */
 const BATCH = 200

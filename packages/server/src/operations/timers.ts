@@ -1,3 +1,4 @@
+import { announceExpired } from '../api-keys/key-expiry.ts'
 import { USE_FLUSH_INTERVAL } from '../api-keys/last-used.ts'
 import type { AuditKeeping } from '../audit/audit-keeping.ts'
 import { type ClockReference, HOUR, MINUTE, SECOND, type SynchronizedClock } from '../clock.ts'
@@ -10,11 +11,12 @@ import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
 import { createClockSync } from './clock-sync.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
-/** Interval at which the leased mail of dead nodes is released. */
-const RELEASE_MAIL_INTERVAL = 3 * SECOND
+/** Interval at which the mails and events that dead nodes had leased are released. */
+const RELEASE_INTERVAL = 3 * SECOND
 /** Warnings of expiry are due on a day, so that a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const MEASURE_INTERVAL = MINUTE
+const EXPIRED_KEYS_INTERVAL = 30 * SECOND
 const HOUSEKEEPING_INTERVAL = MINUTE
 const AUDIT_SEAL_INTERVAL = HOUR
 /** Rows of the audit that are removed each round. */
@@ -58,7 +60,7 @@ export function createTimers({
 }): Timers {
   const { store } = storage
   const clockSync = createClockSync({ clock, reference: clockReference, readClock: storage.readClock, log })
-  const housekeeping = createHousekeeping({ store, clock, log })
+  const housekeeping = createHousekeeping({ storage, clock, log })
   const warnOfExpiry: Job = {
     interval: EXPIRY_WARNING_INTERVAL,
     failure: 'owners of keys that expire soon could not be notified yet',
@@ -86,9 +88,14 @@ export function createTimers({
       run: clockSync.run,
     },
     {
-      interval: RELEASE_MAIL_INTERVAL,
-      failure: 'mail that dead nodes had leased was not released',
-      run: () => store.outbox.releaseAbandoned(clock.now() - NODE_TIMEOUT_MS),
+      interval: RELEASE_INTERVAL,
+      failure: 'what dead nodes had leased was not released',
+      run: releaseAbandoned,
+    },
+    {
+      interval: EXPIRED_KEYS_INTERVAL,
+      failure: 'webhooks could not be told of expired keys yet',
+      run: () => announceExpired({ storage, clock }),
     },
     {
       interval: AUDIT_SEAL_INTERVAL,
@@ -103,6 +110,12 @@ export function createTimers({
     { interval: HOUSEKEEPING_INTERVAL, failure: 'housekeeping failed', run: housekeeping.run },
   ]
   const timers: NodeJS.Timeout[] = []
+
+  async function releaseAbandoned(): Promise<void> {
+    const seenSince = clock.now() - NODE_TIMEOUT_MS
+    await store.outbox.releaseAbandoned(seenSince)
+    await store.webhookDeliveries.releaseAbandoned(seenSince)
+  }
 
   return {
     start() {

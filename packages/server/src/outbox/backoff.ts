@@ -9,8 +9,11 @@ export const MIN_BACKOFF = 2 * SECOND
 /** Mail without an expiry is not retried after this. */
 export const GIVE_UP_AFTER = 3 * DAY
 
-/** The delay after `failures` failed attempts: exponential, with jitter of one half (`random` in [0, 1)). */
-export function backoff(failures: number, random: number): number {
-  const longest = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))
+/**
+ * The delay after `failures` failed attempts: exponential, at most `most`, with jitter of one half (`random` in
+ * [0, 1)).
+ */
+export function backoff(failures: number, random: number, most = MAX_BACKOFF): number {
+  const longest = Math.min(most, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))
   return Math.round(longest / 2 + (longest / 2) * random)
 }

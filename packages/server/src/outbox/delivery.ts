@@ -157,7 +157,7 @@ async function retryLater(
     return settle(deps, message, 'expired', named.reason)
   }
   log.warn({ ...named, attempts: message.attempts }, 'A mail could not be delivered; trying again later.')
-  await persist(deps, message, () =>
+  await untilLeaseEnds(deps, message.leasedUntil!, () =>
     storage.store.outbox.retryLater(message.id, message.leasedUntil!, nextAttemptAt, named.reason),
   )
 }
@@ -168,7 +168,7 @@ async function settle(
   state: Outcome,
   error: string | null,
 ): Promise<void> {
-  const isSettled = await persist(deps, message, () =>
+  const isSettled = await untilLeaseEnds(deps, message.leasedUntil!, () =>
     deps.storage.store.outbox.settle(message.id, message.leasedUntil!, {
       state,
       at: deps.clock.now(),
@@ -179,16 +179,16 @@ async function settle(
 }
 
 /** Retries until the lease ends, so that a short outage of the database does not cause a second sending. */
-async function persist(
-  { clock, schedule = scheduleTimer }: DeliveryDeps,
-  message: OutboxMessage,
-  write: () => Promise<boolean>,
-): Promise<boolean> {
+export async function untilLeaseEnds<Result>(
+  { clock, schedule = scheduleTimer }: Pick<DeliveryDeps, 'clock' | 'schedule'>,
+  leasedUntil: Instant,
+  write: () => Promise<Result>,
+): Promise<Result> {
   for (;;) {
     try {
       return await write()
     } catch (error) {
-      if (clock.now() + STORE_PAUSE >= message.leasedUntil!) throw error
+      if (clock.now() + STORE_PAUSE >= leasedUntil) throw error
       await new Promise<void>(resolve => schedule(resolve, STORE_PAUSE))
     }
   }

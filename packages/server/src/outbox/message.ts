@@ -31,6 +31,7 @@ export type MessageContent =
       deviceName: string | null
       network: string
     }
+  | { kind: 'webhook_disabled'; at: Instant; webhookId: string; host: string; failure: string }
   | { kind: 'test' }
 
 export type MessageKind = MessageContent['kind']

@@ -1,5 +1,6 @@
 import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, toRfc3339 } from '../clock.ts'
+import { newId } from '../ids.ts'
 import { type Log, maskAddress } from '../log.ts'
 import type { Storage } from '../store.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
@@ -23,7 +24,7 @@ export function createSuppressions({
   clock,
   log,
 }: {
-  storage: Pick<Storage, 'store'>
+  storage: Pick<Storage, 'store' | 'transaction'>
   audit: Audit
   clock: Clock
   log: Log
@@ -34,7 +35,18 @@ export function createSuppressions({
       const at = clock.now()
       for (const address of new Set(addresses.map(parseEmailAddress))) {
         if (!address) continue
-        await suppressions.record({ address, reason, provider, at, until: at + SUPPRESSED_FOR })
+        const until = at + SUPPRESSED_FOR
+        const unknownId = newId(at)
+        await storage.transaction(async tx => {
+          await tx.suppressions.record({ address, reason, provider, at, until })
+          const userId = (await tx.users.findByEmail(address))?.id ?? null
+          tx.announce({
+            type: 'mail.bounced',
+            subject: { type: 'mail', id: userId ?? unknownId },
+            at,
+            data: { user_id: userId, reason, provider, suppressed_until: toRfc3339(until) },
+          })
+        })
         log.warn({ recipient: maskAddress(address), reason, provider }, 'An address was suppressed.')
       }
     },

@@ -18,6 +18,8 @@ export interface OutgoingRequest {
   method?: 'GET' | 'POST'
   headers?: Record<string, string>
   body?: string
+  /** Ends the call. */
+  signal?: AbortSignal
 }
 
 export interface OutgoingResponse {
@@ -46,7 +48,7 @@ export class OutgoingError extends Error {
 export function createOutgoing(privateNetworks: readonly string[], resolve = lookup): Outgoing {
   const rule = createAddressRule(privateNetworks)
 
-  return (text, { method = 'GET', headers = {}, body } = {}) =>
+  return (text, { method = 'GET', headers = {}, body, signal } = {}) =>
     new Promise((succeed, reject) => {
       const fail = (message: string) => reject(new OutgoingError(message))
       const url = URL.parse(text)
@@ -61,6 +63,7 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
       let isOver = false
       const outgoing = send(url, {
         method,
+        signal,
         headers: { ...headers, ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }) },
         // No connection is reused: each is to an address that was checked for this call.
         agent: false,

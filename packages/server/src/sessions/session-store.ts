@@ -5,7 +5,6 @@ import type { User } from '../users/user.ts'
 import type { Session, SessionEnd } from './session.ts'
 
 export interface SessionStore {
-  insert(session: Session): Promise<void>
   find(id: string): Promise<Session | null>
   /** The session and its owner in one query; part of every authenticated call. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
@@ -30,6 +29,7 @@ export interface SessionStore {
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface SessionChanges {
+  insert(session: Session): Promise<void>
   /** Null when it had ended already; the first end is kept. */
   end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
   /** Ends all of a user's live sessions but one; returns the ids. */

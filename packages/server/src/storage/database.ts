@@ -1,6 +1,9 @@
 import { sql } from 'kysely'
+import type { MicroDollars } from '../billing/money.ts'
 import type { Config } from '../config.ts'
 import { type RowTransaction, withFacts } from '../endings/facts.ts'
+import { lowBalances } from '../endings/webhook-events.ts'
+import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { createAdministratorStore } from './administrators.ts'
@@ -36,11 +39,16 @@ import { createStatisticsStore } from './statistics.ts'
 import { createSuppressionStore } from './suppressions.ts'
 import { createUsageStore } from './usage.ts'
 import { createUserStore } from './users.ts'
+import { createWebhookDeliveryStore } from './webhook-deliveries.ts'
+import { createWebhookQueue, type WebhookQueue } from './webhook-queue.ts'
+import { createWebhookStore } from './webhooks.ts'
 import { createWrongCodeStore } from './wrong-codes.ts'
 
 export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'secrets' | 'autoMigrate'> & {
   /** Maximum number of connections to PostgreSQL; tests use few. */
   poolSize?: number
+  /** See `Config.lowBalance`. */
+  lowBalance?: MicroDollars
 }
 
 type Rows = Omit<RowTransaction, 'publish'>
@@ -74,14 +82,29 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     binaryCollation: engine.binaryCollation,
     indexedBy: engine.indexedBy,
   })
+  const webhooks = { queue: createWebhookQueue(engine.events), lowBalance: config.lowBalance ?? 0 }
   let closing: Promise<void> | undefined
   return {
     store,
     engine,
     events: engine.events,
     eventsHealth: () => engine.events.health(),
-    transaction: (work, readBack) =>
-      engine.transaction(tx => work(toTransaction(engine, tx)), readBack && (() => readBack(store))),
+    async transaction(work, readBack) {
+      let changesWebhooks = false
+      const outcome = await engine.transaction(
+        tx => {
+          const publish = (event: Event) => {
+            changesWebhooks ||= event.type === 'webhooks.changed'
+            tx.publish(event)
+          }
+          return inTransaction(engine, { execute: tx.execute, publish }, webhooks, work)
+        },
+        readBack && (() => readBack(store)),
+      )
+      // The event of this process may be still on its way.
+      if (changesWebhooks) webhooks.queue.forgetListeners()
+      return outcome
+    },
     runExclusive: engine.runExclusive,
     readClock: () => engine.readClock(),
     close: () => {
@@ -101,7 +124,25 @@ async function openEngine({ database, events, secrets, poolSize }: StorageConfig
   return openPostgres({ url: database.url, events, secrets, poolSize }, log)
 }
 
-function toTransaction(engine: Engine, tx: EngineTransaction): Transaction {
+/** Runs the work, then queues what it announced for webhooks, in the same transaction. */
+async function inTransaction<Outcome>(
+  engine: Engine,
+  tx: EngineTransaction,
+  { queue, lowBalance }: { queue: WebhookQueue; lowBalance: MicroDollars },
+  work: (tx: Transaction) => Promise<Outcome>,
+): Promise<Outcome> {
+  const transaction = toTransaction(engine, tx)
+  const outcome = await work(transaction)
+  const { announced, facts } = transaction
+  const entries = facts.flatMap(fact =>
+    fact.type === 'ledger' && fact.entry.kind === 'charge' ? [fact.entry] : [],
+  )
+  const events = [...announced, ...lowBalances(entries, lowBalance)]
+  if (await queue.add(createDb(engine, tx), events)) tx.publish({ type: 'webhook.queued' })
+  return outcome
+}
+
+function toTransaction(engine: Engine, tx: EngineTransaction) {
   const db = createDb(engine, tx)
   const store = createStore({
     db,
@@ -149,6 +190,8 @@ function createStore(statements: Statements): Rows {
     signingKeys: createSigningKeyStore(statements),
     statistics: createStatisticsStore(statements),
     suppressions: createSuppressionStore(statements),
+    webhookDeliveries: createWebhookDeliveryStore(statements),
+    webhooks: createWebhookStore(statements),
     wrongCodes: createWrongCodeStore(statements),
   }
 }

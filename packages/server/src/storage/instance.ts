@@ -31,6 +31,7 @@ export function createInstanceStore({ db }: Statements): InstanceStore {
           union all select sealed_secret from sessions where ended_at is null
           union all select sealed_content from messages where sealed_content is not null
           union all select sealed_mail from inbox
+          union all select sealed_secret from webhook_secrets
           union all select value from instance where name = 'address-pepper'
         ) as sealed_values group by 1`.execute(db)
       return new Map(rows.map(({ id, count }) => [id, count]))

@@ -1,5 +1,10 @@
 import { sql } from 'kysely'
-import { type KeyAlertStore, MAX_KNOWN_NETWORKS, type NetworkUse } from '../api-keys/key-alert-store.ts'
+import {
+  EXPIRED,
+  type KeyAlertStore,
+  MAX_KNOWN_NETWORKS,
+  type NetworkUse,
+} from '../api-keys/key-alert-store.ts'
 import { DAY } from '../clock.ts'
 import type { Db } from './engine.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
@@ -17,6 +22,29 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
         .returning('kind')
         .executeTakeFirst()
       return claimed !== undefined
+    },
+    async listExpired(since, now, batch) {
+      const rows = await db
+        .selectFrom('api_keys')
+        .select(['id', 'user_id', 'expires_at'])
+        .where('expires_at', '>', since)
+        .where('expires_at', '<=', now)
+        .where('revoked_at', 'is', null)
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('key_alerts')
+                .select('key_alerts.kind')
+                .whereRef('key_alerts.lineage_id', '=', 'api_keys.id')
+                .whereRef('key_alerts.period', '=', 'api_keys.expires_at')
+                .where('key_alerts.kind', '=', EXPIRED),
+            ),
+          ),
+        )
+        .orderBy('expires_at')
+        .limit(batch)
+        .execute()
+      return rows.map(row => ({ id: row.id, userId: row.user_id, expiresAt: row.expires_at! }))
     },
     rememberNetworks: <Use extends NetworkUse>(uses: readonly Use[]) =>
       atomically(async tx => {

@@ -1,12 +1,10 @@
-import type { NodeRow, PresenceRow, PresenceStore } from '../hub/presence-store.ts'
+import type { NodeRow, PresenceChanges, PresenceRow, PresenceStore } from '../hub/presence-store.ts'
 import { toSlice } from '../paging.ts'
+import type { Db } from './engine.ts'
 import type { ConnectionRow, Schema } from './schema.ts'
-import { countOf, type Statements } from './statements.ts'
+import { countOf, inChunks, type Statements } from './statements.ts'
 
-/** Rows per statement, so that building it blocks the event loop for less than a millisecond. */
-const CHUNK = 100
-
-export function createPresenceStore({ db, atomically }: Statements): PresenceStore {
+export function createPresenceStore({ db, atomically }: Statements): PresenceStore & PresenceChanges {
   return {
     async heartbeat(node) {
       await db
@@ -26,30 +24,21 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
     },
     deregister: nodeId =>
       atomically(async tx => {
-        await tx.deleteFrom('connections').where('node_id', '=', nodeId).execute()
+        const left = await tx.deleteFrom('connections').where('node_id', '=', nodeId).returningAll().execute()
         await tx.deleteFrom('nodes').where('id', '=', nodeId).execute()
+        return left.map(toPresence)
       }),
-    async record(added, removedIds) {
-      if (added.length + removedIds.length === 0) return
-      await atomically(async tx => {
-        for (let start = 0; start < added.length; start += CHUNK) {
-          await tx
-            .insertInto('connections')
-            .values(added.slice(start, start + CHUNK).map(toRow))
-            .onConflict(conflict =>
-              conflict.column('id').doUpdateSet(row => ({
-                key_id: row.ref('excluded.key_id'),
-                key_name: row.ref('excluded.key_name'),
-              })),
-            )
-            .execute()
+    record: (added, removedIds) =>
+      atomically(async tx => {
+        const joined: PresenceRow[] = []
+        const left: PresenceRow[] = []
+        for (const some of inChunks(added)) joined.push(...(await insertOrUpdate(tx, some)))
+        for (const some of inChunks(removedIds)) {
+          const gone = await tx.deleteFrom('connections').where('id', 'in', some).returningAll().execute()
+          left.push(...gone.map(toPresence))
         }
-        for (let start = 0; start < removedIds.length; start += CHUNK) {
-          const some = removedIds.slice(start, start + CHUNK)
-          await tx.deleteFrom('connections').where('id', 'in', some).execute()
-        }
-      })
-    },
+        return { joined, left }
+      }),
     async listOf(userId, seenSince) {
       const rows = await db
         .selectFrom('connections')
@@ -125,9 +114,30 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         .select('id')
         .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
         .limit(batch)
-      return nodes + countOf(await db.deleteFrom('connections').where('id', 'in', orphans).executeTakeFirst())
+      const left = await db.deleteFrom('connections').where('id', 'in', orphans).returningAll().execute()
+      return { removed: nodes + left.length, left: left.map(toPresence) }
     },
   }
+}
+
+/** Returns those that were not there before. A connection that is recorded again has renewed with another key. */
+async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<PresenceRow[]> {
+  const inserted = await tx
+    .insertInto('connections')
+    .values(rows.map(toRow))
+    .onConflict(conflict => conflict.column('id').doNothing())
+    .returning('id')
+    .execute()
+  const ids = new Set(inserted.map(({ id }) => id))
+  for (const { connectionId, keyId, keyName } of rows) {
+    if (ids.has(connectionId)) continue
+    await tx
+      .updateTable('connections')
+      .set({ key_id: keyId, key_name: keyName })
+      .where('id', '=', connectionId)
+      .execute()
+  }
+  return rows.filter(({ connectionId }) => ids.has(connectionId))
 }
 
 function toRow(row: PresenceRow): ConnectionRow {

@@ -9,6 +9,7 @@ const COLUMNS: Record<SealedPlace, { id: string; sealed: string }> = {
   messages: { id: 'id', sealed: 'sealed_content' },
   inbox: { id: 'id', sealed: 'sealed_mail' },
   instance: { id: 'name', sealed: 'value' },
+  webhook_secrets: { id: 'id', sealed: 'sealed_secret' },
 }
 /** The name of the only sealed row of `instance`. */
 const SEALED_FACT = 'address-pepper'

@@ -16,6 +16,8 @@ import type { UsageUnit } from '../usage/usage.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { ErasedAddress } from '../users/erased-address.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
+import type { DeliveryState, Webhook } from '../webhooks/webhook.ts'
+import type { SentEventType } from '../webhooks/webhook-event.ts'
 
 /** 0 or 1. */
 export type Flag = 0 | 1
@@ -90,6 +92,10 @@ export interface Schema {
   usage_counts: UsageCountsRow
   usage_refusals: UsageRefusalsRow
   usage_flushes: { writer: string; sequence: number; at: Instant }
+  webhooks: WebhookRow
+  webhook_secrets: { id: string; webhook_id: string; sealed_secret: string; created_at: Instant }
+  webhook_queues: WebhookQueueRow
+  webhook_deliveries: WebhookDeliveryRow
   wrong_codes: WrongCodeRow
   schema_migrations: { name: string; applied_at: Instant }
   schema_lock: { id: number }
@@ -449,6 +455,50 @@ export interface UsageCountsRow extends UsageBucketKey {
 export interface UsageRefusalsRow extends UsageBucketKey {
   code: string
   count: number
+}
+
+export interface WebhookRow {
+  id: string
+  url: string
+  events: ListText
+  created_at: Instant
+  disabled_at: Instant | null
+  disabled_by: Webhook['disabledBy']
+  removed_at: Instant | null
+  dropped: number
+}
+
+export interface WebhookQueueRow {
+  id: string
+  webhook_id: string
+  subject: string
+  last_sequence: number
+  /** Null: nothing waits. */
+  next_attempt_at: Instant | null
+  leased_until: Instant | null
+  leased_by: string | null
+  /** Null: its events go on. */
+  forgotten_after: Instant | null
+}
+
+export interface WebhookDeliveryRow {
+  id: string
+  webhook_id: string
+  queue_id: string
+  subject: string
+  sequence: number
+  type: SentEventType
+  data: string
+  state: DeliveryState
+  created_at: Instant
+  attempts: number
+  first_attempt_at: Instant | null
+  settled_at: Instant | null
+  last_attempt_at: Instant | null
+  last_duration_ms: number | null
+  last_status: number | null
+  last_error: string | null
+  last_answer: string | null
 }
 
 export interface WrongCodeRow {

@@ -64,7 +64,7 @@ export function createListedAdministrators({
     async claim(tx, addressHash, user, now) {
       if (!(await tx.administrators.claim(addressHash, user.id, now)) || user.role === 'admin') return user
       return audit.performWithin(tx, BY_LIST, async audited => {
-        const admin = await audited.users.setRole(user.id, 'admin')
+        const admin = await audited.users.setRole(user.id, 'admin', now)
         return performed(admin ?? user, roleChange(user, 'admin'))
       })
     },
@@ -81,7 +81,7 @@ export function createListedAdministrators({
       if (user?.role === 'admin' && (await tx.users.isOnlyAdministrator(user.id))) return unchanged(true)
       await tx.administrators.remove(addressHash)
       if (user?.role !== 'admin') return unchanged(false)
-      await tx.users.setRole(user.id, 'user')
+      await tx.users.setRole(user.id, 'user', clock.now())
       return performed(false, roleChange(user, 'user'))
     })
     if (isKept)

@@ -19,10 +19,6 @@ export interface UserSearch {
 export interface UserStore {
   find(id: string): Promise<User | null>
   findByEmail(email: EmailAddress): Promise<User | null>
-  /** False, and nothing written, if the address has an account already. */
-  insert(user: User): Promise<boolean>
-  /** The user after the change; null for an unknown or deleted one. */
-  rename(id: string, name: string | null): Promise<User | null>
   /**
    * Locks the user's row until the transaction ends and returns it. Operations that count before they insert (the key
    * limit) must hold this lock.
@@ -48,7 +44,7 @@ export interface UserStore {
 /** Administrative: only audited transactions have these. Recorded by endings/facts.ts too. */
 export interface AdministrativeUserChanges {
   /** Null if there is no such user, or a deleted one. */
-  setRole(id: string, role: UserRole): Promise<User | null>
+  setRole(id: string, role: UserRole, at: Instant): Promise<User | null>
   /** Null, and nothing written, unless the user is active. */
   suspend(id: string, at: Instant): Promise<User | null>
   /** Null, and nothing written, unless the user is suspended. */
@@ -57,6 +53,10 @@ export interface AdministrativeUserChanges {
 
 /** Recorded by endings/facts.ts in the transaction that calls them. */
 export interface UserChanges {
+  /** False, and nothing written, if the address has an account already. */
+  insert(user: User): Promise<boolean>
+  /** The user after the change; null for an unknown or deleted one. */
+  rename(id: string, name: string | null, at: Instant): Promise<User | null>
   /** Sets the status to deleted and erases name and address. Null if that was done before. */
   erase(id: string, at: Instant): Promise<User | null>
 }

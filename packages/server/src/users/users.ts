@@ -62,13 +62,13 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
     },
 
     async rename(id, name) {
-      return required(await store.users.rename(id, name))
+      return required(await storage.transaction(tx => tx.users.rename(id, name, clock.now())))
     },
 
     async renameBy(id, name, by) {
       const renamed = await audit.perform(by, async tx => {
         const before = await tx.users.lock(id)
-        const user = await tx.users.rename(id, name)
+        const user = await tx.users.rename(id, name, clock.now())
         if (!user || before?.name === user.name) return unchanged(user)
         return performed(user, { ...about('user.updated', id), after: { name: 'changed' } })
       })
@@ -86,7 +86,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
         if (addressHash) await tx.administrators.claim(addressHash, id, clock.now())
         if (before.role === role) return unchanged({ user: before })
         if (role !== 'admin' && (await tx.users.isOnlyAdministrator(id))) return LAST
-        const user = await tx.users.setRole(id, role)
+        const user = await tx.users.setRole(id, role, clock.now())
         return performed({ user }, roleChange(before, role))
       })
       return requireUndeleted(outcome)

@@ -9,7 +9,8 @@ import type { MagicLink } from '../../src/magic-links/magic-link.ts'
 import type { OutboxMessage } from '../../src/outbox/message.ts'
 import type { Session } from '../../src/sessions/session.ts'
 import type { SigningKey } from '../../src/signing-keys/signing-key.ts'
-import type { AuditedTransaction, Storage, Store, Transaction } from '../../src/store.ts'
+import type { DatabaseStorage } from '../../src/storage/database.ts'
+import type { AuditedTransaction, Storage, Transaction } from '../../src/store.ts'
 import type { EmailAddress } from '../../src/users/email-address.ts'
 import type { User } from '../../src/users/user.ts'
 import type { TestStorage } from '../support/engines.ts'
@@ -33,7 +34,7 @@ export function aUser(change: Partial<User> = {}): User {
   return { id, email, name: null, role: 'user', status: 'active', createdAt: NOW, ...change }
 }
 
-export async function insertUser(store: Store, change: Partial<User> = {}): Promise<User> {
+export async function insertUser(store: DatabaseStorage['store'], change: Partial<User> = {}): Promise<User> {
   const user = aUser(change)
   await store.users.insert(user)
   return user

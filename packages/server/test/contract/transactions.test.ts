@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Event } from '../../src/events.ts'
 import type { Storage } from '../../src/store.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { aUser, audited } from './fixtures.ts'
+import { aUser, audited, NOW } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('a transaction that throws writes no row and publishes no event', async t => {
@@ -12,7 +12,7 @@ forEachEngine(engine => {
     const user = aUser()
     const failing = storage.transaction(async tx => {
       await tx.users.insert(user)
-      await audited(tx).users.setRole(user.id, 'admin')
+      await audited(tx).users.setRole(user.id, 'admin', NOW)
       throw new Error('no')
     })
     await assert.rejects(failing, /no/)
@@ -32,7 +32,7 @@ forEachEngine(engine => {
     await storage.transaction(async tx => {
       for (const user of users) {
         await tx.users.insert(user)
-        await audited(tx).users.setRole(user.id, 'user') // which publishes
+        await audited(tx).users.setRole(user.id, 'user', NOW) // which publishes
       }
     })
     await storage.events.publish({ type: 'mail.queued' })

@@ -36,7 +36,7 @@ forEachEngine(engine => {
     assert.equal(erased.length, 1)
     assert.deepEqual([erased[0]!.status, erased[0]!.name, erased[0]!.email], ['deleted', null, null])
     assert.equal(await opened.storage.store.users.findByEmail(email!), null)
-    assert.equal(await opened.storage.store.users.rename(id, 'Eve'), null)
+    assert.equal(await opened.storage.store.users.rename(id, 'Eve', NOW), null)
     assert.equal(await opened.storage.store.users.insert(aUser({ email })), true)
   })
 

@@ -284,7 +284,7 @@ forEachEngine(engine => {
     )
     assert.deepEqual((await sql('select reason from audit_reasons')).rows, [{ reason: 'new' }])
     assert.deepEqual(await verdict(), { rows: 1, isSealed: false })
-    await createAuditKeeping({ ...services, storage: services, auditDays: 1 } as never).seal()
+    await createAuditKeeping({ ...services, auditDays: 1 }).seal()
     assert.deepEqual(await verdict(), { rows: 1, isSealed: true })
   })
 

@@ -116,8 +116,8 @@ forEachEngine(engine => {
     const nobody = newId(NOW)
     const changed = `changed: user ${id} of ${id}`
     const event = (type: string, at: number) => `event: ${type} of ${id} at ${at} by null null about null`
-    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(id, 'admin')), [changed])
-    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(nobody, 'admin')), [])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(id, 'admin', NOW)), [changed])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(nobody, 'admin', NOW)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 1)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 2)), [
       `ending: user ${id} of ${id} at 2`,

@@ -116,7 +116,7 @@ forEachEngine(engine => {
 
   test('the usage of a person is kept after the key’s deletion, and deleted a day after the account', async t => {
     const services = await openServices(engine, t)
-    const { clock, store, usage, log } = services
+    const { clock, store, usage } = services
     const { userId, key, keyId } = await withKey(services, { expiresAt: clock.now() + MINUTE })
     await services.agentTokens.exchange(key, undefined, caller())
     await services.meter.flush()
@@ -131,7 +131,7 @@ forEachEngine(engine => {
     assert.deepEqual(sole(await usage.ofUser(userId)), { exchanges: 1 })
     await services.users.delete(userId)
     clock.advance(24 * HOUR + 1)
-    await createHousekeeping({ store, clock, log }).run()
+    await createHousekeeping(services).run()
     assert.deepEqual(await store.usage.read({ userId, keyId: null }, 'day', 0, clock.now()), [])
     assert.deepEqual(await store.usage.read({ userId, keyId }, 'hour', 0, clock.now()), [])
   })

@@ -192,7 +192,7 @@ forEachEngine(engine => {
 
   test('metadata of a key that ended are removed after a week, and the external id stays', async t => {
     const { server, make } = await withAda(engine, t)
-    const { clock, store, log } = server
+    const { clock } = server
     const attached = { external_id: 'a', metadata: { a: 1 } }
     const made = async (body: object) => (await make({ ...attached, ...body })).body.id as string
     const [kept, revoked] = [await made({}), await made({})]
@@ -200,7 +200,7 @@ forEachEngine(engine => {
     const expired = await made({ expires_at })
     clock.advance(DAY)
     await server.apiKeys.revokeById(revoked)
-    const housekeeping = createHousekeeping({ store, clock, log })
+    const housekeeping = createHousekeeping(server)
     const { user } = await server.signIn('ada@example.com')
     const left = async () => {
       const { rows } = await server.apiKeys.list(user.id, null, { limit: 10, after: null })

@@ -80,6 +80,9 @@ describe('the API document', () => {
         'rotateSigningKeys',
         'changePolicies',
         'invite',
+        'createWebhook',
+        'updateWebhook',
+        'createWebhookSecret',
       ],
     )
   })
@@ -183,8 +186,18 @@ function assertRefusal(body: CallAnswer['body'], status: number): void {
 }
 
 /** A user, a key, an app and a link, as in the examples. */
+/** Of a webhook that nobody answers for, with two secrets and a failed delivery. */
+async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) {
+  const nouns = await webhooks()
+  const wanted = { url: 'http://127.0.0.1:1/', events: [] }
+  const { webhook } = await nouns.create(wanted, BY_COMMAND_LINE)
+  const secret = await nouns.addSecret(webhook.id, BY_COMMAND_LINE)
+  const { id } = await nouns.test(webhook.id, BY_COMMAND_LINE)
+  return { '{webhook_id}': webhook.id, '{delivery_id}': id, '{secret_id}': secret.id }
+}
+
 async function openWorld(t: TestContext) {
-  const server = await openServer('sqlite', t)
+  const server = await openServer('sqlite', t, { webhookPrivateNetworks: ['127.0.0.0/8'] })
   const { tokens, user, session } = await server.signIn('ada@example.com')
   await server.users.setRole(user.id, 'admin')
   const secret = await server.registerApp('reports')
@@ -242,6 +255,7 @@ async function openWorld(t: TestContext) {
       '{invitation_id}': invitation.id,
       '{address}': 'ada@example.com',
       '{secret_id}': route.operation === 'removeAppSecret' ? (await server.apps.newSecret('hub')).id : '',
+      ...(/\{(?:webhook|delivery)_id\}/.test(route.path) && (await webhookIds(server))),
     }
     const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
     const authorization: Record<string, string> =

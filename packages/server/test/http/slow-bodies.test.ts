@@ -25,6 +25,8 @@ const WITHOUT_BODY = [
   '/oauth/userinfo',
   '/v1/admin/users/{user_id}/clear-limits',
   '/v1/admin/mails/{mail_id}/send-again',
+  '/v1/admin/webhooks/{webhook_id}/test',
+  '/v1/admin/deliveries/{delivery_id}/send-again',
 ]
 
 test('a slow body does not count as a concurrent call, on any API route with a body', async t => {

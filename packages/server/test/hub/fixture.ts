@@ -5,6 +5,7 @@ import type { TestContext } from 'node:test'
 import { toScopes } from '../../src/api-keys/api-key.ts'
 import { createHub, type HubDeps } from '../../src/hub/hub.ts'
 import { RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
+import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { newId } from '../../src/ids.ts'
 import { networkOf } from '../../src/network.ts'
 import type { Storage } from '../../src/store.ts'
@@ -45,7 +46,7 @@ export async function openHub(
       endingsSince: (since, afterId, limit) => storage.store.endings.since(since, afterId, limit),
     },
     events: storage.events,
-    presence: storage.store.presence,
+    presence: recordedPresence({ storage, clock: services.clock }),
     log: services.log,
     publicUrl: services.publicUrl,
     corsOrigins: ['https://app.example.com'],

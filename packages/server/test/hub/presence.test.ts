@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createPresence } from '../../src/hub/presence.ts'
+import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { Registry } from '../../src/hub/registry.ts'
 import { newId } from '../../src/ids.ts'
 import { openTestStorage } from '../support/engines.ts'
 
 test('a node that announces itself while the list of nodes is being read is kept', async t => {
   const { storage, clock, log } = await openTestStorage('sqlite', t)
-  const store = storage.store.presence
+  const store = recordedPresence({ storage, clock })
   const read = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   const nodeId = newId(clock.now())

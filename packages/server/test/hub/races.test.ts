@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { HubDeps } from '../../src/hub/hub.ts'
+import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { caller, openServices } from '../support/services.ts'
 import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
 
@@ -130,7 +131,7 @@ test('a forged token is refused each time it is presented', async t => {
 test('presence rows whose removal failed are removed by the next write', async t => {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
-  const { presence } = services.store
+  const presence = recordedPresence(services)
   let failures = 1
   const written = Promise.withResolvers<void>()
   const removed = Promise.withResolvers<void>()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
+import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { MAX_WATCHERS, presenceFrames } from '../../src/hub/watches.ts'
 import { newId } from '../../src/ids.ts'
 import { createStorage } from '../../src/storage/database.ts'
@@ -260,7 +261,7 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
 /** Events and presence of a node that can die: it then neither sends nor receives nor writes. */
 function dyingEvents(services: Services) {
   const { publish, subscribe } = services.storage.events
-  const { presence } = services.storage.store
+  const presence = recordedPresence(services)
   let dead = false
   return {
     die() {

@@ -24,9 +24,9 @@ import { openServices } from '../support/services.ts'
 async function open(engine: EngineName, t: TestContext) {
   const opened = await openTestStorage(engine, t)
   opened.clock.set(NOW)
-  const { storage, clock, log } = opened
+  const { storage } = opened
   const { store } = storage
-  return { ...opened, store, run: createHousekeeping({ store, clock, log }).run }
+  return { ...opened, store, run: createHousekeeping(opened).run }
 }
 
 function aWrongCode(at: Instant): WrongCode {
@@ -97,7 +97,7 @@ forEachEngine(engine => {
 
   test('keys of a deleted account are pruned a day later, in batches and on two nodes at once, and no others', async t => {
     const services = await openServices(engine, t)
-    const { store, clock, log } = services
+    const { store, clock } = services
     const { user: ada } = await services.signIn('ada@example.com')
     const { user: eve } = await services.signIn('eve@example.com')
     await services.storage.transaction(async tx => {
@@ -110,12 +110,12 @@ forEachEngine(engine => {
     const keysOf = async (userId: string) =>
       (await store.apiKeys.list(userId, null, clock.now(), { limit: 2000, after: null })).rows.length
     await services.users.delete(ada.id)
-    const { run } = createHousekeeping({ store, clock, log })
+    const { run } = createHousekeeping(services)
     clock.advance(KEPT_FOR.keysOfDeletedAccounts)
     await run()
     assert.equal(await keysOf(ada.id), 1201)
     clock.advance(1)
-    await Promise.all([run(), createHousekeeping({ store, clock, log }).run()])
+    await Promise.all([run(), createHousekeeping(services).run()])
     await run()
     assert.equal(await keysOf(ada.id), 0)
     assert.equal(await keysOf(eve.id), 1)
@@ -145,9 +145,9 @@ forEachEngine(engine => {
       { name: 'old', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
       services.caller(),
     )
-    const { store, clock, log } = services
+    const { store, clock } = services
     const queued = (await services.store.outbox.depth(clock.now())).queued
-    const { run } = createHousekeeping({ store, clock, log })
+    const { run } = createHousekeeping(services)
     clock.advance(60 * DAY)
     await run()
     assert.equal((await store.outbox.depth(clock.now())).queued, queued)
@@ -184,7 +184,7 @@ forEachEngine(engine => {
         sealsEvents: true,
         relayVersion: 1,
       })
-      await store.presence.record([connectionOn(id)], [])
+      await store.presence.record([connectionOn(id)], [], NOW)
     }
     for (const [name, until] of [
       ['kept', NOW],
@@ -226,7 +226,7 @@ forEachEngine(engine => {
         },
       },
     }
-    const { run } = createHousekeeping({ ...opened, store: counting })
+    const { run } = createHousekeeping({ ...opened, storage: { ...opened.storage, store: counting } })
     assert.equal(await run(), 1201)
     assert.equal(largest, 500)
   })
@@ -237,7 +237,7 @@ forEachEngine(engine => {
     for (let row = 0; row < 50; row++) {
       await opened.store.sessions.insert(aSession(user.id, { endedAt: NOW - 31 * DAY, endedBy: 'logout' }))
     }
-    const other = createHousekeeping({ ...opened, store: (await opened.reopen()).store })
+    const other = createHousekeeping({ ...opened, storage: await opened.reopen() })
     const removed = await Promise.all([opened.run(), other.run()])
     assert.equal(removed[0]! + removed[1]!, 50)
   })

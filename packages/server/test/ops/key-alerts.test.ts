@@ -184,10 +184,10 @@ forEachEngine(engine => {
   test('of a key that is used from everywhere a bounded number of networks is kept, for 90 days', async t => {
     const services = await openServices(engine, t)
     const { useFrom, events } = await withKey(services)
-    const { clock, store, log } = services
+    const { clock } = services
     for (let n = 0; n < MAX_KNOWN_NETWORKS + 6; n++) await useFrom(`198.51.${n}.1`)
     assert.equal((await events('api_key_new_network')).length, MAX_KNOWN_NETWORKS - 1)
-    const housekeeping = createHousekeeping({ store, clock, log })
+    const housekeeping = createHousekeeping(services)
     clock.advance(KEPT_FOR.keyNetworks)
     await useFrom('198.51.0.1')
     clock.advance(1)

@@ -84,7 +84,7 @@ forEachEngine(engine => {
     const mails = await store.outbox.lease(clock.now(), clock.now() + 1000, 100)
     for (const { id, leasedUntil } of mails)
       await store.outbox.settle(id, leasedUntil!, { state: 'sent', at: clock.now() - 8 * DAY, error: null })
-    await createHousekeeping({ store, clock, log }).run()
+    await createHousekeeping(services).run()
     assert.equal(await apiKeys.warnOfExpiry(), 0)
   })
 

@@ -216,6 +216,7 @@ const LEARNT: Record<string, string> = {
   'web/forms.ts': 'createSecrets',
   'web/keys.ts': 'createSecrets',
   'web/pending-requests.ts': 'names in a sealed cookie: randomToken',
+  'webhooks/signature.ts': 'createSecrets, which seals it; a signature is public',
 }
 const MAKES_SECRETS =
   /\b(random(Bytes|Int|UUID|FillSync|Fill|Token|Base62)|getRandomValues|generateKeyPair\w*|createHmac|hmac|\.mac)\(/

@@ -46,7 +46,7 @@ export async function openTestStorage(
 ): Promise<TestStorage> {
   const log = createLog('silent')
   const { config: fresh, remove } = await freshDatabase(engine, log)
-  const config = { ...fresh, poolSize }
+  const config = { ...fresh, poolSize, lowBalance: 500_000 }
   const opened: DatabaseStorage[] = []
   const reopen = async () => {
     const storage = await createStorage(config, log)

@@ -41,6 +41,13 @@ export const EXAMPLES: MessageContent[] = [
     network: '203.0.113.7',
   },
   { kind: 'api_key_new_network', at, keyPrefix, keyName: 'Build server', network: '203.0.113.7' },
+  {
+    kind: 'webhook_disabled',
+    at,
+    webhookId: '0190a5b8-7c3e-7abc-8def-0123456789ab',
+    host: 'hooks.example.com',
+    failure: 'status 500',
+  },
   { kind: 'test' },
 ]
 

@@ -46,7 +46,12 @@ const SCRAPE_PATIENCE_MS = 500
 /**
  * Purposes whose sealed content is a secret itself; other sealed content (mails) contains secrets recorded elsewhere.
  */
-const SEALED_SECRETS: readonly Purpose[] = ['signing-key', 'session-secret', 'address-pepper']
+const SEALED_SECRETS: readonly Purpose[] = [
+  'signing-key',
+  'session-secret',
+  'address-pepper',
+  'webhook-secret',
+]
 /** Purposes of MACs that are shown: in place of erased addresses, and with the head of the audit in the log. */
 const PUBLIC_MACS: readonly Purpose[] = ['erased-address', 'audit']
 const later = setTimeout

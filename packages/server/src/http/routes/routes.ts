@@ -12,6 +12,7 @@ import { operationRoutes } from './admin/operation.ts'
 import { peopleRoutes } from './admin/people.ts'
 import { policyRoutes } from './admin/policies.ts'
 import { statisticsRoutes } from './admin/statistics.ts'
+import { webhookRoutes } from './admin/webhooks.ts'
 import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
 import { apiKeyRoutes } from './api-keys.ts'
@@ -103,5 +104,6 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...statisticsRoutes(services),
     ...policyRoutes(services),
     ...invitationRoutes(services, clock),
+    ...webhookRoutes(services),
   ]
 }

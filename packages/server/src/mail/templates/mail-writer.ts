@@ -19,6 +19,7 @@ export function createMailWriter({ productName, supportEmail, publicUrl }: MailW
   const templates = createEnglishTemplates(productName, {
     keys: `${publicUrl}/keys`,
     sessions: `${publicUrl}/sessions`,
+    webhooks: `${publicUrl}/admin/webhooks`,
   })
   const product = { name: productName, supportEmail }
   return ({ id, recipient, content }, hasAccount) => {
@@ -59,6 +60,8 @@ function fill(templates: Templates, content: MessageContent, hasAccount: boolean
       return templates.apiKeyNewNetwork(content)
     case 'api_key_created_by_device':
       return templates.apiKeyCreatedByDevice(content)
+    case 'webhook_disabled':
+      return templates.webhookDisabled(content)
     case 'test':
       return templates.test()
   }

@@ -15,6 +15,7 @@ export interface Templates {
   apiKeyLimit(content: Content<'api_key_limit'>): TemplatedMail
   apiKeyNewNetwork(content: Content<'api_key_new_network'>): TemplatedMail
   apiKeyCreatedByDevice(content: Content<'api_key_created_by_device'>): TemplatedMail
+  webhookDisabled(content: Content<'webhook_disabled'>): TemplatedMail
   test(): TemplatedMail
 }
 
@@ -48,7 +49,7 @@ const PASTE = 'If the button does not work, open this address in your browser:'
 
 export function createEnglishTemplates(
   product: string,
-  pages: { keys: string; sessions: string },
+  pages: { keys: string; sessions: string; webhooks: string },
 ): Templates {
   const plain = { support: 'Questions? Write to', link: null, code: null, notes: [] as string[] }
   const keysButton = { kind: 'button', label: 'Look at your keys', url: pages.keys, urlLabel: PASTE } as const
@@ -268,6 +269,29 @@ export function createEnglishTemplates(
           ],
         },
         keysButton,
+      ],
+    }),
+
+    webhookDisabled: ({ at, host, failure }) => ({
+      ...plain,
+      template: 'webhook_disabled',
+      subject: `${product}: a webhook was disabled (${dateAndTime(at)})`,
+      preheader: 'Its endpoint accepted nothing for three days.',
+      heading: 'A webhook was disabled',
+      body: [
+        {
+          kind: 'paragraph',
+          text: 'The endpoint accepted no event for three days, so nothing is sent to it any more. Events that wait are kept, and sent when you enable it again; what happens until then is not.',
+        },
+        {
+          kind: 'facts',
+          rows: [
+            ['Endpoint', host],
+            ['Last failure', withoutLinks(failure)],
+            ['Disabled', dateAndTime(at)],
+          ],
+        },
+        { kind: 'button', label: 'Look at your webhooks', url: pages.webhooks, urlLabel: PASTE },
       ],
     }),
 

@@ -41,6 +41,7 @@ export const MIGRATIONS: readonly Migration[] = [
     '0021-administrative-lists',
     async () => (await import('./0021-administrative-lists.ts')).administrativeLists,
   ),
+  whenApplied('0022-webhooks', async () => (await import('./0022-webhooks.ts')).webhooks),
   whenApplied('0024-policies', async () => (await import('./0024-policies.ts')).policies),
   whenApplied('0025-invitations', async () => (await import('./0025-invitations.ts')).invitations),
   whenApplied('0028-statistics', async () => (await import('./0028-statistics.ts')).statistics),

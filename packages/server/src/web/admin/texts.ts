@@ -198,6 +198,13 @@ export const adminTexts = {
       'app.removed': 'App removed',
       'app.secret_created': 'Secret of an app created',
       'app.secret_removed': 'Secret of an app removed',
+      'webhook.created': 'Webhook created',
+      'webhook.updated': 'Webhook changed',
+      'webhook.removed': 'Webhook removed',
+      'webhook.secret_created': 'Secret of a webhook created',
+      'webhook.secret_removed': 'Secret of a webhook removed',
+      'webhook.tested': 'Webhook tested',
+      'webhook.sent_again': 'Event sent again',
     } satisfies Record<AuditType, string>,
   },
 }

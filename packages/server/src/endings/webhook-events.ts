@@ -1,0 +1,186 @@
+import type { LedgerEntry } from '../billing/ledger.ts'
+import { formatMoney, type MicroDollars } from '../billing/money.ts'
+import { type Instant, toRfc3339 } from '../clock.ts'
+import type { PresenceRow } from '../hub/presence-store.ts'
+import type { SessionEnd } from '../sessions/session.ts'
+import type { RecordedChanges } from '../store.ts'
+import type { WebhookData, WebhookEvent, WebhookEventType } from '../webhooks/webhook-event.ts'
+
+/** Maps each operation to a function from its outcome and arguments to its webhook events; null: it has none. */
+type WebhookEventsOf<Verbs> = {
+  [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
+    ? ((outcome: Outcome, ...args: Args) => readonly WebhookEvent[]) | null
+    : never
+}
+export type WebhookEventTable = { [Noun in keyof RecordedChanges]: WebhookEventsOf<RecordedChanges[Noun]> }
+
+const NONE: readonly WebhookEvent[] = []
+
+/**
+ * What endpoints are told of each operation. Events of other acts are announced by the transaction of the act
+ * (`Transaction.announce`). Bodies hold ids, numbers and states.
+ */
+export const WEBHOOK_EVENTS: WebhookEventTable = {
+  users: {
+    insert: (isNew, { id, role, status, createdAt }) =>
+      isNew ? [ofUser('user.created', id, createdAt, { role, status })] : NONE,
+    rename: (user, id, _name, at) => (user ? [ofUser('user.updated', id, at, { changed: ['name'] })] : NONE),
+    setRole: (user, id, role, at) =>
+      user ? [ofUser('user.updated', id, at, { changed: ['role'], role })] : NONE,
+    suspend: (user, id, at) => (user ? [ofUser('user.suspended', id, at, { status: 'suspended' })] : NONE),
+    activate: (user, id, at) => (user ? [ofUser('user.activated', id, at, { status: 'active' })] : NONE),
+    erase: (user, id, at) => (user ? [ofUser('user.deleted', id, at, { status: 'deleted' })] : NONE),
+  },
+  apiKeys: {
+    insert: (_, key) => [
+      ofKey('api_key.created', key.id, key.userId, key.createdAt, {
+        app_id: key.appId,
+        scopes: key.scopes,
+        expires_at: key.expiresAt === null ? null : toRfc3339(key.expiresAt),
+      }),
+    ],
+    update: (key, userId, id, change, now) =>
+      key ? [ofKey('api_key.updated', id, userId, now, { changed: changedFields(change) })] : NONE,
+    revoke: (key, id, _revokedAt, { at }) => (key ? [ofKey('api_key.revoked', id, key.userId, at)] : NONE),
+    revokeAllOf: (ids, userId, at) => ids.map(id => ofKey('api_key.revoked', id, userId, at)),
+    replace(key, id, successorId, _expiresAt, now) {
+      if (!key) return NONE
+      const { userId, expiresAt, revokedAt } = key
+      const rotated = ofKey('api_key.rotated', id, userId, now, {
+        replaced_by: successorId,
+        expires_at: toRfc3339(expiresAt!),
+      })
+      return revokedAt === null ? [rotated] : [rotated, ofKey('api_key.revoked', id, userId, now)]
+    },
+  },
+  sessions: {
+    insert: (_, { id, userId, appId, kind, createdAt }) => [
+      ofSession('session.created', id, userId, createdAt, { app_id: appId, kind }),
+    ],
+    end(session, id, cause, _endedAt, { at }) {
+      if (!session) return NONE
+      const reused = cause === 'reuse' ? [ofSession('session.reuse_detected', id, session.userId, at)] : []
+      return [...reused, sessionEnded(id, session.userId, cause, at)]
+    },
+    endAllOf: (ids, userId, cause, _exceptId, { at }) => ids.map(id => sessionEnded(id, userId, cause, at)),
+    endAllOfApp: (ids, userId, _appId, { at }) => ids.map(id => sessionEnded(id, userId, 'revoked', at)),
+    endAllOfSignIn: (sessions, _signInId, { at }) =>
+      sessions.map(({ id, userId }) => sessionEnded(id, userId, 'logout', at)),
+    endSomeOfApp: (sessions, _appId, _limit, { at }) =>
+      sessions.map(({ id, userId }) => sessionEnded(id, userId, 'revoked', at)),
+  },
+  billing: {
+    // Credits are no event of their own: `balance.low` is about charges only.
+    post: null,
+    charge: posted => (posted && typeof posted === 'object' ? [charged(posted.entry)] : NONE),
+    claimTrialCredit: null,
+    authorize: null,
+    withdraw: null,
+    withdrawSomeOfApp: null,
+  },
+  presence: {
+    record: ({ joined, left }, _added, _removed, now) => [
+      ...joined.map(row => ofAgent('agent.connected', row, now)),
+      ...left.map(row => ofAgent('agent.disconnected', row, now)),
+    ],
+    deregister: (left, _nodeId, now) => left.map(row => ofAgent('agent.disconnected', row, now)),
+    prune: ({ left }, _notSeenSince, _batch, now) => left.map(row => ofAgent('agent.disconnected', row, now)),
+  },
+  securityEvents: { insert: null },
+  magicLinks: { consume: null, consumeOthers: null, consumeAllOf: null },
+  consents: { grant: null, withdraw: null, withdrawSomeOfApp: null },
+  audit: { append: null },
+  apps: { addSecret: null, removeSecret: null, dropSecrets: null, remove: null },
+  invitations: { insert: null, accept: null, revoke: null },
+  policies: { set: null },
+  replay: {
+    endKeyBy: null,
+    replaceNetworks: null,
+    removeAppSecretsBesides: null,
+    withdrawAsOf: null,
+    withdrawConsentAsOf: null,
+  },
+}
+
+/** `balance.low` for a charge that took a balance from the mark or above to below it. */
+export function lowBalances(entries: readonly LedgerEntry[], mark: MicroDollars): WebhookEvent[] {
+  const fell = entries.filter(
+    ({ amount, balanceAfter }) => balanceAfter < mark && balanceAfter - amount >= mark,
+  )
+  return fell.map(({ userId, balanceAfter, createdAt }) => ({
+    type: 'balance.low',
+    subject: { type: 'balance', id: userId },
+    at: createdAt,
+    data: { user_id: userId, balance: formatMoney(balanceAfter), mark: formatMoney(mark), currency: 'USD' },
+  }))
+}
+
+function charged({ id, userId, appId, keyId, amount, balanceAfter, createdAt }: LedgerEntry): WebhookEvent {
+  return {
+    type: 'charge.created',
+    subject: { type: 'balance', id: userId },
+    at: createdAt,
+    data: {
+      ledger_entry_id: id,
+      user_id: userId,
+      app_id: appId,
+      key_id: keyId,
+      amount: formatMoney(amount),
+      balance_after: formatMoney(balanceAfter),
+      currency: 'USD',
+    },
+  }
+}
+
+/** About a key; also for the acts that announce it themselves. */
+export function ofKey(
+  type: WebhookEventType,
+  id: string,
+  userId: string,
+  at: Instant,
+  data: WebhookData = {},
+): WebhookEvent {
+  return { type, subject: { type: 'api_key', id }, at, data: { key_id: id, user_id: userId, ...data } }
+}
+
+function ofUser(type: WebhookEventType, id: string, at: Instant, data: WebhookData): WebhookEvent {
+  return { type, subject: { type: 'user', id }, at, data: { user_id: id, ...data } }
+}
+
+function ofSession(
+  type: WebhookEventType,
+  id: string,
+  userId: string,
+  at: Instant,
+  data: WebhookData = {},
+): WebhookEvent {
+  return { type, subject: { type: 'session', id }, at, data: { session_id: id, user_id: userId, ...data } }
+}
+
+function sessionEnded(id: string, userId: string, cause: SessionEnd, at: Instant): WebhookEvent {
+  return ofSession('session.ended', id, userId, at, { cause })
+}
+
+function ofAgent(type: WebhookEventType, row: PresenceRow, at: Instant): WebhookEvent {
+  const { connectionId, userId, keyId } = row
+  return {
+    type,
+    subject: { type: 'agent', id: connectionId },
+    at,
+    data: { connection_id: connectionId, user_id: userId, key_id: keyId },
+  }
+}
+
+const FIELDS = {
+  name: 'name',
+  allowedNetworks: 'allowed_networks',
+  externalId: 'external_id',
+  metadata: 'metadata',
+  limits: 'limits',
+  operatorLimits: 'operator_limits',
+} as const
+
+function changedFields(change: { [Field in keyof typeof FIELDS]?: unknown }): string[] {
+  const names = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
+  return names.filter(name => change[name] !== undefined).map(name => FIELDS[name])
+}

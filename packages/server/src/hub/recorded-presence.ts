@@ -1,0 +1,17 @@
+import type { Clock } from '../clock.ts'
+import type { Storage } from '../store.ts'
+import type { HubPresence } from './presence-store.ts'
+
+/** The hub's port to the rows of connections: what joins and leaves is announced by the transaction that records it. */
+export function recordedPresence({ storage, clock }: { storage: Storage; clock: Clock }): HubPresence {
+  return {
+    ...storage.store.presence,
+    async record(added, removedIds) {
+      if (added.length + removedIds.length === 0) return
+      await storage.transaction(tx => tx.presence.record(added, removedIds, clock.now()))
+    },
+    async deregister(nodeId) {
+      await storage.transaction(tx => tx.presence.deregister(nodeId, clock.now()))
+    },
+  }
+}

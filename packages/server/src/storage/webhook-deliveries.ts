@@ -1,0 +1,372 @@
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
+import type { Instant } from '../clock.ts'
+import { newId } from '../ids.ts'
+import { toSlice } from '../paging.ts'
+import type { AttemptResult, WebhookDelivery } from '../webhooks/webhook.ts'
+import { DROPPED_FIRST, parseSubject, subjectText } from '../webhooks/webhook-event.ts'
+import type { WebhookDeliveryStore } from '../webhooks/webhook-store.ts'
+import type { Db } from './engine.ts'
+import { before } from './paging.ts'
+import type { Schema, WebhookDeliveryRow } from './schema.ts'
+import type { Statements } from './statements.ts'
+import { pruneWebhooks } from './webhook-prune.ts'
+import { toDelivery } from './webhook-queue.ts'
+
+export function createWebhookDeliveryStore({ db, atomically }: Statements): WebhookDeliveryStore {
+  return {
+    async lease(now, leasedUntil, rooms, nodeId) {
+      if (rooms.length === 0) return []
+      // Nested, since SQLite limits only whole unions.
+      const due = rooms
+        .map(({ webhookId, room }) =>
+          db.selectFrom(dueOf(db, webhookId, now, room).as('due')).select('due.id'),
+        )
+        .reduce((all, each) => all.unionAll(each) as typeof all)
+      // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
+      const rows = await db
+        .updateTable('webhook_queues')
+        .set({ leased_until: leasedUntil, leased_by: nodeId })
+        .where('id', 'in', due)
+        .where(eb => isDue(eb, now))
+        .returning(['id', 'webhook_id'])
+        .execute()
+      return rows.map(row => ({ id: row.id, webhookId: row.webhook_id, leasedUntil }))
+    },
+
+    advance: (lease, outcome, until) =>
+      atomically(async tx => {
+        // Locks the queue: no event is added to it until the end of this transaction.
+        if (!(await updateLeased(tx, lease, { leased_until: until }))) return 'lost'
+        if (outcome) await record(tx, outcome.deliveryId, outcome)
+        if (outcome?.state === 'waiting') {
+          await free(tx, lease.id, { next_attempt_at: outcome.nextAttemptAt })
+          return null
+        }
+        const row = await tx
+          .selectFrom('webhook_deliveries')
+          .selectAll()
+          .where('queue_id', '=', lease.id)
+          .where('state', '=', 'waiting')
+          .orderBy('sequence')
+          .limit(1)
+          .executeTakeFirst()
+        if (!row) await free(tx, lease.id, { next_attempt_at: null })
+        return row ? fromRow(row) : null
+      }),
+
+    async release(lease) {
+      await updateLeased(db, lease, { leased_until: null, leased_by: null })
+    },
+
+    async nextDue(webhookIds) {
+      if (webhookIds.length === 0) return null
+      const row = await db
+        .selectFrom('webhook_queues')
+        .select(eb =>
+          eb.fn
+            .min<Instant | null>(
+              eb
+                .case()
+                .when('leased_until', '>', eb.ref('next_attempt_at'))
+                .then(eb.ref('leased_until'))
+                .else(eb.ref('next_attempt_at'))
+                .end(),
+            )
+            .as('due'),
+        )
+        .where('webhook_id', 'in', [...webhookIds])
+        .where('next_attempt_at', 'is not', null)
+        .executeTakeFirst()
+      return row?.due ?? null
+    },
+
+    async releaseAbandoned(nodesSeenSince) {
+      const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
+      const released = await db
+        .updateTable('webhook_queues')
+        .set({ leased_until: null, leased_by: null })
+        .where('leased_by', 'is not', null)
+        .where('leased_by', 'not in', alive)
+        .executeTakeFirst()
+      return Number(released.numUpdatedRows)
+    },
+
+    async releaseUnknown(nodeId, knownIds) {
+      const released = await db
+        .updateTable('webhook_queues')
+        .set({ leased_until: null, leased_by: null })
+        .where('leased_by', '=', nodeId)
+        .$if(knownIds.length > 0, query => query.where('id', 'not in', [...knownIds]))
+        .executeTakeFirst()
+      return Number(released.numUpdatedRows)
+    },
+
+    insertTest: (webhookId, id, event) =>
+      atomically(async tx => {
+        const subject = subjectText(event.subject)
+        const queue = await tx
+          .insertInto('webhook_queues')
+          .values({
+            id: newId(event.at),
+            webhook_id: webhookId,
+            subject,
+            last_sequence: 1,
+            next_attempt_at: null,
+            leased_until: null,
+            leased_by: null,
+            forgotten_after: null,
+          })
+          .onConflict(conflict =>
+            conflict
+              .columns(['webhook_id', 'subject'])
+              .doUpdateSet({ last_sequence: sql<number>`webhook_queues.last_sequence + 1` }),
+          )
+          .returning(['id', 'webhook_id', 'subject', 'last_sequence'])
+          .executeTakeFirstOrThrow()
+        const row: WebhookDeliveryRow = {
+          ...toDelivery(queue, queue.last_sequence, event),
+          id,
+          state: 'failed',
+          settled_at: event.at,
+        }
+        await tx.insertInto('webhook_deliveries').values(row).execute()
+        return fromRow(row)
+      }),
+
+    async recordTest(id, state, result) {
+      await db
+        .updateTable('webhook_deliveries')
+        .set({
+          ...resultColumns(result),
+          state,
+          attempts: 1,
+          first_attempt_at: result.at,
+          settled_at: result.at,
+        })
+        .where('id', '=', id)
+        .execute()
+    },
+
+    async find(id) {
+      const row = await db
+        .selectFrom('webhook_deliveries')
+        .selectAll()
+        .where('id', '=', id)
+        .executeTakeFirst()
+      return row ? fromRow(row) : null
+    },
+
+    async list(webhookId, state, { limit, after }) {
+      const rows = await db
+        .selectFrom('webhook_deliveries')
+        .selectAll()
+        .where('webhook_id', '=', webhookId)
+        .$if(state !== null, query => query.where('state', '=', state!))
+        .$if(after !== null, query => query.where(before('created_at', after!)))
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .limit(limit + 1)
+        .execute()
+      return toSlice(rows.map(fromRow), limit, ({ createdAt, id }) => ({ at: createdAt, id }))
+    },
+
+    requeue: (id, now) =>
+      atomically(async tx => {
+        const found = await tx
+          .selectFrom('webhook_deliveries')
+          .select('queue_id')
+          .where('id', '=', id)
+          .executeTakeFirst()
+        if (!found) return null
+        await tx
+          .updateTable('webhook_queues')
+          .set({ next_attempt_at: sql<number>`coalesce(next_attempt_at, ${now})` })
+          .where('id', '=', found.queue_id)
+          .execute()
+        const row = await tx
+          .updateTable('webhook_deliveries')
+          .set({ state: 'waiting', attempts: 0, first_attempt_at: null, settled_at: null })
+          .where('id', '=', id)
+          .where('state', '<>', 'waiting')
+          .returningAll()
+          .executeTakeFirst()
+        return row ? fromRow(row) : null
+      }),
+
+    async hasDeliveredSince(webhookId, since) {
+      const row = await db
+        .selectFrom('webhook_deliveries')
+        .select('id')
+        .where('webhook_id', '=', webhookId)
+        .where('state', '=', 'delivered')
+        .where('settled_at', '>', since)
+        .limit(1)
+        .executeTakeFirst()
+      return row !== undefined
+    },
+
+    async waiting() {
+      const rows = await db
+        .selectFrom('webhook_deliveries')
+        .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
+        .select(eb => [
+          'webhook_id',
+          eb.fn.countAll<number>().as('count'),
+          eb.fn.min<Instant>('webhook_deliveries.created_at').as('oldest_at'),
+        ])
+        .where('state', '=', 'waiting')
+        .where('webhooks.removed_at', 'is', null)
+        .groupBy('webhook_id')
+        .execute()
+      return new Map(rows.map(row => [row.webhook_id, { count: row.count, oldestAt: row.oldest_at }]))
+    },
+
+    async countFailed() {
+      const { failed } = await db
+        .selectFrom('webhook_deliveries')
+        .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
+        .select(eb => eb.fn.countAll<number>().as('failed'))
+        .where('state', '=', 'failed')
+        .where('webhooks.removed_at', 'is', null)
+        .executeTakeFirstOrThrow()
+      return failed
+    },
+
+    drop: (webhookId, count, at) =>
+      atomically(async tx => {
+        const agents = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST}%`)
+        const others = agents < count ? await dropOldest(tx, webhookId, count - agents, at, '%') : 0
+        await tx
+          .updateTable('webhooks')
+          .set(eb => ({ dropped: eb('dropped', '+', agents + others) }))
+          .where('id', '=', webhookId)
+          .execute()
+        return agents + others
+      }),
+
+    prune: (settledBefore, now, batch) => atomically(tx => pruneWebhooks(tx, settledBefore, now, batch)),
+  }
+}
+
+function dueOf(db: Db, webhookId: string, now: Instant, room: number) {
+  return db
+    .selectFrom('webhook_queues')
+    .select('id')
+    .where('webhook_id', '=', webhookId)
+    .where(eb => isDue(eb, now))
+    .orderBy('next_attempt_at')
+    .orderBy('id')
+    .limit(room)
+}
+
+function isDue(eb: ExpressionBuilder<Schema, 'webhook_queues'>, now: Instant) {
+  return eb.and([
+    eb('next_attempt_at', '<=', now),
+    eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]),
+  ])
+}
+
+async function updateLeased(
+  db: Db,
+  { id, leasedUntil }: { id: string; leasedUntil: Instant },
+  set: { leased_until: Instant | null; leased_by?: null },
+): Promise<boolean> {
+  const row = await db
+    .updateTable('webhook_queues')
+    .set(set)
+    .where('id', '=', id)
+    .where('leased_until', '=', leasedUntil)
+    .returning('id')
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+async function free(tx: Db, id: string, set: { next_attempt_at: Instant | null }): Promise<void> {
+  await tx
+    .updateTable('webhook_queues')
+    .set({ ...set, leased_until: null, leased_by: null })
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Not of one that was dropped meanwhile. */
+async function record(
+  tx: Db,
+  id: string,
+  { state, ...result }: AttemptResult & { state: WebhookDelivery['state'] },
+): Promise<void> {
+  await tx
+    .updateTable('webhook_deliveries')
+    .set(eb => ({
+      ...resultColumns(result),
+      state,
+      attempts: eb('attempts', '+', 1),
+      first_attempt_at: sql<number>`coalesce(first_attempt_at, ${result.at})`,
+      settled_at: state === 'waiting' ? null : result.at,
+    }))
+    .where('id', '=', id)
+    .where('state', '=', 'waiting')
+    .execute()
+}
+
+function resultColumns({ at, durationMs, status, error, answer }: AttemptResult) {
+  return {
+    last_attempt_at: at,
+    last_duration_ms: durationMs,
+    last_status: status,
+    last_error: error,
+    last_answer: answer,
+  }
+}
+
+async function dropOldest(
+  tx: Db,
+  webhookId: string,
+  count: number,
+  at: Instant,
+  type: string,
+): Promise<number> {
+  const oldest = tx
+    .selectFrom('webhook_deliveries')
+    .select('id')
+    .where('webhook_id', '=', webhookId)
+    .where('state', '=', 'waiting')
+    .where(sql<SqlBool>`type like ${type}`)
+    .orderBy('created_at')
+    .orderBy('sequence')
+    .limit(count)
+  const dropped = await tx
+    .updateTable('webhook_deliveries')
+    .set({ state: 'dropped', settled_at: at })
+    .where('id', 'in', oldest)
+    .where('state', '=', 'waiting')
+    .executeTakeFirst()
+  return Number(dropped.numUpdatedRows)
+}
+
+function fromRow(row: WebhookDeliveryRow): WebhookDelivery {
+  return {
+    id: row.id,
+    webhookId: row.webhook_id,
+    queueId: row.queue_id,
+    subject: parseSubject(row.subject),
+    sequence: row.sequence,
+    type: row.type,
+    data: row.data,
+    state: row.state,
+    createdAt: row.created_at,
+    attempts: row.attempts,
+    firstAttemptAt: row.first_attempt_at,
+    settledAt: row.settled_at,
+    last:
+      row.last_attempt_at === null
+        ? null
+        : {
+            at: row.last_attempt_at,
+            durationMs: row.last_duration_ms ?? 0,
+            status: row.last_status,
+            error: row.last_error,
+            answer: row.last_answer,
+          },
+  }
+}

@@ -1,0 +1,167 @@
+import { sql } from 'kysely'
+import type { Events } from '../events.ts'
+import { newId } from '../ids.ts'
+import {
+  forgottenAfter,
+  type SentEventType,
+  subjectText,
+  type WebhookEvent,
+} from '../webhooks/webhook-event.ts'
+import type { Db } from './engine.ts'
+import type { WebhookDeliveryRow } from './schema.ts'
+import { inChunks, toList } from './statements.ts'
+
+/**
+ * How long a node relies on having read that nobody listens. An endpoint gets what happens from then on after its
+ * creation for certain, and usually at once, since nodes tell each other of endpoints.
+ */
+export const LISTENERS_KNOWN_FOR_MS = 2000
+
+/** An endpoint that is enabled; no events: all. */
+interface Listener {
+  id: string
+  events: readonly string[]
+}
+
+export interface WebhookQueue {
+  /**
+   * Writes the events for every endpoint that listens, with the transaction's other rows. Costs nothing while a recent
+   * read says that nobody does. Locks the numbering of the subjects, so it must be the last that the transaction does.
+   * Returns whether something was written.
+   */
+  add(db: Db, events: readonly WebhookEvent[]): Promise<boolean>
+  /** Reads the endpoints again for the next events: this node changed them, and its own event may be on its way. */
+  forgetListeners(): void
+}
+
+export function createWebhookQueue(events: Events, monotonic = () => performance.now()): WebhookQueue {
+  let known: readonly Listener[] = []
+  let readAt = Number.NEGATIVE_INFINITY
+  let changes = 0
+  events.subscribe(({ type }) => {
+    if (type === 'webhooks.changed' || type === 'events.gap') forgetListeners()
+  })
+
+  return {
+    forgetListeners,
+    async add(db, announced) {
+      if (announced.length === 0) return false
+      const isRecent = monotonic() - readAt < LISTENERS_KNOWN_FOR_MS
+      if (isRecent && !known.some(listener => announced.some(({ type }) => hears(listener, type))))
+        return false
+      const listeners = await read(db)
+      const rows = listeners.flatMap(listener =>
+        announced
+          .filter(({ type }) => hears(listener, type))
+          .map(event => ({ webhookId: listener.id, event })),
+      )
+      if (rows.length > 0) await write(db, rows)
+      return rows.length > 0
+    },
+  }
+
+  function forgetListeners(): void {
+    changes++
+    readAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** In the transaction, so that it sees what was committed before this statement. */
+  async function read(db: Db): Promise<readonly Listener[]> {
+    const [began, changesBefore] = [monotonic(), changes]
+    const rows = await db
+      .selectFrom('webhooks')
+      .select(['id', 'events'])
+      .where('removed_at', 'is', null)
+      .where('disabled_at', 'is', null)
+      .execute()
+    const listeners = rows.map(row => ({ id: row.id, events: toList(row.events) }))
+    if (changes === changesBefore) [known, readAt] = [listeners, began]
+    return listeners
+  }
+}
+
+function hears({ events }: Listener, type: SentEventType): boolean {
+  return events.length === 0 || events.includes(type)
+}
+
+interface Wanted {
+  webhookId: string
+  event: WebhookEvent
+}
+
+async function write(db: Db, wanted: readonly Wanted[]): Promise<void> {
+  const bySubject = new Map<string, Wanted[]>()
+  for (const each of wanted) {
+    const key = `${each.webhookId} ${subjectText(each.event.subject)}`
+    bySubject.set(key, [...(bySubject.get(key) ?? []), each])
+  }
+  // In one order everywhere, so that no two transactions wait for each other.
+  const groups = [...bySubject].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+  for (const some of inChunks(groups)) {
+    const numbered = await number(db, some)
+    for (const rows of inChunks(numbered)) await db.insertInto('webhook_deliveries').values(rows).execute()
+  }
+}
+
+/** Takes the next numbers of each subject, which stays locked until the transaction ends. */
+async function number(db: Db, groups: readonly Wanted[][]): Promise<WebhookDeliveryRow[]> {
+  const queues = await db
+    .insertInto('webhook_queues')
+    .values(groups.map(toQueue))
+    .onConflict(conflict =>
+      conflict.columns(['webhook_id', 'subject']).doUpdateSet(eb => ({
+        last_sequence: sql<number>`webhook_queues.last_sequence + excluded.last_sequence`,
+        next_attempt_at: sql<number>`coalesce(webhook_queues.next_attempt_at, excluded.next_attempt_at)`,
+        forgotten_after: eb.ref('excluded.forgotten_after'),
+      })),
+    )
+    .returning(['id', 'webhook_id', 'subject', 'last_sequence'])
+    .execute()
+  const byKey = new Map(queues.map(queue => [`${queue.webhook_id} ${queue.subject}`, queue]))
+  return groups.flatMap(group => {
+    const first = group[0]!
+    const queue = byKey.get(`${first.webhookId} ${subjectText(first.event.subject)}`)!
+    const before = queue.last_sequence - group.length
+    return group.map(({ event }, index) => toDelivery(queue, before + index + 1, event))
+  })
+}
+
+function toQueue(group: readonly Wanted[]) {
+  const { webhookId, event } = group.at(-1)!
+  return {
+    id: newId(event.at),
+    webhook_id: webhookId,
+    subject: subjectText(event.subject),
+    last_sequence: group.length,
+    next_attempt_at: event.at,
+    leased_until: null,
+    leased_by: null,
+    forgotten_after: forgottenAfter(event.type, event.at),
+  }
+}
+
+export function toDelivery(
+  { id, webhook_id, subject }: { id: string; webhook_id: string; subject: string },
+  sequence: number,
+  { type, at, data }: WebhookEvent,
+): WebhookDeliveryRow {
+  return {
+    id: newId(at),
+    webhook_id,
+    queue_id: id,
+    subject,
+    sequence,
+    type,
+    data: JSON.stringify(data),
+    state: 'waiting',
+    created_at: at,
+    attempts: 0,
+    first_attempt_at: null,
+    settled_at: null,
+    last_attempt_at: null,
+    last_duration_ms: null,
+    last_status: null,
+    last_error: null,
+    last_answer: null,
+  }
+}

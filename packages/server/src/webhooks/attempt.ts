@@ -1,0 +1,52 @@
+import { type Clock, SECOND, toRfc3339 } from '../clock.ts'
+import type { Outgoing } from '../outgoing/outgoing.ts'
+import { VERSION } from '../version.ts'
+import { signatureHeaders } from './signature.ts'
+import { ANSWER_BYTES, type AttemptResult, type WebhookDelivery } from './webhook.ts'
+
+/** Where an event is sent, and what signs it. */
+export interface Target {
+  url: string
+  /** At least one, `whsec_…`. */
+  secrets: readonly string[]
+}
+
+/** Sends one event once. Any answer but 2xx is a failure, a redirect too. */
+export async function attempt(
+  { clock, call }: { clock: Clock; call: Outgoing },
+  { url, secrets }: Target,
+  delivery: WebhookDelivery,
+  signal?: AbortSignal,
+): Promise<AttemptResult> {
+  const at = clock.now()
+  const began = performance.now()
+  const body = bodyOf(delivery)
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': `Keyway/${VERSION}`,
+    ...signatureHeaders(secrets, delivery.id, Math.floor(at / SECOND), body),
+  }
+  const duration = () => Math.round(performance.now() - began)
+  try {
+    const { status, text } = await call(url, { method: 'POST', headers, body, signal })
+    const error = status >= 200 && status < 300 ? null : `status ${status}`
+    return { at, durationMs: duration(), status, error, answer: beginningOf(text) }
+  } catch (error) {
+    const reason = signal?.aborted ? 'the service is stopping' : (error as Error).message
+    return { at, durationMs: duration(), status: null, error: reason, answer: null }
+  }
+}
+
+export function bodyOf({ type, createdAt, sequence, subject, data }: WebhookDelivery): string {
+  return JSON.stringify({ type, timestamp: toRfc3339(createdAt), sequence, subject, data: JSON.parse(data) })
+}
+
+/** At most `ANSWER_BYTES` in UTF-8, without control characters besides line breaks and tabs. */
+function beginningOf(text: string): string {
+  const bytes = Buffer.from(text.slice(0, ANSWER_BYTES)).subarray(0, ANSWER_BYTES)
+  // A character that was cut becomes U+FFFD.
+  return bytes
+    .toString()
+    .replace(/\ufffd$/, '')
+    .replace(/[^\P{Cc}\n\t]/gu, '')
+}

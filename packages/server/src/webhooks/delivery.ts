@@ -1,0 +1,191 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { BY_SETTING } from '../audit/audit-event.ts'
+import { type Clock, HOUR, type Instant } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import { backoff } from '../outbox/backoff.ts'
+import { type Schedule, untilLeaseEnds } from '../outbox/delivery.ts'
+import { createWorker, type Worker } from '../outbox/leased-work.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Outgoing } from '../outgoing/outgoing.ts'
+import type { Secrets } from '../secrets.ts'
+import type { Storage, Transaction } from '../store.ts'
+import { attempt, type Target } from './attempt.ts'
+import {
+  type AttemptResult,
+  GIVE_UP_AFTER,
+  LEASE,
+  MAX_WEBHOOKS,
+  type Webhook,
+  type WebhookDelivery,
+} from './webhook.ts'
+import { changeOf } from './webhook-changes.ts'
+import { TEST_EVENT } from './webhook-event.ts'
+import type { DeliveryOutcome, LeasedQueue } from './webhook-store.ts'
+
+/** Calls of one node to one endpoint at once, so that a slow one holds up no other. */
+export const CONCURRENT_CALLS = 8
+/** Events of one subject that are sent before others have their turn. */
+const SENT_IN_A_ROW = 10
+/** The longest delay between attempts (2 s, 4 s, 8 s … with jitter). */
+export const MAX_WEBHOOK_BACKOFF = HOUR
+/** Administrators who get a mail when an endpoint is disabled. */
+const MAILED_ADMINISTRATORS = 20
+
+export interface WebhookDeliveryDeps {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  log: Log
+  audit: Audit
+  outbox: Outbox
+  /** See outgoing/outgoing.ts. */
+  call: Outgoing
+  /** The owner of the leases; those of dead nodes are released. */
+  nodeId?: string | null
+  schedule?: Schedule
+  random?: () => number
+}
+
+const BY_SERVICE: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+
+/**
+ * Sends waiting events to their endpoints, at least once. The events of one subject are sent one after the other: their
+ * queue is leased as a whole, and the next one waits until the one before was delivered or given up.
+ */
+export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
+  const { storage, clock, log, audit, outbox, nodeId = null, random = Math.random } = deps
+  const { webhooks, webhookDeliveries: deliveries } = storage.store
+  /** Calls in progress by endpoint. */
+  const calls = new Map<string, number>()
+  let changes = 0
+  storage.events.subscribe(({ type }) => {
+    if (type === 'webhooks.changed') changes++
+  })
+
+  return createWorker<LeasedQueue>(
+    {
+      name: 'webhook queue',
+      queued: 'webhook.queued',
+      concurrency: CONCURRENT_CALLS * MAX_WEBHOOKS,
+      leaseTime: LEASE,
+      lease: async (now, leasedUntil) => deliveries.lease(now, leasedUntil, await rooms(), nodeId),
+      releaseUnknown: async heldIds => nodeId && deliveries.releaseUnknown(nodeId, heldIds),
+      nextDue: async () => deliveries.nextDue((await rooms()).map(({ webhookId }) => webhookId)),
+      run,
+    },
+    deps,
+  )
+
+  /** Of the endpoints that are enabled and have room for more calls. */
+  async function rooms(): Promise<{ webhookId: string; room: number }[]> {
+    const enabled = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
+    return enabled
+      .map(({ id }) => ({ webhookId: id, room: CONCURRENT_CALLS - (calls.get(id) ?? 0) }))
+      .filter(({ room }) => room > 0)
+  }
+
+  async function run(lease: LeasedQueue, abort: AbortController): Promise<void> {
+    const { webhookId } = lease
+    calls.set(webhookId, (calls.get(webhookId) ?? 0) + 1)
+    try {
+      await sendQueue(lease, abort.signal)
+    } finally {
+      calls.set(webhookId, calls.get(webhookId)! - 1)
+    }
+  }
+
+  async function sendQueue(lease: LeasedQueue, signal: AbortSignal): Promise<void> {
+    const changesBefore = changes
+    const target = await targetOf(deps, lease.webhookId)
+    if (!target) return deliveries.release(lease)
+    let held = lease
+    let outcome: DeliveryOutcome | null = null
+    for (let sent = 0; ; sent++) {
+      const until = clock.now() + LEASE
+      const next: WebhookDelivery | null | 'lost' = await untilLeaseEnds(deps, held.leasedUntil, () =>
+        deliveries.advance(held, outcome, until),
+      )
+      if (next === null || next === 'lost') return
+      held = { ...held, leasedUntil: until }
+      if (sent === SENT_IN_A_ROW || changes !== changesBefore || signal.aborted)
+        return deliveries.release(held)
+      outcome = await send(next, target, signal)
+    }
+  }
+
+  async function send(
+    delivery: WebhookDelivery,
+    target: Target,
+    signal: AbortSignal,
+  ): Promise<DeliveryOutcome> {
+    const result = await attempt(deps, target, delivery, signal)
+    const deliveryId = delivery.id
+    const named = { webhook_id: delivery.webhookId, delivery_id: deliveryId, type: delivery.type }
+    if (result.error === null) {
+      log.debug(named, 'an event was delivered')
+      return { deliveryId, ...result, state: 'delivered' }
+    }
+    const failed = { ...named, attempts: delivery.attempts + 1, failure: result.error }
+    if (mayRetry(delivery, result)) {
+      log.debug(failed, 'an event could not be delivered; trying again later')
+      const nextAttemptAt = clock.now() + backoff(delivery.attempts + 1, random(), MAX_WEBHOOK_BACKOFF)
+      return { deliveryId, ...result, state: 'waiting', nextAttemptAt }
+    }
+    log.warn(failed, 'an event could not be delivered and is given up')
+    await disableIfDead(delivery, result)
+    return { deliveryId, ...result, state: 'failed' }
+  }
+
+  /** An endpoint that accepted nothing for as long as the event was tried is disabled. */
+  async function disableIfDead(
+    { webhookId, firstAttemptAt, type }: WebhookDelivery,
+    { at, error }: AttemptResult,
+  ) {
+    if (type === TEST_EVENT || firstAttemptAt === null) return
+    if (await deliveries.hasDeliveredSince(webhookId, firstAttemptAt)) return
+    const mailIds = Array.from({ length: MAILED_ADMINISTRATORS }, () => newId(at))
+    const disabled = await audit.perform<Webhook | null>(BY_SERVICE, async tx => {
+      const before = await tx.webhooks.lock(webhookId)
+      if (!before || before.disabledAt !== null) return unchanged(null)
+      const after = await tx.webhooks.update(webhookId, { disabledAt: at, disabledBy: 'failures' })
+      await mailAdministrators(tx, before, error ?? '', at, mailIds)
+      tx.publish({ type: 'webhooks.changed' })
+      return performed(after, changeOf(before, after!))
+    })
+    if (disabled) log.error({ webhook_id: webhookId }, 'a webhook failed for three days and was disabled')
+  }
+
+  async function mailAdministrators(
+    tx: Transaction,
+    { id, url }: Webhook,
+    failure: string,
+    at: Instant,
+    mailIds: readonly string[],
+  ): Promise<void> {
+    const search = { role: 'admin' as const, status: 'active' as const }
+    const { rows } = await tx.users.search(search, { limit: MAILED_ADMINISTRATORS, after: null })
+    const content = { kind: 'webhook_disabled' as const, at, webhookId: id, host: new URL(url).host, failure }
+    for (const [index, { id: userId, email }] of rows.entries())
+      if (email) await outbox.enqueue(tx, { id: mailIds[index]!, recipient: email, userId, content, now: at })
+  }
+}
+
+function mayRetry({ type, firstAttemptAt }: WebhookDelivery, { at }: AttemptResult): boolean {
+  return type !== TEST_EVENT && (firstAttemptAt === null || at - firstAttemptAt < GIVE_UP_AFTER)
+}
+
+/** Null for an endpoint that was removed or disabled. */
+export async function targetOf(
+  { storage, secrets }: Pick<WebhookDeliveryDeps, 'storage' | 'secrets'>,
+  webhookId: string,
+  { evenIfDisabled = false } = {},
+): Promise<Target | null> {
+  const { webhooks } = storage.store
+  const [webhook, sealed] = await Promise.all([webhooks.find(webhookId), webhooks.secrets([webhookId])])
+  if (!webhook || (webhook.disabledAt !== null && !evenIfDisabled)) return null
+  const opened = sealed.map(({ id, sealedSecret }) =>
+    secrets.open('webhook-secret', sealedSecret, id).toString(),
+  )
+  return { url: webhook.url, secrets: opened }
+}

@@ -1,0 +1,24 @@
+import type { AuditChange, AuditedState, AuditType } from '../audit/audit-event.ts'
+import type { Webhook } from './webhook.ts'
+
+/** The change of a setting, as the audit records it; of the address only that it changed. */
+export function changeOf(before: Webhook, after: Webhook): AuditChange {
+  const url = before.url === after.url ? null : { url: 'changed' }
+  return {
+    ...about('webhook.updated', after.id),
+    before: stateOf(before),
+    after: { ...stateOf(after), ...url },
+  }
+}
+
+export function created(webhook: Webhook): AuditChange {
+  return { ...about('webhook.created', webhook.id), after: stateOf(webhook) }
+}
+
+export function about(type: AuditType, id: string): AuditChange {
+  return { type, subject: { type: 'webhook', id, user_id: null }, before: null, after: null }
+}
+
+function stateOf({ events, disabledAt, disabledBy }: Webhook): AuditedState {
+  return { events, enabled: disabledAt === null, disabled_by: disabledBy }
+}

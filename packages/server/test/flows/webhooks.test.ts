@@ -1,0 +1,519 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { createCharges } from '../../src/billing/charges.ts'
+import { DAY, HOUR, SECOND } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { dropBeyond } from '../../src/operations/webhook-delivery.ts'
+import { createDb } from '../../src/storage/engine.ts'
+import { createWebhookQueue, LISTENERS_KNOWN_FOR_MS } from '../../src/storage/webhook-queue.ts'
+import { CONCURRENT_CALLS } from '../../src/webhooks/delivery.ts'
+import { GIVE_UP_AFTER, LEASE, MAX_SECRETS, MAX_WEBHOOKS } from '../../src/webhooks/webhook.ts'
+import type { WebhookEventType } from '../../src/webhooks/webhook-event.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
+import { openServices, refusedWith, type ServiceOverrides } from '../support/services.ts'
+import {
+  deliveryOf,
+  type Endpoint,
+  isSignedBy,
+  LOCAL_NETWORKS,
+  listen,
+  openEndpoint,
+} from '../support/webhook-endpoint.ts'
+
+const BY = BY_COMMAND_LINE
+const PAGE = { limit: 100, after: null }
+
+async function open(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
+  const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS, ...overrides })
+  const endpoint = await openEndpoint(t)
+  const webhooks = await services.webhooks()
+  const delivery = deliveryOf(services)
+  /** Another node on the same database. */
+  async function anotherNode() {
+    const of = services.opened
+    return openServices(engine, t, {
+      webhookPrivateNetworks: LOCAL_NETWORKS,
+      on: { node: await of.reopen(), of },
+    })
+  }
+  /** Announces as many events of a subject as there are numbers. */
+  async function announce(subject: string, numbers: number[], type: WebhookEventType = 'user.updated') {
+    const at = services.clock.now()
+    await services.storage.transaction(async tx => {
+      for (const number of numbers)
+        tx.announce({ type, subject: { type: 'user', id: subject }, at, data: { number } })
+    })
+  }
+  return { services, ...services, endpoint, webhooks, delivery, anotherNode, announce }
+}
+
+function typesOf({ received }: Endpoint): string[] {
+  return received.map(({ body }) => body.type)
+}
+
+forEachEngine(engine => {
+  test('an event is sent to each endpoint that listens, signed as Standard Webhooks says', async t => {
+    const { services, endpoint, delivery, clock, webhooks, signIn } = await open(engine, t)
+    const other = await openEndpoint(t)
+    const all = await listen(services, endpoint.url)
+    const some = await listen(services, other.url, ['user.created'])
+    const { user, session } = await signIn('ada@example.com')
+    await delivery.drain()
+    assert.deepEqual(typesOf(endpoint).toSorted(), ['session.created', 'user.created'])
+    const [event, ...others] = other.received
+    assert.deepEqual(others, [])
+    assert.deepEqual(event!.body, {
+      type: 'user.created',
+      timestamp: new Date(clock.now()).toISOString(),
+      sequence: 1,
+      subject: { type: 'user', id: user.id },
+      data: { user_id: user.id, role: 'user', status: 'active' },
+    })
+    assert.equal(event!.headers['content-type'], 'application/json')
+    assert.equal(event!.headers['webhook-timestamp'], String(Math.floor(clock.now() / SECOND)))
+    assert.ok(isSignedBy(event!, some.secret))
+    assert.ok(!isSignedBy(event!, all.secret))
+    const session1 = endpoint.received.find(({ body }) => body.type === 'session.created')!
+    assert.deepEqual(session1.body.data, {
+      session_id: session.id,
+      user_id: user.id,
+      app_id: 'console',
+      kind: 'api',
+    })
+    const [logged] = (await webhooks.deliveries(some.id, null, PAGE)).rows
+    assert.equal(logged!.id, event!.id)
+    assert.equal(logged!.state, 'delivered')
+    assert.equal(logged!.last!.status, 200)
+    for (const { raw } of endpoint.received) assert.doesNotMatch(raw, /ada@|192\.0\.2/)
+  })
+
+  test('acts are told of by events of their subject, numbered without gaps', async t => {
+    const { services, endpoint, delivery, users, apiKeys, sessions, signIn, caller } = await open(engine, t)
+    await listen(services, endpoint.url)
+    const { user, session, tokens } = await signIn('ada@example.com')
+    const wanted = { name: 'x', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
+    const { apiKey } = await apiKeys.create(user.id, wanted, caller())
+    await apiKeys.update(user.id, apiKey.id, { name: 'y', allowedNetworks: ['192.0.2.0/24'] }, 'person')
+    const { apiKey: next } = await apiKeys.rotate(user.id, apiKey.id, 60, caller())
+    await apiKeys.revokeById(next.id)
+    await users.rename(user.id, 'Ada')
+    await users.setRole(user.id, 'support')
+    const second = await signIn('ada@example.com')
+    await sessions.end(user.id, second.session.id, caller())
+    const reused = await sessions.refresh(tokens.refreshToken, null, caller())
+    await sessions.refresh(tokens.refreshToken, null, caller()).catch(() => {})
+    assert.ok(reused)
+    await users.suspend(user.id)
+    await users.activate(user.id)
+    await users.delete(user.id)
+    await delivery.drain()
+
+    const bySubject = Map.groupBy(endpoint.received, ({ body }) => body.subject.id as string)
+    const told = (id: string) => bySubject.get(id)!.map(({ body }) => `${body.sequence} ${body.type}`)
+    assert.deepEqual(told(user.id), [
+      '1 user.created',
+      '2 user.updated',
+      '3 user.updated',
+      '4 user.suspended',
+      '5 user.activated',
+      '6 user.deleted',
+    ])
+    assert.deepEqual(told(session.id), ['1 session.created', '2 session.reuse_detected', '3 session.ended'])
+    assert.deepEqual(told(second.session.id), ['1 session.created', '2 session.ended'])
+    assert.deepEqual(told(apiKey.id), [
+      '1 api_key.created',
+      '2 api_key.updated',
+      '3 api_key.rotated',
+      '4 api_key.revoked',
+    ])
+    assert.deepEqual(told(next.id), ['1 api_key.created', '2 api_key.revoked'])
+    const dataOf = (id: string, index: number) => bySubject.get(id)![index]!.body.data
+    assert.deepEqual(dataOf(apiKey.id, 1).changed, ['name', 'allowed_networks'])
+    assert.equal(dataOf(apiKey.id, 2).replaced_by, next.id)
+    assert.deepEqual(dataOf(user.id, 2), { user_id: user.id, changed: ['role'], role: 'support' })
+    assert.equal(dataOf(session.id, 2).cause, 'reuse')
+    assert.equal(dataOf(second.session.id, 1).cause, 'revoked')
+  })
+
+  test('an event that fails holds up the later ones of its subject, and no others', async t => {
+    const { services, endpoint, delivery, announce, clock } = await open(engine, t)
+    await listen(services, endpoint.url)
+    const [one, two] = [newId(clock.now()), newId(clock.now())]
+    endpoint.answer = ({ body }) => (body.subject.id === one ? 500 : 204)
+    await announce(one, [1, 2])
+    await announce(two, [1, 2, 3])
+    await delivery.drain()
+    const sent = (id: string) =>
+      endpoint.received.filter(({ body }) => body.subject.id === id).map(({ body }) => body.data.number)
+    assert.deepEqual(sent(one), [1])
+    assert.deepEqual(sent(two), [1, 2, 3])
+    clock.advance(2 * SECOND - 1)
+    await delivery.drain()
+    assert.deepEqual(sent(one), [1])
+    clock.advance(1)
+    await delivery.drain()
+    assert.deepEqual(sent(one), [1, 1])
+    endpoint.answer = () => 200
+    clock.advance(4 * SECOND)
+    await delivery.drain()
+    assert.deepEqual(sent(one), [1, 1, 1, 2])
+    const [first, again] = endpoint.received.filter(({ body }) => body.subject.id === one)
+    assert.equal(first!.id, again!.id, 'the same webhook-id on every attempt')
+  })
+
+  test('after three days an event is given up, and an endpoint that accepted nothing is disabled with a mail', async t => {
+    const { services, endpoint, delivery, announce, clock, webhooks, mailsTo, users, signIn } = await open(
+      engine,
+      t,
+    )
+    const { user } = await signIn('admin@example.com')
+    await users.setRole(user.id, 'admin')
+    const { id } = await listen(services, endpoint.url, ['user.updated'])
+    endpoint.answer = () => 500
+    const subject = newId(clock.now())
+    await announce(subject, [1, 2])
+    const began = clock.now()
+    await delivery.drain()
+    while (clock.now() - began < GIVE_UP_AFTER) {
+      assert.equal((await webhooks.find(id)).disabledAt, null)
+      clock.advance(HOUR)
+      await delivery.drain()
+    }
+    const { disabledAt, disabledBy, waiting } = await webhooks.find(id)
+    assert.deepEqual([disabledAt !== null, disabledBy, waiting], [true, 'failures', 1])
+    const [mail, ...others] = await mailsTo('admin@example.com', 'webhook_disabled')
+    assert.deepEqual(others, [])
+    assert.deepEqual([mail!.webhookId, mail!.failure], [id, 'status 500'])
+    const states = (await webhooks.deliveries(id, null, PAGE)).rows.map(({ state }) => state)
+    assert.deepEqual(states.toSorted(), ['failed', 'waiting'])
+    const sent = endpoint.received.length
+
+    await announce(subject, [3])
+    clock.advance(DAY)
+    await delivery.drain()
+    assert.equal(endpoint.received.length, sent, 'nothing is sent or queued while it is disabled')
+    endpoint.answer = () => 200
+    await webhooks.change(id, { enabled: true }, BY)
+    await announce(subject, [4])
+    await delivery.drain()
+    assert.deepEqual(
+      endpoint.received.slice(sent).map(({ body }) => [body.sequence, body.data.number]),
+      [
+        [2, 2],
+        [3, 4],
+      ],
+    )
+  })
+
+  test('an event that is refused for three days is given up while the endpoint accepts others', async t => {
+    const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url)
+    const [bad, good] = [newId(clock.now()), newId(clock.now())]
+    endpoint.answer = ({ body }) => (body.subject.id === bad && body.sequence === 1 ? 400 : 200)
+    await announce(bad, [1, 2])
+    for (let hours = 0; hours <= 73; hours++) {
+      await announce(good, [hours])
+      await delivery.drain()
+      clock.advance(HOUR)
+    }
+    assert.equal((await webhooks.find(id)).disabledAt, null)
+    const last = endpoint.received.findLast(({ body }) => body.subject.id === bad)!
+    assert.equal(last.body.sequence, 2)
+    const [failed] = (await webhooks.deliveries(id, 'failed', PAGE)).rows
+    assert.deepEqual([failed!.sequence, failed!.last!.status], [1, 400])
+
+    endpoint.answer = () => 200
+    await webhooks.sendAgain(failed!.id, BY)
+    assert.equal(await refusedWith(webhooks.sendAgain(failed!.id, BY)), 'invalid_request')
+    await delivery.drain()
+    assert.equal(endpoint.received.at(-1)!.id, failed!.id)
+    assert.equal((await webhooks.deliveries(id, 'failed', PAGE)).rows.length, 0)
+  })
+
+  test('of too many waiting events the oldest of agents are dropped first, then the oldest, and they are counted', async t => {
+    const { services, endpoint, announce, clock, webhooks } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url)
+    const agent = newId(clock.now())
+    await announce(newId(clock.now()), [1, 2])
+    clock.advance(1)
+    await announce(agent, [1, 2, 3], 'agent.connected')
+    clock.advance(1)
+    await announce(newId(clock.now()), [1])
+    assert.equal(await dropBeyond(services, 6), 0)
+    assert.equal(await dropBeyond(services, 4), 2)
+    const waiting = async () =>
+      (await webhooks.deliveries(id, 'waiting', PAGE)).rows.map(({ type }) => type.split('.')[0]).toSorted()
+    assert.deepEqual(await waiting(), ['agent', 'user', 'user', 'user'])
+    assert.equal(await dropBeyond(services, 2), 2)
+    assert.deepEqual(await waiting(), ['user', 'user'])
+    assert.equal((await webhooks.find(id)).dropped, 4)
+    await deliveryOf(services).drain()
+    assert.deepEqual(
+      endpoint.received.map(({ body }) => [body.subject.id === agent, body.sequence]).toSorted(),
+      [
+        [false, 1],
+        [false, 2],
+      ],
+    )
+  })
+
+  test('two nodes that deliver at once send each event once, and each subject in its order', async t => {
+    const { services, endpoint, announce, anotherNode, clock } = await open(engine, t)
+    await listen(services, endpoint.url)
+    const other = await anotherNode()
+    const subjects = Array.from({ length: 12 }, () => newId(clock.now()))
+    for (const subject of subjects) await announce(subject, [1, 2, 3])
+    const nodes = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(other, { nodeId: 'b' })]
+    await Promise.all(nodes.map(node => node.drain()))
+    assert.equal(endpoint.received.length, 36)
+    for (const subject of subjects) {
+      const sent = endpoint.received.filter(({ body }) => body.subject.id === subject)
+      assert.deepEqual(
+        sent.map(({ body }) => body.sequence),
+        [1, 2, 3],
+      )
+    }
+  })
+
+  test('what a node had leased when it died is sent by another, at once or when the lease ends', async t => {
+    const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url)
+    const lease = (nodeId: string) =>
+      store.webhookDeliveries.lease(clock.now(), clock.now() + LEASE, [{ webhookId: id, room: 1 }], nodeId)
+    await announce(newId(clock.now()), [1])
+    const [held] = await lease('dead')
+    assert.ok(held)
+    await delivery.drain()
+    assert.equal(endpoint.received.length, 0)
+    assert.equal(await store.webhookDeliveries.releaseAbandoned(clock.now()), 1)
+    await delivery.drain()
+    assert.equal(endpoint.received.length, 1)
+    assert.equal(await store.webhookDeliveries.advance(held, null, clock.now() + LEASE), 'lost')
+
+    await announce(newId(clock.now()), [1])
+    assert.ok((await lease('dead'))[0])
+    clock.advance(LEASE - 1)
+    await delivery.drain()
+    assert.equal(endpoint.received.length, 1)
+    clock.advance(1)
+    await delivery.drain()
+    assert.equal(endpoint.received.length, 2)
+  })
+
+  test('an endpoint that does not answer occupies a bounded number of calls, and holds up no other', async t => {
+    const { services, endpoint, announce, clock } = await open(engine, t)
+    await listen(services, endpoint.url)
+    const silent = await listen(services, `${endpoint.url}-silent`)
+    for (let n = 0; n < CONCURRENT_CALLS + 2; n++) await announce(newId(clock.now()), [n])
+    const held: (() => void)[] = []
+    const answered: string[] = []
+    const delivery = deliveryOf(services, {
+      call: (url, request) =>
+        new Promise(resolve => {
+          const answer = () => resolve({ status: 200, headers: {}, text: '' })
+          if (url.endsWith('-silent')) return held.push(answer)
+          answered.push(request!.body!)
+          answer()
+        }),
+    })
+    const drained = delivery.drain()
+    await until('all of the other', () => answered.length === CONCURRENT_CALLS + 2)
+    assert.equal(held.length, CONCURRENT_CALLS)
+    for (let released = 0; released < CONCURRENT_CALLS + 2; released++) {
+      await until('the next call', () => held.length > released)
+      held[released]!()
+    }
+    await drained
+    assert.equal((await (await services.webhooks()).find(silent.id)).waiting, 0)
+  })
+
+  test('a body is signed with all secrets of its endpoint, until the old one is removed', async t => {
+    const { services, endpoint, announce, delivery, webhooks, clock, store } = await open(engine, t)
+    const { id, secret } = await listen(services, endpoint.url)
+    const [first] = (await webhooks.find(id)).secrets
+    const second = await webhooks.addSecret(id, BY)
+    assert.match(second.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    const send = async () => {
+      await announce(newId(clock.now()), [1])
+      await delivery.drain()
+      return endpoint.received.at(-1)!
+    }
+    const both = await send()
+    assert.deepEqual([isSignedBy(both, secret), isSignedBy(both, second.secret)], [true, true])
+    await webhooks.removeSecret(id, first!.id, BY)
+    const one = await send()
+    assert.deepEqual([isSignedBy(one, secret), isSignedBy(one, second.secret)], [false, true])
+    assert.equal(await refusedWith(webhooks.removeSecret(id, second.id, BY)), 'invalid_request')
+    assert.equal(await refusedWith(webhooks.removeSecret(id, first!.id, BY)), 'not_found')
+    for (let n = 1; n < MAX_SECRETS; n++) await webhooks.addSecret(id, BY)
+    assert.equal(await refusedWith(webhooks.addSecret(id, BY)), 'invalid_request')
+    for (const { sealedSecret } of await store.webhooks.secrets([id]))
+      assert.ok(!sealedSecret.includes(second.secret))
+  })
+
+  test('while nobody listens, acts read the endpoints once in two seconds at most, and write nothing', async t => {
+    const { services, storage, endpoint, users, signIn } = await open(engine, t)
+    let [now, statements] = [0, 0]
+    const counted = createDb(storage.engine, storage.engine.connection).withPlugin({
+      transformQuery({ node }) {
+        statements++
+        return node
+      },
+      transformResult: async ({ result }) => result,
+    })
+    const queue = createWebhookQueue(storage.events, () => now)
+    const { user } = await signIn('ada@example.com')
+    const event = { type: 'user.updated', subject: { type: 'user', id: user.id }, at: 0, data: {} } as const
+    const add = async () => [await queue.add(counted, [event]), statements]
+    assert.deepEqual(await add(), [false, 1])
+    now = LISTENERS_KNOWN_FOR_MS - 1
+    assert.deepEqual(await add(), [false, 1])
+    assert.deepEqual([await queue.add(counted, []), statements], [false, 1])
+    now = LISTENERS_KNOWN_FOR_MS
+    assert.deepEqual(await add(), [false, 2])
+    const { id } = await listen(services, endpoint.url, ['session.created'])
+    await until('the word of the endpoint', async () => (await add())[1] === 3)
+    assert.deepEqual(await add(), [false, 3], 'it does not listen to this')
+    await (await services.webhooks()).change(id, { events: [] }, BY)
+    await until('the word of the change', async () => (await add())[0])
+    await users.rename(user.id, 'Ada')
+  })
+
+  test('an endpoint that another node created is told of the next act on every node', async t => {
+    const { services, endpoint, delivery, anotherNode, users, signIn } = await open(engine, t)
+    const { user } = await signIn('ada@example.com')
+    const other = await anotherNode()
+    await users.rename(user.id, 'before')
+    const heard = Promise.withResolvers<void>()
+    services.storage.events.subscribe(({ type }) => type === 'webhooks.changed' && heard.resolve())
+    await listen(other, endpoint.url, ['user.updated'])
+    // Commands on SQLite are processes of their own: there nodes do not tell each other.
+    if (engine === 'postgres') await heard.promise
+    await until('the event', async () => {
+      await users.rename(user.id, 'after')
+      await delivery.drain()
+      return endpoint.received.length > 0
+    })
+    assert.deepEqual(typesOf(endpoint), ['user.updated'])
+  })
+
+  test('a test event is sent at once, also to a disabled endpoint, and its answer is logged and cut', async t => {
+    const { services, endpoint, webhooks, delivery } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url, ['user.created'])
+    endpoint.answer = () => ({ status: 202, text: `\u0000thanks ${'é'.repeat(2000)}` })
+    const sent = await webhooks.test(id, BY)
+    assert.deepEqual(
+      [sent.state, sent.type, sent.sequence, sent.last!.status],
+      ['delivered', 'webhook.test', 1, 202],
+    )
+    assert.match(sent.last!.answer!, /^thanks é+$/)
+    assert.ok(Buffer.byteLength(sent.last!.answer!) <= 1024)
+    await webhooks.change(id, { enabled: false }, BY)
+    endpoint.answer = () => ({ status: 302, headers: { location: `${endpoint.url}/elsewhere` } })
+    const failed = await webhooks.test(id, BY)
+    assert.deepEqual([failed.state, failed.sequence, failed.last!.error], ['failed', 2, 'status 302'])
+    await delivery.drain()
+    assert.equal(endpoint.received.length, 2)
+    assert.equal(await refusedWith(webhooks.test(newId(0), BY)), 'not_found')
+  })
+
+  test('a removed endpoint gets nothing more, and what it left is pruned', async t => {
+    const { services, endpoint, webhooks, announce, delivery, clock, store, signIn } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url)
+    await announce(newId(clock.now()), [1, 2])
+    await webhooks.remove(id, BY)
+    await signIn('ada@example.com')
+    await delivery.drain()
+    assert.deepEqual(endpoint.received, [])
+    assert.equal(await refusedWith(webhooks.find(id)), 'not_found')
+    assert.equal(await refusedWith(webhooks.deliveries(id, null, PAGE)), 'not_found')
+    const prune = () => store.webhookDeliveries.prune(clock.now(), clock.now(), 100)
+    assert.equal(await prune(), 3, 'two events, one numbering')
+    assert.equal(await prune(), 1, 'the endpoint')
+    assert.equal(await prune(), 0)
+  })
+
+  test('deliveries are kept for seven days, and the numbering of what may go on for good', async t => {
+    const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
+    await listen(services, endpoint.url)
+    const [going, over] = [newId(clock.now()), newId(clock.now())]
+    await announce(going, [1])
+    await announce(over, [1], 'user.deleted')
+    await delivery.drain()
+    const prune = () => store.webhookDeliveries.prune(clock.now() - 7 * DAY, clock.now(), 100)
+    clock.advance(7 * DAY)
+    assert.equal(await prune(), 0)
+    clock.advance(1)
+    assert.equal(await prune(), 3, 'two deliveries, one numbering')
+    await announce(going, [2])
+    await announce(over, [2])
+    await delivery.drain()
+    const numberOf = (id: string) =>
+      endpoint.received.slice(2).find(({ body }) => body.subject.id === id)!.body.sequence
+    assert.deepEqual([numberOf(going), numberOf(over)], [2, 1])
+  })
+
+  test('endpoints are refused that cannot be called, and more than there may be', async t => {
+    const { services, webhooks } = await open(engine, t)
+    const refusedUrls = [
+      'ftp://hooks.example.com/',
+      'not a url',
+      'https://user:secret@hooks.example.com/',
+      'https://hooks.example.com/#x',
+      'https://10.0.0.1/',
+      'https://[::ffff:10.0.0.1]/',
+      'https://2130706434/',
+      'http://8.8.8.8/',
+    ]
+    const strict = await (await openServices(engine, t)).webhooks()
+    for (const url of [...refusedUrls, 'http://hooks.example.com/', 'https://127.0.0.1/'])
+      assert.equal(await refusedWith(strict.create({ url, events: [] }, BY)), 'invalid_request', url)
+    assert.equal(await refusedWith(strict.create({ url: 'https://8.8.8.8/', events: [] }, BY)), 'none')
+    const made = await webhooks.create({ url: 'http://127.0.0.1:9/', events: [] }, BY)
+    assert.equal(
+      await refusedWith(webhooks.change(made.webhook.id, { url: 'https://10.0.0.1/' }, BY)),
+      'invalid_request',
+    )
+    for (let n = 1; n < MAX_WEBHOOKS; n++) await listen(services, 'https://hooks.example.com/')
+    assert.equal(await refusedWith(listen(services, 'https://hooks.example.com/')), 'invalid_request')
+  })
+
+  test('a charge that takes a balance below the mark is told of once, until it was above again', async t => {
+    const { services, endpoint, delivery, signIn, credits, apps, clock } = await open(engine, t)
+    await listen(services, endpoint.url, ['balance.low', 'charge.created'])
+    const { user } = await signIn('ada@example.com')
+    const hub = await apps.find('hub')
+    const charges = createCharges(services)
+    let charged = 0
+    const charge = (amount: number) =>
+      charges.charge(hub, { userId: user.id, amount, description: 'x' }, `key-of-the-charge-${charged++}`)
+    await charge(1_500_000)
+    await charge(1)
+    await charge(1)
+    await credits.grant({ userId: user.id, amount: 1_000_000, description: 'x' }, 'key-of-the-credit-0', BY)
+    await charge(1_000_000)
+    clock.advance(SECOND)
+    await delivery.drain()
+    const told = endpoint.received.map(({ body }) => [
+      body.sequence,
+      body.type,
+      body.data.balance ?? body.data.balance_after,
+    ])
+    assert.deepEqual(told, [
+      [1, 'charge.created', '0.50'],
+      [2, 'charge.created', '0.499999'],
+      [3, 'balance.low', '0.499999'],
+      [4, 'charge.created', '0.499998'],
+      [5, 'charge.created', '0.499998'],
+      [6, 'balance.low', '0.499998'],
+    ])
+    assert.deepEqual(endpoint.received[2]!.body.data, {
+      user_id: user.id,
+      balance: '0.499999',
+      mark: '0.50',
+      currency: 'USD',
+    })
+  })
+})
