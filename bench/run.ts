@@ -13,6 +13,7 @@ const PROGRAMS = [
   'hub',
   'growth',
   'lists',
+  'administration',
   'hostile',
 ]
 

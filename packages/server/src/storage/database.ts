@@ -80,6 +80,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
     lookUp: (what, key) => engine.lookUp(what, key),
     binaryCollation: engine.binaryCollation,
+    hasIndex: engine.hasIndex,
     indexedBy: engine.indexedBy,
   })
   const webhooks = { queue: createWebhookQueue(engine.events), lowBalance: config.lowBalance ?? 0 }

@@ -89,6 +89,13 @@ export interface Engine {
   appendOnly(table: string, mayDelete?: string): string[]
   /** Statements that make the engine refuse TRUNCATE on such a table, where the engine has it. */
   refuseTruncate(table: string): string[]
+  /**
+   * Statements that make an index by trigrams, for `like '%part%'`. None, or none with an effect, where the engine has no
+   * trigrams, or the database's user may not add them.
+   */
+  trigramIndex(name: string, table: string, column: string): string[]
+  /** Whether such an index is there; absent where none can be. */
+  hasIndex?(name: string): Promise<boolean>
   /** The clock that `readClock` reads. */
   readonly clockReference: ClockReference
   readClock(): Promise<Instant>

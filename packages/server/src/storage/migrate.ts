@@ -111,6 +111,7 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
         db: withoutTypes(db),
         binaryCollation: engine.binaryCollation,
         appendOnly: (table, mayDelete) => executeAll(tx, engine.appendOnly(table, mayDelete)),
+        trigramIndex: (...index) => executeAll(tx, engine.trigramIndex(...index)),
         refuseTruncate: table => executeAll(tx, engine.refuseTruncate(table)),
       })
       await db.insertInto('schema_migrations').values({ name: migration.name, applied_at: now }).execute()

@@ -83,6 +83,18 @@ export async function openPostgres(
     refuseTruncate: table => [
       `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
     ],
+    // In a block of its own, whose failure undoes nothing else: the extension may be missing, or not allowed.
+    trigramIndex: (name, table, column) => [
+      `do $$ begin
+        create extension if not exists pg_trgm;
+        create index ${name} on ${table} using gin (${column} gin_trgm_ops);
+      exception when others then raise notice 'no index by trigrams: %', sqlerrm;
+      end $$`,
+    ],
+    async hasIndex(name) {
+      const { rows } = await execute('select to_regclass($1) is not null as found', [name])
+      return (rows[0] as { found: boolean }).found
+    },
     clockReference: 'database',
     async readClock() {
       const read = () =>

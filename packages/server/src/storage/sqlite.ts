@@ -80,6 +80,7 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
         `create trigger ${table}_no_delete before delete on ${table} ${unless}${refuse}`,
       ]
     },
+    trigramIndex: () => [],
     refuseTruncate: () => [], // SQLite has no TRUNCATE, and an unconditional DELETE fires the trigger
     clockReference: 'system',
     async readClock() {

@@ -9,6 +9,8 @@ export interface Statements {
   /** As in `Engine`. */
   binaryCollation: string
   /** As in `Engine`. */
+  hasIndex?(name: string): Promise<boolean>
+  /** As in `Engine`. */
   indexedBy(index: string): string
 }
 

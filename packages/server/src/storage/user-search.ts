@@ -2,9 +2,11 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { User } from '../users/user.ts'
 import type { UserSearch } from '../users/user-store.ts'
+import { ADDRESS_PARTS_INDEX, MIN_PART_LENGTH, searchAddressParts } from './address-parts.ts'
 import { filteredSlice, rowsToRead } from './bounded-scan.ts'
 import type { Db } from './engine.ts'
 import type { UserRow } from './schema.ts'
+import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
 /** As in the migration 0021: what is left of an address without its local part. */
@@ -13,16 +15,19 @@ const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''
 const MAX_KEYS = 200
 
 export async function searchUsers(
-  db: Db,
-  binaryCollation: string,
+  statements: Statements,
   wanted: UserSearch,
   page: PageRequest,
 ): Promise<Slice<User>> {
+  const { db } = statements
   const { by, status, role } = wanted
-  const binary = sql.raw(binaryCollation)
+  const binary = sql.raw(statements.binaryCollation)
   // No address and no key has other characters, and not every engine takes all of them.
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by) return ownersOfKeys(db, binary, by.keyPrefixBeginning, wanted, page)
+  const part = by && 'addressBeginning' in by ? by.addressBeginning : ''
+  if (isPart(part) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
+    return searchAddressParts(statements, part, wanted, page)
   // Other filters have an index of their own, unless the search has one.
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))
   const read = rowsToRead(page.limit, isFiltered)
@@ -32,6 +37,11 @@ export async function searchUsers(
   const rows = (await query.execute(db)).rows.map(row => toUser(row)!)
   const matches = (user: User) => matchesFilters(user, wanted)
   return filteredSlice(rows, page.limit, isFiltered, matches, ({ id, createdAt }) => ({ at: createdAt, id }))
+}
+
+/** A whole local part is one that is known, and needs no other. */
+function isPart(text: string): boolean {
+  return text.length >= MIN_PART_LENGTH && !text.includes('@')
 }
 
 function matchesFilters(user: User, { status, role }: UserSearch): boolean {

@@ -10,10 +10,8 @@ import { searchUsers } from './user-search.ts'
 /** A row to lock: an upsert locks it whether or not it is there, for example after a restore. */
 const ADMINISTRATORS_LOCK = 'administrators-lock'
 
-export function createUserStore({
-  db,
-  binaryCollation,
-}: Statements): UserStore & UserChanges & AdministrativeUserChanges {
+export function createUserStore(statements: Statements): UserStore & UserChanges & AdministrativeUserChanges {
+  const { db } = statements
   return {
     async find(id) {
       return toUser(await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst())
@@ -67,7 +65,7 @@ export function createUserStore({
     async hasAdministrator() {
       return (await administrators(1)).length > 0
     },
-    search: (wanted, page) => searchUsers(db, binaryCollation, wanted, page),
+    search: (wanted, page) => searchUsers(statements, wanted, page),
     async list(page) {
       const rows = await db
         .selectFrom('users')

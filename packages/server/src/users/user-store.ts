@@ -6,7 +6,7 @@ import type { User, UserRole, UserStatus } from './user.ts'
 /** How people are searched: by a condition with an index of its own, and filters. */
 export interface UserSearch {
   /** Absent: all, newest first (or oldest, as `oldestFirst` says). The others in the order of what they search. */
-  by?:
+  by?: /** Where the engine has trigrams, three characters and more without `@` also within it; these newest first. */
     | { addressBeginning: string }
     /** With the `@`. */
     | { domainBeginning: string }

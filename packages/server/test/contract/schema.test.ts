@@ -82,13 +82,14 @@ const SQLITE_INDEXES = `
   select m.name || ' (' || (select group_concat(name, ', ' order by seqno) from pragma_index_info(i.name)) || ')'
     || case when i."unique" then ' unique' else '' end as line
   from sqlite_master m join pragma_index_list(m.name) i where m.type = 'table'`
+/** Without the index by trigrams, which SQLite does not have. */
 const POSTGRES_INDEXES = `
   select t.relname || ' (' || (select string_agg(a.attname, ', ' order by k.n)
       from unnest(x.indkey::smallint[]) with ordinality k(attnum, n)
       join pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum) || ')'
     || case when x.indisunique then ' unique' else '' end as line
   from pg_index x join pg_class t on t.oid = x.indrelid join pg_namespace n on n.oid = t.relnamespace
-  where n.nspname = 'public'`
+  where n.nspname = 'public' and x.indexrelid::regclass::text <> 'users_address_parts'`
 
 async function readSchema(engine: EngineName, t: TestContext): Promise<string[]> {
   const { storage } = await openTestStorage(engine, t)

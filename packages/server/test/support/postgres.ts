@@ -31,12 +31,21 @@ export function findPostgresBinaries(): string | null {
   )
 }
 
-/** @param options.fsync for tests with crashes; without it the cluster is several times faster */
-export async function startCluster(options: { fsync?: boolean } = {}): Promise<Cluster> {
+export interface ClusterOptions {
+  /** For tests with crashes; without it the cluster is several times faster. */
+  fsync?: boolean
+  /** Where its folder is made; by default in memory, or with `fsync` on a disk. */
+  root?: string
+  /** Further settings, `name=value`, which outweigh those of tests. */
+  settings?: readonly string[]
+}
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const binaries = findPostgresBinaries()
   if (!binaries) throw new Error('no PostgreSQL binaries on this machine')
   const identity = unprivilegedIdentity()
-  const folder = mkdtempSync(join(options.fsync ? tmpdir() : quickFolder(), 'keyway-postgres-'))
+  const root = options.root ?? (options.fsync ? tmpdir() : quickFolder())
+  const folder = mkdtempSync(join(root, 'keyway-postgres-'))
   if (identity.uid !== undefined) chownSync(folder, identity.uid, identity.gid!)
   const initdb = spawnSync(
     join(binaries, 'initdb'),
@@ -45,7 +54,7 @@ export async function startCluster(options: { fsync?: boolean } = {}): Promise<C
   )
   if (initdb.status !== 0) throw new Error(`initdb failed: ${initdb.stderr}`)
   const port = await freePort()
-  const server = spawnGuarded(binaries, folder, port, options.fsync ?? false, identity)
+  const server = spawnGuarded(binaries, folder, port, options, identity)
   const url = `postgres://keyway@127.0.0.1:${port}/postgres`
   await untilReady(url)
   return {
@@ -79,7 +88,7 @@ function spawnGuarded(
   binaries: string,
   folder: string,
   port: number,
-  fsync: boolean,
+  { fsync = false, settings: further = [] }: ClusterOptions,
   identity: { uid?: number; gid?: number },
 ): ChildProcess {
   const settings = [
@@ -91,6 +100,7 @@ function spawnGuarded(
     'autovacuum=off', // the databases exist for seconds
     'log_min_messages=fatal',
     ...(fsync ? [] : ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']),
+    ...further,
   ].map(setting => `-c ${setting}`)
   const script = `"${join(binaries, 'postgres')}" -D "${folder}/data" ${settings.join(' ')} </dev/null & server=$!
 cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "${folder}"`

@@ -9,6 +9,8 @@ export interface MigrationDeps {
   binaryCollation: string
   /** Makes the engine refuse UPDATE and DELETE on the table, except DELETE of rows (`old`) for which a condition holds. */
   appendOnly(table: string, mayDelete?: string): Promise<void>
+  /** As in `Engine`. */
+  trigramIndex(name: string, table: string, column: string): Promise<void>
   /** Makes the engine refuse TRUNCATE. For a table that is append-only already. */
   refuseTruncate(table: string): Promise<void>
 }

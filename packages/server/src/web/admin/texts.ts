@@ -38,7 +38,7 @@ export const adminTexts = {
   },
   people: {
     title: 'People',
-    lead: 'Search by the beginning of an address, a domain with its @, an id, or the beginning of a key.',
+    lead: 'Search by an address or its beginning, a domain with its @, an id, or the beginning of a key.',
     query: 'Search',
     search: 'Search',
     nobody: 'Nobody',

@@ -37,7 +37,7 @@ const peopleQuery = pageQuery.extend({
     .optional()
     .meta({
       description:
-        'The beginning of an address (`ada`), of a domain with its `@` (`@example`), or of a key (`svc_Ab3`), or an id. Ordered by what is searched.',
+        'The beginning of an address (`ada`), of a domain with its `@` (`@example`), or of a key (`svc_Ab3`), or an id. Ordered by what is searched. Where the database has trigrams, any part of an address from three characters on, newest first.',
     }),
   status: z
     .enum(['active', 'suspended', 'deleted'], { error: 'must be active, suspended or deleted' })

@@ -1,0 +1,51 @@
+import { sql } from 'kysely'
+import { type PageRequest, type Slice, toSlice } from '../paging.ts'
+import type { User } from '../users/user.ts'
+import type { UserSearch } from '../users/user-store.ts'
+import type { UserRow } from './schema.ts'
+import type { Statements } from './statements.ts'
+import { toUser } from './user-row.ts'
+
+export const ADDRESS_PARTS_INDEX = 'users_address_parts'
+/** Trigrams find no shorter part. */
+export const MIN_PART_LENGTH = 3
+/**
+ * People that a page reads in their order before it asks the index, which finds all that match before it gives the
+ * first. Of what is more frequent than one in `READ_IN_ORDER / limit`, they are enough.
+ */
+const READ_IN_ORDER = 20_000
+/** Matches that the index gives at most; what is more frequent among older people is not found completely. */
+const MAX_MATCHES = 50_000
+
+/** People with a part in their address, newest first. */
+export async function searchAddressParts(
+  { db, atomically }: Pick<Statements, 'db' | 'atomically'>,
+  part: string,
+  { status, role }: UserSearch,
+  { limit, after }: PageRequest,
+): Promise<Slice<User>> {
+  const older = after ? sql`id < ${after.id}` : sql`true`
+  const matches = sql`email like ${`%${part.replace(/[\\%_]/g, '\\$&')}%`}
+    ${status === undefined ? sql`` : sql`and status = ${status}`} ${role === undefined ? sql`` : sql`and role = ${role}`}`
+  const newest = await sql<UserRow>`
+    select * from (select * from users where ${older} order by id desc limit ${READ_IN_ORDER}) as newest
+    where ${matches} order by id desc limit ${limit + 1}`.execute(db)
+  const rows = newest.rows.length > limit ? newest.rows : await byIndex()
+  return toSlice(
+    rows.map(row => toUser(row)!),
+    limit,
+    ({ id, createdAt }) => ({ at: createdAt, id }),
+  )
+
+  /** The planner cannot know how rare a part is, and would read all people in their order instead. */
+  function byIndex(): Promise<UserRow[]> {
+    return atomically(async tx => {
+      await sql`select set_config(name, value, true) from (values ('enable_seqscan', 'off'), ('enable_indexscan', 'off'),
+        ('gin_fuzzy_search_limit', ${String(MAX_MATCHES)})) as settings (name, value)`.execute(tx)
+      const { rows } = await sql<UserRow>`
+        with found as materialized (select * from users where ${matches} and ${older} limit ${MAX_MATCHES})
+        select * from found order by id desc limit ${limit + 1}`.execute(tx)
+      return rows
+    })
+  }
+}
