@@ -25,7 +25,8 @@ export type Hint =
 
 /** A command of one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
-  | { op: 'deliver'; userId: string; to: string; frame: string }
+  /** `number`: of the message on its node, which names it; absent from nodes of the previous version. */
+  | { op: 'deliver'; userId: string; to: string; frame: string; number?: number }
   | { op: 'disconnect'; userId: string; target: string }
   /** Has no effect but its answer, which arrives after all that the asked node had published before. */
   | { op: 'ping'; relayVersion?: number }
@@ -65,8 +66,35 @@ export type RelayNotice =
 /** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
-  | { kind: 'answer'; from: string; question: number; count: number }
+  /** `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version. */
+  | { kind: 'answer'; from: string; question: number; count: number; held?: number }
   | { kind: 'notice'; from: string; notice: RelayNotice }
+  | MoveMessage
+
+/** How a connection moves to another node, where its agent resumes it; see hub/connection-moves.ts. */
+export type MoveMessage =
+  | ReleaseMessage
+  /** One part of the released state, as JSON text. `parts` 0: the connection is not on this node. */
+  | { kind: 'released'; from: string; question: number; part: number; parts: number; text: string }
+  /** The sending node shuts down, and asks the receiver to request these connections. */
+  | { kind: 'adopt'; from: string; connections: readonly ConnectionName[] }
+  /** The sending node has shut down. */
+  | { kind: 'left'; from: string }
+
+export interface ConnectionName {
+  connectionId: string
+  userId: string
+  keyId: string
+}
+
+/** Requests a connection. `secretHash` of its resume token; null if its node asked to request it. */
+export interface ReleaseMessage extends ConnectionName {
+  kind: 'release'
+  from: string
+  question: number
+  secretHash: string | null
+  lastSeq: number
+}
 
 /**
  * A message between hubs. `to` lists the node ids that it is meant for. A node id is new at every start of a
@@ -105,6 +133,12 @@ export interface Events {
 const MAX_TARGET_LENGTH = 64
 /** Maximum number of connections that one command can reach; far above all limits. */
 const MAX_COUNT = 1_000_000
+/** A SHA-256 as base64url. */
+const HASH_LENGTH = 43
+/** Maximum number of parts of a moving connection, of the text of each, and of connections in one `adopt`. */
+export const MAX_MOVE_PARTS = 64
+export const MAX_MOVE_PART_LENGTH = 128 * 1024
+export const MAX_ADOPTED = 50
 
 /** A hint with valid fields and no others, or null. */
 export function parseHint(value: unknown): Hint | null {
@@ -143,24 +177,64 @@ export function parseEvent(value: unknown): Hint | RelayEvent | null {
 }
 
 function parseMessage(value: unknown): RelayMessage | null {
-  const { kind, from: sender, question, order, count, notice: noticed } = toFields(value)
+  const { kind, from: sender, question, order, count, held, notice: noticed } = toFields(value)
   const from = idIn(sender)
-  if (from && kind === 'notice') {
+  if (!from) return null
+  if (kind === 'notice') {
     const notice = parseNotice(noticed)
     return notice && { kind, from, notice }
   }
-  if (!from || !isWhole(question, Number.MAX_SAFE_INTEGER)) return null
-  if (kind === 'answer') return isWhole(count, MAX_COUNT) ? { kind, from, question, count } : null
+  if (kind === 'adopt' || kind === 'left') return parseLeaving(kind, from, value)
+  if (!isWhole(question, Number.MAX_SAFE_INTEGER)) return null
+  if (kind === 'answer') {
+    if (!isWhole(count, MAX_COUNT)) return null
+    return { kind, from, question, count, ...(isWhole(held, MAX_COUNT) ? { held } : {}) }
+  }
+  if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
   const parsed = kind === 'order' ? parseCommand(order) : null
   return parsed && { kind: 'order', from, question, order: parsed }
 }
 
+function parseLeaving(kind: 'adopt' | 'left', from: string, value: unknown): RelayMessage | null {
+  if (kind === 'left') return { kind, from }
+  const { connections } = toFields(value)
+  if (!Array.isArray(connections) || connections.length > MAX_ADOPTED) return null
+  const names = connections.map(parseConnectionName).filter(name => name !== null)
+  return { kind, from, connections: names }
+}
+
+function parseMove(
+  kind: 'release' | 'released',
+  from: string,
+  question: number,
+  value: unknown,
+): RelayMessage | null {
+  const { secretHash, lastSeq, part, parts, text } = toFields(value)
+  if (kind === 'released') {
+    if (!isWhole(parts, MAX_MOVE_PARTS) || !isWhole(part, MAX_MOVE_PARTS) || typeof text !== 'string')
+      return null
+    return { kind, from, question, part, parts, text }
+  }
+  const name = parseConnectionName(value)
+  const isHash = secretHash === null || (typeof secretHash === 'string' && secretHash.length === HASH_LENGTH)
+  if (!name || !isHash || !isWhole(lastSeq, Number.MAX_SAFE_INTEGER)) return null
+  return { kind, from, question, ...name, secretHash: secretHash as string | null, lastSeq }
+}
+
+function parseConnectionName(value: unknown): ConnectionName | null {
+  const fields = toFields(value)
+  const [connectionId, userId, keyId] = [idIn(fields.connectionId), idIn(fields.userId), idIn(fields.keyId)]
+  return connectionId && userId && keyId ? { connectionId, userId, keyId } : null
+}
+
 function parseCommand(value: unknown): RelayCommand | null {
-  const { op, userId: owner, to, target, frame, relayVersion } = toFields(value)
+  const { op, userId: owner, to, target, frame, number, relayVersion } = toFields(value)
   if (op === 'ping') return isWhole(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
   const userId = idIn(owner)
   if (!userId) return null
-  if (op === 'deliver' && isTarget(to) && typeof frame === 'string') return { op, userId, to, frame }
+  if (op === 'deliver' && isTarget(to) && typeof frame === 'string') {
+    return { op, userId, to, frame, ...(isWhole(number, Number.MAX_SAFE_INTEGER) ? { number } : {}) }
+  }
   if (op === 'disconnect' && isTarget(target)) return { op, userId, target }
   return null
 }

@@ -79,7 +79,7 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
     withdrawSomeOfApp: null,
   },
   presence: {
-    record: ({ joined, left }, _added, _removed, now) => [
+    record: ({ joined, left }, _nodeId, _added, _removed, now) => [
       ...joined.map(row => ofAgent('agent.connected', row, now)),
       ...left.map(row => ofAgent('agent.disconnected', row, now)),
     ],

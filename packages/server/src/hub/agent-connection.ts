@@ -5,9 +5,11 @@ import { allows, type Scopes } from '../api-keys/api-key.ts'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import type { LiveConnection } from '../events.ts'
 import type { Caller } from '../network.ts'
-import { type CloseStatus, SLOW_CONSUMER } from './close-codes.ts'
+import { type CloseStatus, RESUMED_ELSEWHERE, SLOW_CONSUMER } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { KeyStatus, TokenClaims } from './hub-ports.ts'
+import type { KeptMessage, MessageLog } from './message-log.ts'
+import type { NumberedSends } from './numbered-sends.ts'
 import type { PresenceRow } from './presence-store.ts'
 import { type Bucket, FRAME_ALLOWANCE, newBucket } from './rate-limits.ts'
 
@@ -28,24 +30,45 @@ export interface ConnectionHost {
    * the close frame, or `closed` by the agent, or `lost`.
    */
   deregister(connection: AgentConnection, reason: string): void
+  /** Called before an open connection becomes `held`. */
+  hold(connection: AgentConnection): void
   closed(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
-/** An agent's connection to this node, with its key, its expiry and its operations. */
+/** What a connection leaves to its successor. */
+export type Surrendered = Pick<AgentConnection, 'id' | 'log' | 'sends'>
+
+/**
+ * An agent's connection to this node, with its key, its expiry and its operations. `pending` until its key's status is
+ * loaded; `held` after a break, when it has no socket and keeps its messages until it is resumed.
+ */
 export class AgentConnection {
-  readonly id: string
+  /** Replaced by that of the connection that it resumes. */
+  id: string
   readonly userId: string
-  readonly address: string
-  readonly client: string | null
+  address: string
+  client: string | null
   readonly connectedAt: Instant
-  readonly socket: HubSocket
+  /** Null while it is held. */
+  #socket: HubSocket | null
   readonly #host: ConnectionHost
   keyId: string
   keyName: string | null = null
   scopes: Scopes
   tokenExpiresAt: Instant
   keyExpiresAt: Instant = Number.POSITIVE_INFINITY
-  state: 'pending' | 'open' | 'closed' = 'pending'
+  state: 'pending' | 'open' | 'held' | 'closed' = 'pending'
+  /** The messages to the agent. */
+  log: MessageLog
+  /** Null before the first numbered send. */
+  sends: NumberedSends | null = null
+  /** The hash of the secret in the resume token; null before `ready`, and when it was used. */
+  resumeHash: string | null = null
+  /** When it broke, and the number of the last message until then. */
+  heldAt: Instant = 0
+  heldSeq = 0
+  /** The number of the last message before the last ping. */
+  #pingedSeq = 0
   /** The key of a pending renewal; empty while its token is verified; null: no renewal is pending. */
   renewingTo: string | null = null
   /** The key changed while its status was being loaded, so the status must be loaded again. */
@@ -62,15 +85,17 @@ export class AgentConnection {
 
   constructor(
     id: string,
-    socket: HubSocket,
+    socket: HubSocket | null,
     claims: TokenClaims,
-    caller: Caller,
+    caller: Pick<Caller, 'address' | 'client'>,
     now: Instant,
     host: ConnectionHost,
+    log: MessageLog,
   ) {
     this.id = id
-    this.socket = socket
+    this.#socket = socket
     this.#host = host
+    this.log = log
     this.userId = claims.agentId
     this.keyId = claims.keyId
     this.scopes = claims.scopes
@@ -82,7 +107,7 @@ export class AgentConnection {
     this.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
     this.meteredAt = now
     this.frames = newBucket(FRAME_ALLOWANCE, now)
-    socket.connection = this
+    if (socket) socket.connection = this
   }
 
   send(frame: ServerFrame): void {
@@ -94,26 +119,66 @@ export class AgentConnection {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
 
-  /** Writes a frame; false if the connection is closed. Closes a connection that reads too slowly. */
+  /** Writes a frame; false if the connection is not open. Closes a connection that reads too slowly. */
   write(frame: Buffer | string): boolean {
-    if (this.state === 'closed' || this.socket.readyState !== WebSocket.OPEN) return false
+    if (this.#socket?.readyState !== WebSocket.OPEN) return false
     if (this.readsTooSlowly) {
       this.close(SLOW_CONSUMER)
       return false
     }
-    this.socket.send(frame, TEXT)
+    this.#socket.send(frame, TEXT)
     return true
   }
 
+  /**
+   * Numbers and keeps a message, and writes it if the socket is open. Null if the connection ends by it: it reads too
+   * slowly, or what arrived since it broke is no longer kept.
+   */
+  deliver(message: KeptMessage): 'delivered' | 'held' | null {
+    const seq = this.log.add(message)
+    if (this.write(message.numbered(seq))) return 'delivered'
+    if (this.state === 'held' && this.log.floor > this.heldSeq) this.close(SLOW_CONSUMER)
+    return this.state === 'closed' ? null : 'held'
+  }
+
+  /** Writes the kept messages after the one of this number. */
+  replay(lastSeq: number): void {
+    let seq = lastSeq
+    for (const message of this.log.after(lastSeq)) this.#socket?.send(message.numbered(++seq), TEXT)
+  }
+
+  /** Sends a ping of RFC 6455; its pong follows all messages written before. */
+  ping(): void {
+    if (!this.#socket || this.readsTooSlowly) return
+    this.#pingedSeq = this.log.seq
+    this.#socket.ping()
+  }
+
+  /** The agent has received everything that was written before the last ping. */
+  receivedPong(): void {
+    this.log.forget(this.#pingedSeq)
+  }
+
   pong(data: Buffer): void {
-    if (this.socket.readyState === WebSocket.OPEN && !this.readsTooSlowly) this.socket.pong(data, false)
+    if (this.#socket?.readyState === WebSocket.OPEN && !this.readsTooSlowly) this.#socket.pong(data, false)
   }
 
   /** Deregisters first, so that it gets no more frames or messages; then starts the close handshake. */
   close(closeStatus: CloseStatus): void {
     if (this.state === 'closed') return
-    this.#deregister(closeStatus.reason)
-    this.socket.close(closeStatus.code, closeStatus.reason)
+    this.end(closeStatus.reason)
+    this.#socket?.close(closeStatus.code, closeStatus.reason)
+    this.#host.closed(this, closeStatus)
+  }
+
+  /** Closes the socket, and holds the connection so that it can be resumed. */
+  closeAndHold(closeStatus: CloseStatus): void {
+    const socket = this.#socket
+    if (!this.hold()) {
+      this.close(closeStatus)
+      return
+    }
+    socket?.close(closeStatus.code, closeStatus.reason)
     this.#host.closed(this, closeStatus)
   }
 
@@ -123,7 +188,7 @@ export class AgentConnection {
    */
   closeAndDiscard(closeStatus: CloseStatus): void {
     this.close(closeStatus)
-    const { stream } = this.socket
+    const { stream } = this.#socket!
     stream.removeAllListeners('data')
     stream.resume()
     stream.end()
@@ -131,13 +196,42 @@ export class AgentConnection {
 
   /** Closes without a close handshake, since the peer does not respond. */
   terminate(): void {
-    this.#deregister('lost')
-    this.socket.terminate()
+    const socket = this.#socket
+    if (!this.hold()) this.end('lost')
+    socket?.terminate()
   }
 
-  /** @param code 1006 without a close frame of the agent */
-  onSocketClosed(code: number): void {
-    this.#deregister(code === 1006 ? 'lost' : 'closed')
+  /** The socket broke: from now on messages are only kept. False if the connection was not open. */
+  hold(): boolean {
+    if (this.state !== 'open') return false
+    this.#host.hold(this)
+    this.state = 'held'
+    this.heldSeq = this.log.seq
+    this.#socket!.connection = null
+    this.#socket = null
+    return true
+  }
+
+  /** Ends the connection for good; its socket is closed already. */
+  end(reason: string): void {
+    if (this.state === 'closed') return
+    this.#deregister(reason)
+    this.log.clear()
+  }
+
+  /** Ends the connection, and hands its messages and numbers to a successor. */
+  surrender(): Surrendered {
+    this.#deregister('away')
+    this.#socket?.close(RESUMED_ELSEWHERE.code, RESUMED_ELSEWHERE.reason)
+    this.#host.closed(this, RESUMED_ELSEWHERE)
+    return this
+  }
+
+  /** Continues a connection that was surrendered. */
+  takeOver({ id, log, sends }: Surrendered): void {
+    this.id = id
+    this.log = log
+    this.sends = sends
   }
 
   /** The expiry of the token or of the key, whichever is earlier. */
@@ -147,7 +241,11 @@ export class AgentConnection {
 
   /** Whether more than MAX_BUFFERED_BYTES are unsent. */
   get readsTooSlowly(): boolean {
-    return this.socket.bufferedAmount > MAX_BUFFERED_BYTES
+    return this.unsentBytes > MAX_BUFFERED_BYTES
+  }
+
+  get unsentBytes(): number {
+    return this.#socket?.bufferedAmount ?? 0
   }
 
   /** Updates name and expiry from the key. */

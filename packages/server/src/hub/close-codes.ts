@@ -18,6 +18,8 @@ const ACCOUNT_SUSPENDED: CloseStatus = { code: 4403, reason: 'account_suspended'
 const NETWORK_NOT_ALLOWED: CloseStatus = { code: 4403, reason: 'network_not_allowed' }
 /** The token expired without a renewal (see renewals.ts), or the key has expired. */
 export const TOKEN_EXPIRED: CloseStatus = { code: 4408, reason: 'token_expired' }
+/** The agent took up this connection by another socket; see resumptions.ts. */
+export const RESUMED_ELSEWHERE: CloseStatus = { code: 4409, reason: 'resumed_elsewhere' }
 const REVOKED: CloseStatus = { code: 4410, reason: 'revoked' }
 /** The agent kept sending frames beyond rate-limits.ts, after `rate_limited` errors. */
 export const RATE_LIMITED: CloseStatus = { code: 4429, reason: 'rate_limited' }

@@ -17,6 +17,7 @@ import { createFrames } from './frames.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
+import { MessageBudget, MessageLog } from './message-log.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createMetering } from './metering.ts'
 import type { Relay } from './node-relay.ts'
@@ -25,8 +26,13 @@ import type { OwnerLimits } from './rate-limits.ts'
 import { createMakeReady } from './ready.ts'
 import type { Registry } from './registry.ts'
 import { createRenewals } from './renewals.ts'
+import type { ResumeRequest } from './resume-token.ts'
+import { createResumptions, type Resumptions } from './resumptions.ts'
 import type { Watches } from './watches.ts'
 
+/** Close codes of RFC 6455 section 7.4.1 by which an agent ends its connection; one without a code is NO_STATUS. */
+const NORMAL_CLOSURE = 1000
+const NO_STATUS = 1005
 /** Maximum number of sockets in the closing handshake; above it refused ones are terminated at once. */
 const MAX_CLOSING_SOCKETS = 5000
 
@@ -42,14 +48,19 @@ export interface ConnectionsDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'list'> & RecordPresence
   watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>
-  relay: Pick<Relay, 'broadcast' | 'catchUp'>
+  relay: Pick<Relay, 'broadcast' | 'catchUp' | 'publish' | 'peers'>
+  relayTimeoutMs?: number
+  nodeId: string
+  /** `Revocations.recheck` */
+  recheck(keyId: string): void
   isDraining(): boolean
   freshness: Pick<DatabaseFreshness, 'isFresh'>
 }
 
 export interface Connections {
   /** Handles an upgraded socket: closes it if no database is needed to refuse it, else passes it to ready.ts. */
-  accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
+  accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller, resume: ResumeRequest | null): void
+  resumptions: Pick<Resumptions, 'receive' | 'handOver' | 'leave' | 'stop'>
   messages: Messages
   /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number
@@ -66,8 +77,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   const renewals = createRenewals({ ...deps, metering })
   const messages = createMessages(deps)
   const frames = createFrames({ ...deps, renewals, messages })
-  const makeReady = createMakeReady({ ...deps, metering, renewals })
-  const tick = createHeartbeat({ ...deps, metering, renewals })
+  const budget = new MessageBudget()
   const host: ConnectionHost = {
     deregister(connection, reason) {
       deps.watches.remove(connection)
@@ -75,29 +85,45 @@ export function createConnections(deps: ConnectionsDeps): Connections {
       metering.settle(connection, clock.now())
       registry.remove(connection)
     },
+    hold(connection) {
+      deps.watches.remove(connection)
+      presence.remove(connection, 'away')
+      metering.settle(connection, clock.now())
+      resumptions.hold(connection)
+    },
     closed({ id, keyId }, { code, reason }) {
       log.debug({ connectionId: id, keyId, code, reason }, 'closed a connection')
     },
   }
 
-  return { accept, messages, disconnect, tick, sockets }
+  const resumptions = createResumptions({ ...deps, budget, host })
+  const makeReady = createMakeReady({ ...deps, metering, renewals, resumptions })
+  const tick = createHeartbeat({ ...deps, metering, renewals })
 
-  function accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void {
+  return { accept, resumptions, messages, disconnect, tick, sockets }
+
+  function accept(
+    socket: HubSocket,
+    claims: TokenClaims | null,
+    caller: Caller,
+    resume: ResumeRequest | null,
+  ): void {
     sockets.add(socket)
-    socket.on('error', ignore) // ws closes the socket itself, with 1002, 1007, 1008 or 1009
+    socket.on('error', onError)
     socket.on('close', onClose)
     const now = clock.now()
     const refused = refusalOf(claims, now)
     if (!claims || refused) {
       socket.close(refused?.code, refused?.reason)
-      if (sockets.size - registry.byId.size > MAX_CLOSING_SOCKETS) socket.terminate()
+      if (sockets.size - registry.size > MAX_CLOSING_SOCKETS) socket.terminate()
       return
     }
-    const connection = new AgentConnection(newId(now), socket, claims, caller, now, host)
+    const log = new MessageLog(claims.agentId, budget)
+    const connection = new AgentConnection(newId(now), socket, claims, caller, now, host, log)
     socket.on('message', onMessage)
     socket.on('ping', onPing)
     socket.on('pong', onPong)
-    void makeReady(connection)
+    void makeReady(connection, resume)
   }
 
   /** The close status of a socket that is refused without loading its key's status, or null. */
@@ -112,7 +138,14 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   function onClose(this: WebSocket, code: number): void {
     const socket = this as HubSocket
     sockets.delete(socket)
-    socket.connection?.onSocketClosed(code)
+    const { connection } = socket
+    const isMeant = code === NORMAL_CLOSURE || code === NO_STATUS
+    if (connection && (isMeant || !connection.hold())) connection.end(isMeant ? 'closed' : 'lost')
+  }
+
+  /** The agent violated RFC 6455; ws closes the socket with 1002, 1007, 1008 or 1009. */
+  function onError(this: WebSocket): void {
+    liveOf(this)?.end('closed')
   }
 
   function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
@@ -142,5 +175,3 @@ function liveOf(socket: WebSocket): AgentConnection | null {
   const { connection } = socket as HubSocket
   return connection && connection.state !== 'closed' ? connection : null
 }
-
-function ignore(): void {}

@@ -10,19 +10,27 @@ export const DRAIN_AGENTS_MS = 5 * SECOND
 /** The part of the drain that is reserved for closing handshakes. */
 const CLOSING_MS = SECOND
 
-/** Sends `draining` to every agent, and closes with 1012 those that are still there shortly before the deadline. */
+/**
+ * Sends `draining` to every agent, and closes with 1012 those that are still there shortly before the deadline. Broken
+ * connections are handed over to other nodes, where their agents can resume them.
+ */
 export async function drain(
-  { byId }: Registry,
-  { sockets }: Pick<Connections, 'sockets'>,
+  registry: Registry,
+  { sockets, resumptions }: Pick<Connections, 'sockets' | 'resumptions'>,
   deadlineMs: number,
 ): Promise<void> {
+  const { byId } = registry
   const closing = Math.min(CLOSING_MS, deadlineMs / 2)
   const seconds = Math.max(0, Math.floor((deadlineMs - closing) / SECOND))
   const frame: ServerFrame = { type: 'draining', close_in_seconds: seconds }
   for (const connection of [...byId.values()]) if (connection.state === 'open') connection.send(frame)
-  await untilEmpty(byId, deadlineMs - closing)
-  for (const connection of [...byId.values()]) connection.close(RESTARTING)
-  await untilEmpty(sockets, closing)
+  void resumptions.handOver(deadlineMs - closing)
+  await untilEmpty(registry, deadlineMs - closing)
+  for (const connection of [...byId.values()]) {
+    if (connection.state !== 'held') connection.closeAndHold(RESTARTING)
+  }
+  await Promise.all([resumptions.handOver(closing), untilEmpty(sockets, closing)])
+  resumptions.leave()
 }
 
 async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {

@@ -3,6 +3,7 @@ import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { BAD_MESSAGE, RATE_LIMITED } from './close-codes.ts'
+import { MAX_SEQ_BYTES } from './message-log.ts'
 import type { Messages } from './messages.ts'
 import type { Relay } from './node-relay.ts'
 import { type OwnerLimits, type RateDecision, takeFrame } from './rate-limits.ts'
@@ -31,7 +32,7 @@ export interface FramesDeps {
   clock: Clock
   ownerLimits: OwnerLimits
   renewals: Pick<Renewals, 'renew'>
-  messages: Pick<Messages, 'sendFrom'>
+  messages: Pick<Messages, 'sendFrom' | 'refuse'>
   watches: Pick<Watches, 'watch' | 'unwatch'>
   relay: Pick<Relay, 'catchUp'>
   isDraining(): boolean
@@ -63,7 +64,7 @@ export function createFrames({
       if (read.outcome === 'bad_message') connection.close(BAD_MESSAGE)
       else if (decision === 'refuse')
         connection.fail('rate_limited', 'Too many frames; slow down.', idOfRead(read))
-      else if (read.outcome === 'error') connection.fail(read.code, read.detail, read.id)
+      else if (read.outcome === 'error') messages.refuse(connection, read)
       else handle(connection, read.frame)
     },
     receivePing(connection, data) {
@@ -71,6 +72,7 @@ export function createFrames({
     },
     receivePong(connection) {
       count(connection, 1)
+      connection.receivedPong()
     },
   }
 
@@ -97,7 +99,8 @@ export function createFrames({
       void renewals.renew(connection, frame.token)
     } else if (frame.type === 'unwatch') watches.unwatch(connection)
     else if (!connection.allows(SCOPE_OF[frame.type])) {
-      connection.fail('insufficient_scope', `The key lacks the scope ${SCOPE_OF[frame.type]}.`, frame.id)
+      const detail = `The key lacks the scope ${SCOPE_OF[frame.type]}.`
+      messages.refuse(connection, { ...frame, code: 'insufficient_scope', detail })
     } else if (frame.type === 'watch') watches.watch(connection, frame.id)
     else void messages.sendFrom(connection, frame)
   }
@@ -111,7 +114,7 @@ export function createFrames({
 
 export type ReadFrame =
   | { outcome: 'frame'; frame: AgentFrame }
-  | { outcome: 'error'; code: FrameErrorCode; detail: string; id?: string }
+  | { outcome: 'error'; code: FrameErrorCode; detail: string; id?: string; seq?: number }
   /** Not one JSON object in one text message: closes with 4400. */
   | { outcome: 'bad_message' }
 
@@ -124,8 +127,10 @@ export function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
       return { outcome: 'frame', frame: { type: 'ping' } }
     case 'token':
       return readToken(frame)
-    case 'send':
-      return readSend(frame)
+    case 'send': {
+      const read = readSend(frame)
+      return read.outcome === 'error' && isSeq(frame.seq) ? { ...read, seq: frame.seq } : read
+    }
     case 'watch':
       return { outcome: 'frame', frame: { type: 'watch', ...idOf(frame) } }
     case 'unwatch':
@@ -170,8 +175,15 @@ function readSend(frame: Record<string, unknown>): ReadFrame {
   if (replyTo !== undefined && !isFrameId(replyTo)) {
     return invalid(`reply_to: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`, id)
   }
+  const seq = frame.seq ?? undefined
+  if (seq !== undefined && !isSeq(seq)) return invalid('seq: must be a whole number from 1 on.', id)
   const data = frame.data as Json
-  return { outcome: 'frame', frame: { type: 'send', id, to, data, ...(replyTo && { reply_to: replyTo }) } }
+  const options = { ...(replyTo && { reply_to: replyTo }), ...(seq && { seq }) }
+  return { outcome: 'frame', frame: { type: 'send', id, to, data, ...options } }
+}
+
+function isSeq(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0
 }
 
 function idOf({ id }: Record<string, unknown>): { id?: string } {
@@ -196,16 +208,17 @@ function idOfFrame(frame: AgentFrame): string | undefined {
 }
 
 /**
- * Encodes a `message` frame once for all receivers; null if it is longer than the limit or too deeply nested to
- * serialize.
+ * Encodes a `message` frame once for all receivers, without its number; null if it is longer than the limit or too
+ * deeply nested to serialize.
  */
 export function encodeMessage(
-  message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type'>,
-): Buffer | null {
+  message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type' | 'seq'>,
+): string | null {
   try {
     const { id, from, from_key_id, reply_to, data } = message
-    const bytes = Buffer.from(JSON.stringify({ type: 'message', id, from, from_key_id, reply_to, data }))
-    return bytes.length <= HUB_MAX_FRAME_BYTES ? bytes : null
+    // `type` first: the number of the message is inserted after it.
+    const frame = JSON.stringify({ type: 'message', id, from, from_key_id, reply_to, data })
+    return Buffer.byteLength(frame) + MAX_SEQ_BYTES <= HUB_MAX_FRAME_BYTES ? frame : null
   } catch {
     return null
   }

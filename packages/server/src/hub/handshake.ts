@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { HUB_BEARER_PREFIX, HUB_PROTOCOL } from '@keyway/sdk/protocol'
+import { HUB_BEARER_PREFIX, HUB_PROTOCOL, HUB_RESUME_PREFIX } from '@keyway/sdk/protocol'
 import { WebSocketServer } from 'ws'
 import { type Clock, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
@@ -12,9 +12,11 @@ import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frames.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import { badHeader, badToken, refuse, unavailable } from './problem-response.ts'
 import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
+import { parseResume, type ResumeRequest } from './resume-token.ts'
 
 const HUB_PATH = '/hub'
 const CREDENTIAL_HELP = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
+const RESUME_HELP = `Resume once, with the text of "ready" and the number of the last message: as the subprotocol "${HUB_RESUME_PREFIX}<resume_token>.<last seq>", or as "Keyway-Resume: <resume_token>.<last seq>".`
 /** In characters. A longer query is refused as if it contained a credential. */
 const MAX_SEARCHED_QUERY = 2048
 /** Query parameters that are refused as credentials, in lower case; so are names that end in `token`. */
@@ -24,7 +26,7 @@ const API_KEY = /svc_[0-9A-Za-z]{32}/
 const JWT_PAYLOAD = '.eyJ'
 /** Error detail for a credential in the URL. */
 export const CREDENTIAL_IN_URL = `URLs are written to logs, so credentials in them are refused. ${CREDENTIAL_HELP}`
-/** Maximum length of the offered subprotocols: ours, one with a token, and a few others. */
+/** Maximum length of the offered subprotocols: ours, those with a token and what to resume, and a few others. */
 const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
 const MAX_PROTOCOLS = 16
 const BEARER = /^bearer +([^\s,]+) *$/i
@@ -39,7 +41,7 @@ export interface HandshakesDeps {
   corsOrigins: readonly string[]
   isDraining(): boolean
   /** Called with an upgraded socket. `claims` is null if the token is invalid and a close code must say so. */
-  accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller): void
+  accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller, resume: ResumeRequest | null): void
 }
 
 export interface Handshakes {
@@ -98,7 +100,7 @@ export function createHandshakes({
     if (claims) limits.refund(caller.network)
     if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
     else if (!claims && credential.way === 'header') answer(socket, badToken())
-    else upgrade(request, socket, head, upgraded => accept(upgraded, claims, caller))
+    else upgrade(request, socket, head, upgraded => accept(upgraded, claims, caller, credential.resume))
     return claims !== null && claims !== 'unknown'
   }
 
@@ -180,13 +182,30 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   if (bearers.length + (authorization === undefined ? 0 : 1) > 1) {
     return badHeader('Authorization', `The handshake has two credentials. ${CREDENTIAL_HELP}`)
   }
+  const resume = readResume(request, offered)
+  if (resume instanceof KeywayError) return resume
   const credential = bearers[0]
     ? { token: bearers[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
     : { token: BEARER.exec(authorization ?? '')?.[1] ?? '', way: 'header' as const }
   if (!credential.token && credential.way === 'header') {
     return new KeywayError('authentication_required', CREDENTIAL_HELP)
   }
-  return credential.token.length > MAX_TOKEN_LENGTH ? { ...credential, token: '' } : credential
+  return { ...credential, token: credential.token.length > MAX_TOKEN_LENGTH ? '' : credential.token, resume }
+}
+
+/** What the agent asks to resume; null if nothing. */
+function readResume(
+  request: IncomingMessage,
+  offered: readonly string[],
+): ResumeRequest | KeywayError | null {
+  const header = request.headers['keyway-resume']
+  const asked = offered
+    .filter(name => name.startsWith(HUB_RESUME_PREFIX))
+    .map(name => name.slice(HUB_RESUME_PREFIX.length))
+  if (header !== undefined) asked.push(String(header))
+  if (asked.length === 0) return null
+  const resume = asked.length === 1 ? parseResume(asked[0]!) : null
+  return resume ?? badHeader('Keyway-Resume', RESUME_HELP)
 }
 
 /** Linear in the length of the query, which is bounded, since clients send it before they are authenticated. */
@@ -211,6 +230,7 @@ interface Credential {
   token: string
   /** Determines how an invalid token is reported: browsers expose close codes, but not the status of a handshake. */
   way: 'header' | 'subprotocol'
+  resume: ResumeRequest | null
 }
 
 /** Browsers send `Origin`, other clients usually do not. The origin `null` is never allowed. */

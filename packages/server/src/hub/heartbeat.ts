@@ -1,10 +1,11 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type CloseStatus, SLOW_CONSUMER, TRY_AGAIN_LATER } from './close-codes.ts'
+import { type CloseStatus, GOING_AWAY, SLOW_CONSUMER, TOKEN_EXPIRED, TRY_AGAIN_LATER } from './close-codes.ts'
 import type { DatabaseFreshness } from './database-freshness.ts'
 import type { Metering } from './metering.ts'
 import type { Registry } from './registry.ts'
 import { expiryCloseStatus, type Renewals } from './renewals.ts'
+import { RESUME_SECONDS } from './resume-token.ts'
 
 /** Ping interval of every connection, announced in `ready`. */
 export const HEARTBEAT_SECONDS = 25
@@ -37,13 +38,25 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     const isFresh = freshness.isFresh(now)
     const unsent = new Map<string, number>()
     for (const connection of registry.byId.values()) {
-      const closeStatus =
-        timeoutCloseStatus(connection, now, isFresh) ??
-        unsentCloseStatus(connection, unsent, maxUnsentBytesPerUser)
-      if (closeStatus) connection.close(closeStatus)
-      else if (isSilent(connection, now)) connection.terminate()
-      else notifyAndPing(connection, now)
+      if (connection.state === 'held') endIfOver(connection, now)
+      else if (now >= connection.keyExpiresAt) connection.close(TOKEN_EXPIRED)
+      else beat(connection, now, isFresh, unsent)
     }
+  }
+
+  function beat(
+    connection: AgentConnection,
+    now: Instant,
+    isFresh: boolean,
+    unsent: Map<string, number>,
+  ): void {
+    const timeout = timeoutCloseStatus(connection, now, isFresh)
+    const overflow = timeout ? null : unsentCloseStatus(connection, unsent, maxUnsentBytesPerUser)
+    // A new token, or another node, can take it up again.
+    if (timeout) connection.closeAndHold(timeout)
+    else if (overflow) connection.close(overflow)
+    else if (isSilent(connection, now)) connection.terminate()
+    else notifyAndPing(connection, now)
   }
 
   function notifyAndPing(connection: AgentConnection, now: Instant): void {
@@ -53,7 +66,7 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     }
     if (now < connection.nextPingAt) return
     connection.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
-    if (!connection.readsTooSlowly) connection.socket.ping()
+    connection.ping()
   }
 }
 
@@ -63,15 +76,20 @@ function timeoutCloseStatus(connection: AgentConnection, now: Instant, isFresh: 
   return expiryCloseStatus(connection, now) ?? (isLate || !isFresh ? TRY_AGAIN_LATER : null)
 }
 
+/** A broken connection ends after `RESUME_SECONDS`, and with its key. */
+function endIfOver(connection: AgentConnection, now: Instant): void {
+  const isOver = now - connection.heldAt >= RESUME_SECONDS * SECOND || now >= connection.keyExpiresAt
+  if (isOver) connection.close(GOING_AWAY)
+}
+
 /** Adds the connection's unsent bytes to its owner's sum; the connection that exceeds the limit is closed. */
 function unsentCloseStatus(
-  { socket, userId }: AgentConnection,
+  { unsentBytes, userId }: AgentConnection,
   unsent: Map<string, number>,
   bound: number,
 ): CloseStatus | null {
-  const { bufferedAmount } = socket
-  if (bufferedAmount === 0) return null
-  const total = (unsent.get(userId) ?? 0) + bufferedAmount
+  if (unsentBytes === 0) return null
+  const total = (unsent.get(userId) ?? 0) + unsentBytes
   if (total > bound) return SLOW_CONSUMER
   unsent.set(userId, total)
   return null

@@ -12,6 +12,7 @@ import { createHandshakes } from './handshake.ts'
 import type { HubPorts } from './hub-ports.ts'
 import { createKeyStatusLoader } from './key-status-loader.ts'
 import { createRelay } from './node-relay.ts'
+import { NOBODY, type Outcome } from './numbered-sends.ts'
 import { createPresence, type Presence, type RecordPresence } from './presence.ts'
 import { createPresenceFeed, type PresenceFeed } from './presence-feed.ts'
 import { type HubPresence, NODE_HEARTBEAT_MS, type PresenceRow } from './presence-store.ts'
@@ -67,7 +68,7 @@ export interface Hub {
   connections(userId: string): Promise<PresenceRow[]>
   /**
    * Sends a message from `api` to one connection, to all connections of a key, or to "all" of the user. Returns how
-   * many got it; null if no such connection or key is connected. `replyTo`: the id of the message that it answers.
+   * many open ones got it; null if no such connection or key is connected or held. `replyTo`: the id of the message that it answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
@@ -100,6 +101,7 @@ export function createHub(deps: HubDeps): Hub {
     nodeId,
     execute,
     receiveNotice,
+    receiveMove: message => connections.resumptions.receive(message),
     timeoutMs: deps.relayTimeoutMs,
   })
   const notify = (to: string, notice: RelayNotice) =>
@@ -108,12 +110,23 @@ export function createHub(deps: HubDeps): Hub {
   const freshness = new DatabaseFreshness()
   const revocations = createRevocations({ ports, clock, registry, keyStatuses, freshness })
   const isDraining = () => draining
+  const { recheck } = revocations
   const ownerLimits = new OwnerLimits(deps.maxConnectionsPerUser)
   const watches = createWatches({ clock, log, nodeId, presence, ownerLimits, notify })
   const recorded = recordIn(presence, feed)
   const shared = {
     ...deps,
-    ...{ registry, keyStatuses, presence: recorded, watches, relay, ownerLimits, isDraining, freshness },
+    ...{
+      registry,
+      keyStatuses,
+      presence: recorded,
+      watches,
+      relay,
+      ownerLimits,
+      isDraining,
+      freshness,
+      recheck,
+    },
   }
   const connections = createConnections(shared)
   const handshakes = createHandshakes({ ...deps, isDraining, accept: connections.accept })
@@ -128,16 +141,16 @@ export function createHub(deps: HubDeps): Hub {
     async disconnect(userId, target) {
       const here = connections.disconnect(userId, target)
       const elsewhere = await relay.broadcast({ op: 'disconnect', userId, target })
-      return here + elsewhere > 0
+      return here + elsewhere.delivered > 0
     },
     get connectionCount() {
-      return registry.byId.size
+      return registry.size
     },
     health: () => ({
       databaseFresh: freshness.isFresh(clock.now()),
       writeError: presence.heartbeatError,
       lastPollAt: freshness.lastPollAt,
-      connections: registry.byId.size,
+      connections: registry.size,
       draining,
       otherNodes: presence.otherNodes().length,
     }),
@@ -159,6 +172,7 @@ export function createHub(deps: HubDeps): Hub {
       unsubscribe()
       for (const timer of timers) clearInterval(timer)
       for (const socket of [...connections.sockets]) socket.terminate()
+      connections.resumptions.stop()
       keyStatuses.stop()
       feed.stop()
       relay.stop()
@@ -189,14 +203,16 @@ export function createHub(deps: HubDeps): Hub {
     else feed.unwatch(from, notice.userId)
   }
 
-  function execute(command: RelayCommand): number {
+  function execute(command: RelayCommand, origin: string): Outcome {
     if (command.op === 'ping') {
       watches.followNodes() // it may come from a new node
-      return 0
+      return NOBODY
     }
     const { userId } = command
-    if (command.op === 'disconnect') return connections.disconnect(userId, command.target)
-    return connections.messages.write(userId, command.to, Buffer.from(command.frame), null)
+    if (command.op === 'disconnect') {
+      return { delivered: connections.disconnect(userId, command.target), held: 0 }
+    }
+    return connections.messages.receive(userId, command.to, command.frame, origin)
   }
 }
 

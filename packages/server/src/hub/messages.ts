@@ -1,18 +1,23 @@
-import type { AgentFrame, Json } from '@keyway/sdk/protocol'
+import type { AgentFrame, FrameErrorCode, Json } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
 import type { HubPorts } from './hub-ports.ts'
-import type { Relay } from './node-relay.ts'
+import { KeptMessage } from './message-log.ts'
+import { messageOrigin, type Relay } from './node-relay.ts'
+import { NOBODY, NumberedSends, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 
+type SendFrame = Extract<AgentFrame, { type: 'send' }>
+
 export interface MessagesDeps {
   clock: Clock
   ports: Pick<HubPorts, 'meter'>
+  nodeId: string
   registry: Registry
   ownerLimits: OwnerLimits
   relay: Pick<Relay, 'broadcast'>
@@ -22,32 +27,72 @@ export interface MessagesDeps {
 /** Delivers messages of agents and of the API to connections of the same owner, on all nodes. */
 export interface Messages {
   /** Handles a `send` frame: the sender gets `sent`, or an error. */
-  sendFrom(sender: AgentConnection, frame: Extract<AgentFrame, { type: 'send' }>): Promise<void>
+  sendFrom(sender: AgentConnection, frame: SendFrame): Promise<void>
+  /** Refuses a `send` frame for good, which consumes its number. */
+  refuse(sender: AgentConnection, refusal: Refusal): void
   /** `Hub.sendTo` */
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
-  /** Writes a message frame to the user's connections on this node; returns their number. */
-  write(userId: string, to: string, frame: Buffer, exceptId: string | null): number
+  /** Delivers a message of another node to the user's connections on this one. */
+  receive(userId: string, to: string, frame: string, origin: string): Outcome
+}
+
+interface Refusal {
+  code: FrameErrorCode
+  detail: string
+  id?: string
+  seq?: number
 }
 
 export function createMessages(deps: MessagesDeps): Messages {
-  const { clock, registry, ownerLimits, relay, presence } = deps
+  const { clock, nodeId, registry, ownerLimits, relay, presence } = deps
   const { meter } = deps.ports
-  return { sendFrom, sendFromApi, write }
+  let lastNumber = 0
+
+  return {
+    sendFrom,
+    refuse,
+    sendFromApi,
+    receive: (userId, to, frame, origin) => write({ userId, to, frame, origin, except: null }, true),
+  }
 
   async function sendFrom(
     sender: AgentConnection,
-    { id, to, data, reply_to }: Extract<AgentFrame, { type: 'send' }>,
+    { id, to, data, reply_to, seq }: SendFrame,
   ): Promise<void> {
-    const frame = encodeMessage({ id, from: sender.id, from_key_id: sender.keyId, data, reply_to })
+    const { userId, keyId } = sender
+    const frame = encodeMessage({ id, from: sender.id, from_key_id: keyId, data, reply_to })
     if (!frame) {
-      sender.fail('invalid_frame', `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`, id)
-    } else if (!ownerLimits.mayDeliver(sender.userId, clock.now())) {
-      sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
-    } else {
-      meter.count(sender.userId, sender.keyId, 'messagesSent')
-      const delivered = await deliver(sender.userId, to, frame, sender.id)
-      sender.send({ type: 'sent', id, delivered })
+      const detail = `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`
+      return refuse(sender, { code: 'invalid_frame', detail, id, seq })
     }
+    const sends = seq === undefined ? null : sendsOf(sender)
+    if (sends && seq! <= sends.accepted) return acknowledgeAgain(sender, sends, id, seq!)
+    if (sends && seq! > sends.accepted + 1) {
+      return sender.fail('out_of_order', `The next number is ${sends.accepted + 1}, not ${seq}.`, id)
+    }
+    if (!ownerLimits.mayDeliver(userId, clock.now())) {
+      return sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
+    }
+    sends?.accept(seq!)
+    meter.count(userId, keyId, 'messagesSent')
+    const outcome = await deliver(userId, to, frame, sender)
+    sends?.settle(seq!, outcome)
+    sender.send({ type: 'sent', id, ...outcome })
+  }
+
+  async function acknowledgeAgain(
+    sender: AgentConnection,
+    sends: NumberedSends,
+    id: string,
+    seq: number,
+  ): Promise<void> {
+    if (!sends.outcomeOf(seq)) await sends.settled()
+    sender.send({ type: 'sent', id, ...(sends.outcomeOf(seq) ?? NOBODY) })
+  }
+
+  function refuse(sender: AgentConnection, { code, detail, id, seq }: Refusal): void {
+    if (seq !== undefined) sendsOf(sender).refuse(seq)
+    sender.fail(code, detail, id)
   }
 
   async function sendFromApi(
@@ -64,34 +109,53 @@ export function createMessages(deps: MessagesDeps): Messages {
         retryAfter: 1,
       })
     }
-    const delivered = await deliver(userId, to, frame, null)
-    if (delivered > 0) return delivered
+    const { delivered, held } = await deliver(userId, to, frame, null)
+    if (delivered + held > 0) return delivered
     const rows = await presence.list(userId)
-    return rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to) ? 0 : null
+    const isThere = rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to)
+    return isThere ? 0 : null
   }
 
-  /** Returns the number of connections that got it, on all nodes. */
+  /** Returns how many connections got it, on all nodes. */
   async function deliver(
     userId: string,
     to: string,
-    frame: Buffer,
-    exceptId: string | null,
-  ): Promise<number> {
-    const here = write(userId, to, frame, exceptId)
+    frame: string,
+    except: AgentConnection | null,
+  ): Promise<Outcome> {
+    const number = ++lastNumber
+    const here = write({ userId, to, frame, origin: messageOrigin(nodeId, number), except }, false)
     // If `to` is a connection of this node, no other node has it.
-    if (to === exceptId || (here > 0 && registry.byId.has(to))) return here
-    return here + (await relay.broadcast({ op: 'deliver', userId, to, frame: frame.toString() }))
+    if (to === except?.id || (here.delivered + here.held > 0 && registry.byId.has(to))) return here
+    const there = await relay.broadcast({ op: 'deliver', userId, to, frame, number })
+    return { delivered: here.delivered + there.delivered, held: here.held + there.held }
   }
 
-  function write(userId: string, to: string, frame: Buffer, exceptId: string | null): number {
-    const targets = registry.targets(userId, to, exceptId)
-    let written = 0
+  function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Outcome {
+    const targets = registry.targets(userId, to, except?.id ?? null)
+    const outcome = { ...NOBODY }
+    const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
     for (const target of targets) {
-      if (!target.write(frame)) continue
-      written++
+      if (isRelayed && registry.unordered.has(target)) continue
+      const written = target.deliver(message!)
+      if (!written) continue
+      outcome[written]++
       meter.count(userId, target.keyId, 'messagesReceived')
     }
     ownerLimits.chargeDeliveries(userId, Math.max(1, targets.length), frame.length, clock.now())
-    return written
+    return outcome
   }
+}
+
+interface Sendable {
+  userId: string
+  to: string
+  frame: string
+  origin: string
+  except: AgentConnection | null
+}
+
+function sendsOf(sender: AgentConnection): NumberedSends {
+  sender.sends ??= new NumberedSends()
+  return sender.sends
 }

@@ -9,7 +9,7 @@ const METERING_INTERVAL = 2 * SECOND
 interface Metered {
   readonly userId: string
   readonly keyId: string
-  readonly state: 'pending' | 'open' | 'closed'
+  readonly state: 'pending' | 'open' | 'held' | 'closed'
   /** Time up to which the open connection was counted. */
   meteredAt: Instant
 }

@@ -1,5 +1,6 @@
-import type { Events, RelayCommand, RelayEvent, RelayMessage, RelayNotice } from '../events.ts'
+import type { Events, MoveMessage, RelayCommand, RelayEvent, RelayMessage, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
+import { NOBODY, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
 import { RELAY_VERSION } from './presence-store.ts'
 import { createRelayQueue } from './relay-queue.ts'
@@ -15,37 +16,43 @@ const MAX_PENDING_PER_OWNER = 500
 
 interface PendingRequest {
   owner: string | null
-  count: number
+  outcome: Outcome
   unanswered: Set<string>
   timer: NodeJS.Timeout
-  resolve(count: number): void
+  resolve(outcome: Outcome): void
 }
 
 /** Request and response between the hubs of all nodes, over events. */
 export interface Relay {
   /**
-   * Has all other live nodes execute a command; returns the sum of the counts that they answer within 1 s. Commands
+   * Has all other live nodes execute a command; returns the sums of the counts that they answer within 1 s. Commands
    * arrive in the order of the calls. Without other nodes nothing is published.
    */
-  broadcast(command: RelayCommand): Promise<number>
+  broadcast(command: RelayCommand): Promise<Outcome>
   /** Resolves when the commands that other nodes published before now were executed here; at the latest in 2 s. */
   catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
   announce(): Promise<void>
   /** Sends a notice to another node, after all that was sent to it before. Nothing tells whether it arrived. */
   notify(nodeId: string, notice: RelayNotice): void
+  /** The other nodes to which connections can move. */
+  peers(): readonly string[]
+  /** Publishes a message after all earlier ones; false if the queue is full. */
+  publish(to: readonly string[], message: RelayMessage): boolean
   receive(event: RelayEvent): void
   stop(): void
 }
 
 export function createRelay(deps: {
   events: Events
-  presence: Pick<Presence, 'peers' | 'markAlive'>
+  presence: Pick<Presence, 'peers' | 'currentPeers' | 'markAlive'>
   log: Log
   nodeId: string
-  /** Executes a command of another node; returns how many connections it reached. */
-  execute(command: RelayCommand): number
+  /** Executes a command of another node; returns how many connections it reached. `origin` names the command. */
+  execute(command: RelayCommand, origin: string): Outcome
   receiveNotice(from: string, notice: RelayNotice): void
+  /** Handles a message about a connection that moves; a node reads its own requests, too. */
+  receiveMove(message: MoveMessage): void
   timeoutMs?: number
 }): Relay {
   const { presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
@@ -70,18 +77,24 @@ export function createRelay(deps: {
       return nextCatchUp
     },
     announce: () => ping(ANNOUNCE_TIMEOUT_MS),
+    peers: () => presence.currentPeers(),
+    publish,
     notify(to, notice) {
       publish([to], { kind: 'notice', from: nodeId, notice })
     },
     receive({ to, message }) {
       // A message recorded before this process started does not contain its node id.
-      if (!to.includes(nodeId) || message.from === nodeId) return
+      if (!to.includes(nodeId)) return
+      if (message.kind === 'release' && message.from === nodeId) return deps.receiveMove(message)
+      if (message.from === nodeId) return
       presence.markAlive(message.from, relayVersionOf(message))
       unresponsive.delete(message.from)
       if (message.kind === 'answer') return receiveResponse(message)
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
+      if (message.kind !== 'order') return deps.receiveMove(message)
       const { from, question, order } = message
-      publish([from], { kind: 'answer', from: nodeId, question, count: execute(order) })
+      const { delivered: count, held } = execute(order, originOf(from, order, question))
+      publish([from], { kind: 'answer', from: nodeId, question, count, held })
     },
     stop() {
       for (const id of [...pending.keys()]) settle(id)
@@ -92,30 +105,32 @@ export function createRelay(deps: {
     await broadcast({ op: 'ping', relayVersion: RELAY_VERSION }, waitMs)
   }
 
-  function broadcast(command: RelayCommand, waitMs = timeoutMs): Promise<number> {
+  function broadcast(command: RelayCommand, waitMs = timeoutMs): Promise<Outcome> {
     const peers = presence.peers()
     const owner = command.op === 'ping' ? null : command.userId
-    if (peers.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(0)
-    if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(0)
+    if (peers.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NOBODY)
+    if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(NOBODY)
     const id = ++lastId
     const unanswered = new Set(peers.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
     // After a timeout the caller got 0 as the count, so the command must not be published.
     const isCurrent = () => !isAwaited || pending.has(id)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
-    if (!publish(peers, message, isCurrent) || !isAwaited) return Promise.resolve(0)
+    if (!publish(peers, message, isCurrent) || !isAwaited) return Promise.resolve(NOBODY)
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)
       timer.unref()
-      pending.set(id, { owner, count: 0, unanswered, timer, resolve })
+      pending.set(id, { owner, outcome: { ...NOBODY }, unanswered, timer, resolve })
       if (owner) pendingOf.set(owner, (pendingOf.get(owner) ?? 0) + 1)
     })
   }
 
-  function receiveResponse({ from, question, count }: Extract<RelayMessage, { kind: 'answer' }>): void {
+  function receiveResponse(answer: Extract<RelayMessage, { kind: 'answer' }>): void {
+    const { from, question, count, held = 0 } = answer
     const request = pending.get(question)
     if (!request?.unanswered.delete(from)) return
-    request.count += count
+    request.outcome.delivered += count
+    request.outcome.held += held
     if (request.unanswered.size === 0) settle(question)
   }
 
@@ -137,7 +152,7 @@ export function createRelay(deps: {
       if (left === 0) pendingOf.delete(owner)
       else pendingOf.set(owner, left)
     }
-    request.resolve(request.count)
+    request.resolve(request.outcome)
   }
 
   /** False if the queue is full. */
@@ -148,6 +163,16 @@ export function createRelay(deps: {
 
 /** Of a node that announces itself, since its row may not have been read yet. */
 function relayVersionOf(message: RelayMessage): number | undefined {
-  if (message.kind === 'notice') return RELAY_VERSION
-  return message.kind === 'order' && message.order.op === 'ping' ? message.order.relayVersion : undefined
+  if (message.kind === 'order') return message.order.op === 'ping' ? message.order.relayVersion : undefined
+  return message.kind === 'answer' ? undefined : RELAY_VERSION
+}
+
+function originOf(from: string, order: RelayCommand, question: number): string {
+  const number = order.op === 'deliver' ? order.number : undefined
+  return number === undefined ? `${from}?${question}` : messageOrigin(from, number)
+}
+
+/** Names the message with this number among those of a node. */
+export function messageOrigin(nodeId: string, number: number): string {
+  return `${nodeId}:${number}`
 }

@@ -36,7 +36,7 @@ export interface PresenceFeed extends RecordPresence {
 
 export function createPresenceFeed(deps: {
   clock: Clock
-  registry: Pick<Registry, 'targets'>
+  registry: Pick<Registry, 'openOf'>
   notify(nodeId: string, notice: RelayNotice): void
 }): PresenceFeed {
   const { clock, registry, notify } = deps
@@ -90,7 +90,7 @@ export function createPresenceFeed(deps: {
 
   /** All connections are read from the registry now, after every change up to this version. */
   function tellAll(feed: Feed, nodeId: string): void {
-    const all = registry.targets(feed.userId, 'all', null).map(({ facts }) => ({ joined: facts }))
+    const all = registry.openOf(feed.userId).map(({ facts }) => ({ joined: facts }))
     const parts = Math.max(1, Math.ceil(all.length / NOTICE_CHANGES))
     for (let part = 0; part < parts; part++) {
       const some = all.slice(part * NOTICE_CHANGES, (part + 1) * NOTICE_CHANGES)

@@ -20,7 +20,10 @@ export interface NodeRow {
   relayVersion: number
 }
 
-/** What this version understands of other hubs. From 1 on: notices about connections (presence-feed.ts). */
+/**
+ * What this version understands of other hubs. From 1 on: notices about connections (presence-feed.ts), and
+ * connections that move (connection-moves.ts).
+ */
 export const RELAY_VERSION = 1
 
 export const NODE_HEARTBEAT_MS = 2000
@@ -47,10 +50,12 @@ export interface PresenceChanges {
   /** Deregisters the node and its connections, which it returns. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>
   /**
-   * Inserts and removes connections of one node in one batch. Of an existing row it updates the key. Returns those that
-   * were not there before, and those that are not any more.
+   * Inserts and removes connections of one node in one batch. A row that exists is replaced, unless another node took
+   * the connection over later; rows of other nodes are not removed. Returns those that were not there before, and those
+   * that are not any more.
    */
   record(
+    nodeId: string,
     added: readonly PresenceRow[],
     removedIds: readonly string[],
     now: Instant,
@@ -61,6 +66,6 @@ export interface PresenceChanges {
 
 /** What the hub needs of it. */
 export interface HubPresence extends PresenceStore {
-  record(added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
+  record(nodeId: string, added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   deregister(nodeId: string): Promise<void>
 }

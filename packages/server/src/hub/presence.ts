@@ -73,6 +73,8 @@ export function createPresence(deps: {
 
   return {
     add(connection) {
+      // One that is resumed has the id of one that was removed.
+      removed.delete(connection.id)
       added.set(connection.id, connection.presence(nodeId))
       schedule()
     },
@@ -85,7 +87,7 @@ export function createPresence(deps: {
     async list(userId) {
       const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
       const elsewhere = rows.filter(row => row.nodeId !== nodeId)
-      const here = registry.targets(userId, 'all', null).map(connection => connection.presence(nodeId))
+      const here = registry.openOf(userId).map(connection => connection.presence(nodeId))
       return [...elsewhere, ...here].sort(
         (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
       )
@@ -162,7 +164,7 @@ export function createPresence(deps: {
     removed = new Set()
     let delay = 0
     try {
-      await presence.record([...addedRows.values()], [...removedIds])
+      await presence.record(nodeId, [...addedRows.values()], [...removedIds])
     } catch (error) {
       log.warn({ err: error }, 'live connections could not be recorded; trying again')
       for (const [id, row] of addedRows) if (!removed.has(id) && !added.has(id)) added.set(id, row)

@@ -1,6 +1,6 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
-import type { AgentConnection } from './agent-connection.ts'
+import type { AgentConnection, Surrendered } from './agent-connection.ts'
 import { refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { HubPorts } from './hub-ports.ts'
@@ -9,6 +9,8 @@ import type { Metering } from './metering.ts'
 import type { RecordPresence } from './presence.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
+import { newResumeToken, RESUME_SECONDS, type ResumeRequest } from './resume-token.ts'
+import type { Resumptions } from './resumptions.ts'
 
 export interface ReadyDeps {
   clock: Clock
@@ -18,22 +20,26 @@ export interface ReadyDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<RecordPresence, 'add'>
   renewals: Pick<Renewals, 'noticeExpiry'>
+  resumptions: Pick<Resumptions, 'claim'>
+  nodeId: string
 }
 
-/** Registers a connection, then loads the status of its key, then sends `ready` or closes it. */
-export type MakeReady = (connection: AgentConnection) => Promise<void>
+/**
+ * Registers a connection, then loads the status of its key, takes up the connection that it resumes, and sends `ready`
+ * with the missed messages; or closes it.
+ */
+export type MakeReady = (connection: AgentConnection, resume: ResumeRequest | null) => Promise<void>
 
 export function createMakeReady(deps: ReadyDeps): MakeReady {
-  const { clock, ports, metering, registry, keyStatuses, presence, renewals } = deps
+  const { clock, ports, metering, registry, keyStatuses, presence, renewals, resumptions } = deps
   return makeReady
 
-  async function makeReady(connection: AgentConnection): Promise<void> {
+  async function makeReady(connection: AgentConnection, resume: ResumeRequest | null): Promise<void> {
     // Registered before the load, so that a concurrent revocation closes the connection.
     registry.add(connection)
     const key = await keyStatuses.loadFor(connection, connection.keyId)
     if (connection.state !== 'pending') return
-    const now = clock.now()
-    const refused = refusalOfKey(key, connection, now) ?? refusalOfScopes(connection)
+    const refused = refusalOfKey(key, connection, clock.now()) ?? refusalOfScopes(connection)
     if (refused) {
       const code = refusalCodeOf(refused)
       if (key && code) ports.meter.countRefusal(connection.userId, connection.keyId, code)
@@ -41,16 +47,30 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
       return
     }
     connection.update(key!)
+    const surrendered = resume && (await resumptions.claim(connection, resume))
+    if (connection.state !== 'pending') {
+      surrendered?.log.clear()
+      return
+    }
+    open(connection, surrendered, resume?.lastSeq ?? 0)
+  }
+
+  function open(connection: AgentConnection, surrendered: Surrendered | null, lastSeq: number): void {
+    const now = clock.now()
+    if (surrendered) registry.takeOver(connection, surrendered)
     connection.state = 'open'
     metering.begin(connection, now)
-    connection.send(readyFrame(connection, now))
+    const { token, secretHash } = newResumeToken(deps.nodeId, connection.id)
+    connection.resumeHash = secretHash
+    connection.send(readyFrame(connection, token, surrendered !== null, now))
+    if (surrendered) connection.replay(lastSeq)
     presence.add(connection)
     renewals.noticeExpiry(connection, now)
   }
 }
 
 /** The first frame of every connection: its identity, scopes and expiry. */
-function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
+function readyFrame(connection: AgentConnection, token: string, resumed: boolean, now: Instant): ServerFrame {
   return {
     type: 'ready',
     connection_id: connection.id,
@@ -60,5 +80,8 @@ function readyFrame(connection: AgentConnection, now: Instant): ServerFrame {
     scopes: [...(connection.scopes ?? [])],
     ...connection.lifetime(now),
     heartbeat_seconds: HEARTBEAT_SECONDS,
+    resume_token: token,
+    resume_seconds: RESUME_SECONDS,
+    resumed,
   }
 }

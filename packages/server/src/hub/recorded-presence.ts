@@ -6,9 +6,9 @@ import type { HubPresence } from './presence-store.ts'
 export function recordedPresence({ storage, clock }: { storage: Storage; clock: Clock }): HubPresence {
   return {
     ...storage.store.presence,
-    async record(added, removedIds) {
+    async record(nodeId, added, removedIds) {
       if (added.length + removedIds.length === 0) return
-      await storage.transaction(tx => tx.presence.record(added, removedIds, clock.now()))
+      await storage.transaction(tx => tx.presence.record(nodeId, added, removedIds, clock.now()))
     },
     async deregister(nodeId) {
       await storage.transaction(tx => tx.presence.deregister(nodeId, clock.now()))

@@ -1,8 +1,17 @@
-import type { AgentConnection } from './agent-connection.ts'
+import type { AgentConnection, Surrendered } from './agent-connection.ts'
 
-/** The connections of this node, indexed by id, by key and by owner. */
+/** The connections of this node, indexed by id, by key and by owner; broken ones (`held`) too. */
 export class Registry {
   readonly byId = new Map<string, AgentConnection>()
+  /** Broken connections by owner; the one that broke first is the first. */
+  #heldByUser = new Map<string, Set<AgentConnection>>()
+  /** Number of broken connections. */
+  heldCount = 0
+  /**
+   * Connections that are requested from another node, while the request has no place in the order of all events: what
+   * other nodes send to them is still kept there.
+   */
+  readonly unordered = new Set<AgentConnection>()
   #byKey = new Map<string, Set<AgentConnection>>()
   #byUser = new Map<string, Set<AgentConnection>>()
 
@@ -21,6 +30,44 @@ export class Registry {
     const ofUser = this.#byUser.get(connection.userId)
     ofUser?.delete(connection)
     if (ofUser?.size === 0) this.#byUser.delete(connection.userId)
+    const held = this.#heldByUser.get(connection.userId)
+    if (held?.delete(connection)) this.heldCount--
+    if (held?.size === 0) this.#heldByUser.delete(connection.userId)
+  }
+
+  /** Has a registered connection continue another one, under its id. */
+  takeOver(connection: AgentConnection, surrendered: Surrendered): void {
+    this.remove(connection)
+    connection.takeOver(surrendered)
+    this.add(connection)
+  }
+
+  /** Counts a registered connection as broken. */
+  hold(connection: AgentConnection): void {
+    const held = this.#heldByUser.get(connection.userId) ?? new Set()
+    this.#heldByUser.set(connection.userId, held.add(connection))
+    this.heldCount++
+    const { renewingTo, keyId } = connection
+    if (renewingTo && renewingTo !== keyId) this.unbindKey(renewingTo, connection)
+  }
+
+  heldOf(userId: string): ReadonlySet<AgentConnection> {
+    return this.#heldByUser.get(userId) ?? NONE
+  }
+
+  /** Some of the broken connections. */
+  held(most: number): AgentConnection[] {
+    const found: AgentConnection[] = []
+    for (const ofUser of this.#heldByUser.values()) {
+      found.push(...[...ofUser].slice(0, most - found.length))
+      if (found.length === most) break
+    }
+    return found
+  }
+
+  /** Number of connections that are not broken. */
+  get size(): number {
+    return this.byId.size - this.heldCount
   }
 
   /** Indexes a connection by a key, so that the key's revocation closes it. */
@@ -36,8 +83,9 @@ export class Registry {
     if (held?.size === 0) this.#byKey.delete(keyId)
   }
 
+  /** Number of the user's connections that are not broken. */
   countOf(userId: string): number {
-    return this.#byUser.get(userId)?.size ?? 0
+    return (this.#byUser.get(userId)?.size ?? 0) - this.heldOf(userId).size
   }
 
   ofKey(keyId: string): AgentConnection[] {
@@ -46,6 +94,11 @@ export class Registry {
 
   ofUser(userId: string): AgentConnection[] {
     return [...(this.#byUser.get(userId) ?? [])]
+  }
+
+  /** The user's connections that are ready and not broken. */
+  openOf(userId: string): AgentConnection[] {
+    return this.ofUser(userId).filter(({ state }) => state === 'open')
   }
 
   hasKey(keyId: string): boolean {
@@ -65,16 +118,18 @@ export class Registry {
     return [...keys]
   }
 
-  /** The user's open connections that `to` selects: one by its id, those of a key by its id, or `all`. */
+  /** The user's open and broken connections that `to` selects: one by its id, those of a key by its id, or `all`. */
   targets(userId: string, to: string, exceptId: string | null): AgentConnection[] {
     const one = this.byId.get(to)
     const found = to === 'all' ? this.ofUser(userId) : one ? [one] : this.ofKey(to)
     return found.filter(
       each =>
         each.userId === userId &&
-        each.state === 'open' &&
+        (each.state === 'open' || each.state === 'held') &&
         each.id !== exceptId &&
         (to === 'all' || each.id === to || each.keyId === to),
     )
   }
 }
+
+const NONE: ReadonlySet<AgentConnection> = new Set()

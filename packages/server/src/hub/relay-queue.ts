@@ -68,7 +68,9 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
 function sizeOf({ message }: RelayEvent): { owner: string | null; bytes: number } {
   if (message.kind === 'notice')
     return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }
-  if (message.kind === 'answer' || message.order.op !== 'deliver') return { owner: null, bytes: EVENT_BYTES }
+  if (message.kind === 'released')
+    return { owner: null, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * message.text.length }
+  if (message.kind !== 'order' || message.order.op !== 'deliver') return { owner: null, bytes: EVENT_BYTES }
   const { userId, frame } = message.order
   return { owner: userId, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * frame.length }
 }

@@ -15,6 +15,8 @@ const PAGE = 1000
 export interface Revocations {
   /** Loads the status of the keys that an event concerns. */
   receive(event: Event): void
+  /** Loads the status of a key, and closes its connections if it may no longer be used. */
+  recheck(keyId: string): void
   /** Sweeps the database once. Never rejects; concurrent calls share one sweep. */
   sweep(): Promise<void>
 }
@@ -42,6 +44,7 @@ export function createRevocations(deps: {
       else if (event.type === 'api_key.changed' && registry.hasKey(event.keyId)) recheck([event.keyId])
       else if (event.type === 'user.changed') recheck(registry.keysOf(event.userId))
     },
+    recheck: keyId => void recheckKey(keyId),
     sweep() {
       sweeping ??= sweepOnce()
         .catch(() => {}) // retried by the next sweep; after 10 s without success every connection is closed
@@ -88,7 +91,7 @@ export function createRevocations(deps: {
       if (connection.keyId !== keyId) continue
       const refused = refusalOfKey(key, connection, now)
       if (refused) connection.close(refused)
-      else if (connection.state === 'open') connection.update(key!)
+      else if (connection.state !== 'pending') connection.update(key!)
     }
   }
 }

@@ -201,7 +201,7 @@ export function createWatches(deps: WatchesDeps): Watches {
   /** Sends as much as the socket takes, and the rest later. */
   function send(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
     if (watch.catchingUp.get(watcher) !== catchUp) return // gone, or it watches anew
-    while (watcher.socket.bufferedAmount < MAX_UNSENT_BYTES) {
+    while (watcher.unsentBytes < MAX_UNSENT_BYTES) {
       const next = catchUp.list!.next()
       const frame = next.done ? catchUp.changes.shift() : next.value
       if (frame === undefined) return void watch.catchingUp.delete(watcher)

@@ -28,14 +28,14 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         await tx.deleteFrom('nodes').where('id', '=', nodeId).execute()
         return left.map(toPresence)
       }),
-    record: (added, removedIds) =>
+    record: (nodeId, added, removedIds) =>
       atomically(async tx => {
         const joined: PresenceRow[] = []
         const left: PresenceRow[] = []
         for (const some of inChunks(added)) joined.push(...(await insertOrUpdate(tx, some)))
         for (const some of inChunks(removedIds)) {
-          const gone = await tx.deleteFrom('connections').where('id', 'in', some).returningAll().execute()
-          left.push(...gone.map(toPresence))
+          const gone = tx.deleteFrom('connections').where('node_id', '=', nodeId).where('id', 'in', some)
+          left.push(...(await gone.returningAll().execute()).map(toPresence))
         }
         return { joined, left }
       }),
@@ -129,12 +129,14 @@ async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<Pre
     .returning('id')
     .execute()
   const ids = new Set(inserted.map(({ id }) => id))
-  for (const { connectionId, keyId, keyName } of rows) {
-    if (ids.has(connectionId)) continue
+  for (const row of rows) {
+    if (ids.has(row.connectionId)) continue
+    const { id, connected_at, ...changes } = toRow(row)
     await tx
       .updateTable('connections')
-      .set({ key_id: keyId, key_name: keyName })
-      .where('id', '=', connectionId)
+      .set({ ...changes, connected_at })
+      .where('id', '=', id)
+      .where('connected_at', '<=', connected_at)
       .execute()
   }
   return rows.filter(({ connectionId }) => ids.has(connectionId))

@@ -81,16 +81,47 @@ forEachEngine(engine => {
     })
     await presence.heartbeat(node)
     await presence.heartbeat({ ...node, seenAt: NOW + 5 })
-    await presence.record([row('a'), row('b')], [], NOW)
-    await presence.record([], ['b'], NOW)
+    await presence.record('node', [row('a'), row('b')], [], NOW)
+    await presence.record('node', [], ['b'], NOW)
     assert.deepEqual(await presence.listOf('user', NOW + 5), [row('a')])
     assert.deepEqual(await presence.nodes(NOW + 5), [{ ...node, seenAt: NOW + 5 }])
     assert.deepEqual(await presence.listOf('user', NOW + 6), [])
     assert.deepEqual(await presence.prune(NOW + 6, 10, NOW), { removed: 2, left: [row('a')] })
     await presence.heartbeat(node)
-    await presence.record([row('c')], [], NOW)
+    await presence.record('node', [row('c')], [], NOW)
     await presence.deregister('node', NOW)
     assert.deepEqual(await presence.prune(NOW + 6, 10, NOW), { removed: 0, left: [] })
+  })
+
+  test('a connection that moved to another node stays listed there, whatever its old node still writes', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { presence } = storage.store
+    const row = (nodeId: string, connectedAt: number) => ({
+      connectionId: 'moved',
+      nodeId,
+      userId: 'user',
+      keyId: 'key',
+      keyName: null,
+      address: '192.0.2.1',
+      client: null,
+      connectedAt,
+    })
+    for (const id of ['old', 'new']) {
+      await presence.heartbeat({
+        id,
+        startedAt: NOW,
+        seenAt: NOW,
+        version: '1',
+        sealsEvents: true,
+        relayVersion: 1,
+      })
+    }
+    await presence.record('old', [row('old', NOW)], [], NOW)
+    await presence.record('new', [row('new', NOW + 1)], [], NOW)
+    assert.deepEqual(await presence.listOf('user', NOW), [row('new', NOW + 1)])
+    await presence.record('old', [row('old', NOW)], [], NOW)
+    await presence.record('old', [], ['moved'], NOW)
+    assert.deepEqual(await presence.listOf('user', NOW), [row('new', NOW + 1)])
   })
 
   test('security events are paged newest first, each once', async t => {

@@ -307,7 +307,7 @@ test('live connections are listed in pages, newest first, each once', async t =>
     // Two connections per millisecond, so that ids break ties.
     connectedAt: now - Math.floor(index / 2) * 1000,
   }))
-  await server.store.presence.record(rows, [], now)
+  await server.store.presence.record(nodeId, rows, [], now)
   const list = (query: string) => server.get(`/v1/agents${query}`, { token: tokens.accessToken })
   const whole = await list('')
   assert.deepEqual([whole.body.data.length, whole.body.has_more, whole.body.next_cursor], [5, false, null])

@@ -69,6 +69,7 @@ describe('frames', () => {
     assert.equal(await delivered('nowhere', 0), 0)
     assert.deepEqual(await a.next('message'), {
       type: 'message',
+      seq: 1,
       id: `to ${a.id}`,
       from: sender.id,
       from_key_id: key.id,

@@ -31,6 +31,9 @@ describe('the handshake', () => {
         expires_at: toRfc3339(services.clock.now() + 900_000),
         expires_in: 900,
         heartbeat_seconds: 25,
+        resume_token: ready.resume_token,
+        resume_seconds: 120,
+        resumed: false,
       })
     }
     const bare = new Client(url, await tokenOf(services, key), { protocols: [] })

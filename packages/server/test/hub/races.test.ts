@@ -138,9 +138,9 @@ test('presence rows whose removal failed are removed by the next write', async t
   const { url } = await openHub(services, t, {
     presence: {
       ...presence,
-      async record(added, removedIds) {
+      async record(nodeId, added, removedIds) {
         if (removedIds.length > 0 && failures-- > 0) throw new Error('the database is unreachable')
-        await presence.record(added, removedIds)
+        await presence.record(nodeId, added, removedIds)
         if (added.length > 0) written.resolve()
         if (removedIds.length > 0) removed.resolve()
       },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Event, Events } from '../../src/events.ts'
 import { createRelay } from '../../src/hub/node-relay.ts'
+import { NOBODY } from '../../src/hub/numbered-sends.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 
@@ -25,11 +26,12 @@ function openRelay() {
   const peer = newId(1)
   const relay = createRelay({
     events,
-    presence: { peers: () => [peer], markAlive: () => {} },
+    presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {} },
     log: createLog('silent'),
     nodeId: newId(1),
-    execute: () => 0,
+    execute: () => NOBODY,
     receiveNotice: () => {},
+    receiveMove: () => {},
   })
   const frames = () =>
     published.flatMap(event =>

@@ -51,7 +51,7 @@ describe('watch', () => {
     const join = () => connect(services, url, named)
     const [a, b, c, d] = [await join(), await join(), await join(), await join()]
     assert.equal(await gone(a, () => a.socket.close(1000)), 'closed')
-    assert.equal(await gone(b, () => b.socket.terminate()), 'lost')
+    assert.equal(await gone(b, () => b.socket.terminate()), 'away')
     assert.equal(await gone(c, () => hub.disconnect(userId, c.id)), 'going_away')
     await watcher.next('joined') // of d, which is revoked with the first
     await services.apiKeys.revoke(userId, named.id, caller())

@@ -184,7 +184,7 @@ forEachEngine(engine => {
         sealsEvents: true,
         relayVersion: 1,
       })
-      await store.presence.record([connectionOn(id)], [], NOW)
+      await store.presence.record(id, [connectionOn(id)], [], NOW)
     }
     for (const [name, until] of [
       ['kept', NOW],

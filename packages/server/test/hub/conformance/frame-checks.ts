@@ -102,7 +102,7 @@ export const frameChecks: Check[] = [
     async run(hub) {
       const [sender, receiver] = await pair(hub)
       const { connection_id, key_id } = receiver.ready
-      for (const to of [connection_id, key_id, 'all']) {
+      for (const [index, to] of [connection_id, key_id, 'all'].entries()) {
         const id = randomUUID()
         sender.send({ type: 'send', id, to, data: { to } })
         const sent = await sender.next('sent')
@@ -113,6 +113,7 @@ export const frameChecks: Check[] = [
         )
         assert.deepEqual(await receiver.next('message'), {
           type: 'message',
+          seq: index + 1,
           id,
           from: sender.ready.connection_id,
           from_key_id: sender.ready.key_id,
@@ -130,7 +131,7 @@ export const frameChecks: Check[] = [
       const client = await hub.connect()
       for (const to of [randomUUID(), 'nowhere', client.ready.connection_id]) {
         client.send({ type: 'send', id: to, to, data: null })
-        assert.deepEqual(await client.next('sent'), { type: 'sent', id: to, delivered: 0 })
+        assert.deepEqual(await client.next('sent'), { type: 'sent', id: to, delivered: 0, held: 0 })
       }
     },
   },

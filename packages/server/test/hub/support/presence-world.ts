@@ -2,6 +2,7 @@ import type { MockTimers } from 'node:test'
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { RelayNotice } from '../../../src/events.ts'
 import { AgentConnection, type HubSocket } from '../../../src/hub/agent-connection.ts'
+import { MessageBudget, MessageLog } from '../../../src/hub/message-log.ts'
 import { createPresenceFeed } from '../../../src/hub/presence-feed.ts'
 import type { PresenceRow } from '../../../src/hub/presence-store.ts'
 import { NODE_HEARTBEAT_MS, NODE_TIMEOUT_MS } from '../../../src/hub/presence-store.ts'
@@ -135,8 +136,10 @@ export class PresenceWorld {
       this.clock.now(),
       {
         deregister: (gone, reason) => this.#deregister(node, gone, reason),
+        hold: () => {},
         closed: () => {},
       },
+      new MessageLog(USER, new MessageBudget()),
     )
     connection.state = 'open'
     node.registry.add(connection)
@@ -146,7 +149,7 @@ export class PresenceWorld {
   }
 
   disconnect(id: string): void {
-    this.#find(id).connection.onSocketClosed(1000)
+    this.#find(id).connection.end('closed')
   }
 
   /** As when it is resumed on another node, which may tell of it before the first one does. */

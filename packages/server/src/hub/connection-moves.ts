@@ -1,0 +1,174 @@
+import {
+  type ConnectionName,
+  MAX_ADOPTED,
+  MAX_MOVE_PART_LENGTH,
+  MAX_MOVE_PARTS,
+  type MoveMessage,
+  type ReleaseMessage,
+} from '../events.ts'
+import type { Relay } from './node-relay.ts'
+
+/** Maximum number of requests for connections that await their answers, and of those for one owner. */
+const MAX_PENDING = 10_000
+const MAX_PENDING_PER_OWNER = 1000
+
+export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionName | 'secretHash' | 'lastSeq'>
+
+export interface ConnectionMovesDeps {
+  relay: Pick<Relay, 'publish' | 'peers'>
+  nodeId: string
+  /** Milliseconds to wait for the state of a connection. */
+  timeoutMs: number
+  /** Gives up a connection, and resolves with its state; null if it is not on this node. */
+  release(request: MoveRequest): Promise<object | null> | null
+  /** Another node that shuts down asks this one to request these connections. */
+  adopt(from: string, connections: readonly ConnectionName[]): void
+}
+
+/** Requests connections of other nodes, and gives up those that others request. */
+export interface ConnectionMoves {
+  /**
+   * Requests a connection from the node that issued its token; if that has it no more, from all others. Resolves with
+   * the state that `release` gave there, or null.
+   *
+   * @param onOrdered called when the request has its place in the order of all events: what the other node reads after
+   *   it, it no longer delivers to the connection
+   */
+  request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
+  /** Asks another node to request connections of this node. */
+  offer(to: string, connections: readonly ConnectionName[]): void
+  /** Tells the others that this node has no connections any more. */
+  leave(): void
+  receive(message: MoveMessage): void
+  stop(): void
+}
+
+interface Pending {
+  userId: string
+  unanswered: Set<string>
+  parts: { from: string; texts: string[] } | null
+  onOrdered(): void
+  timer: NodeJS.Timeout
+  resolve(state: unknown): void
+}
+
+export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMoves {
+  const { relay, nodeId, timeoutMs, release, adopt } = deps
+  const pending = new Map<number, Pending>()
+  const pendingOf = new Map<string, number>()
+  /** Nodes that have shut down, which the list of peers may still have. */
+  const left = new Set<string>()
+  let lastQuestion = 0
+
+  return {
+    async request(issuer, wanted, onOrdered) {
+      const peers = relay.peers().filter(peer => !left.has(peer))
+      const first = peers.includes(issuer) ? [issuer] : peers
+      const state = await ask(first, wanted, onOrdered)
+      if (state !== undefined) return state
+      return (
+        (await ask(
+          peers.filter(peer => !first.includes(peer)),
+          wanted,
+          onOrdered,
+        )) ?? null
+      )
+    },
+    offer(to, connections) {
+      for (let start = 0; start < connections.length; start += MAX_ADOPTED) {
+        const some = connections.slice(start, start + MAX_ADOPTED)
+        relay.publish([to], { kind: 'adopt', from: nodeId, connections: some })
+      }
+    },
+    leave() {
+      const peers = relay.peers()
+      if (peers.length > 0) relay.publish(peers, { kind: 'left', from: nodeId })
+    },
+    receive(message) {
+      if (message.kind === 'release' && message.from === nodeId) pending.get(message.question)?.onOrdered()
+      else if (message.from === nodeId) return
+      else if (message.kind === 'release') void answer(message)
+      else if (message.kind === 'released') receiveReleased(message)
+      else if (message.kind === 'adopt') adopt(message.from, message.connections)
+      else rememberLeft(message.from)
+    },
+    stop() {
+      for (const question of [...pending.keys()]) settle(question, undefined)
+    },
+  }
+
+  /** Undefined if none of these nodes has it. */
+  function ask(nodes: readonly string[], wanted: MoveRequest, onOrdered: () => void): Promise<unknown> {
+    const { userId } = wanted
+    const isFull = pending.size >= MAX_PENDING || (pendingOf.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
+    if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
+    const question = ++lastQuestion
+    const request: ReleaseMessage = { kind: 'release', from: nodeId, question, ...wanted }
+    // This node reads its own request too, and so learns its place in the order.
+    if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
+    return new Promise(resolve => {
+      const timer = setTimeout(() => settle(question, undefined), timeoutMs)
+      timer.unref()
+      pending.set(question, { userId, unanswered: new Set(nodes), parts: null, onOrdered, timer, resolve })
+      pendingOf.set(userId, (pendingOf.get(userId) ?? 0) + 1)
+    })
+  }
+
+  async function answer({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
+    // `release` gives up the connection before it returns: this is the place in the order that counts.
+    const state = await release(wanted)
+    const text = state ? JSON.stringify(state) : ''
+    const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
+    for (let part = 0; part < Math.max(1, parts); part++) {
+      const some = text.slice(part * MAX_MOVE_PART_LENGTH, (part + 1) * MAX_MOVE_PART_LENGTH)
+      relay.publish([from], { kind: 'released', from: nodeId, question, part, parts, text: some })
+    }
+  }
+
+  function receiveReleased({
+    from,
+    question,
+    part,
+    parts,
+    text,
+  }: Extract<MoveMessage, { kind: 'released' }>) {
+    const request = pending.get(question)
+    if (!request?.unanswered.has(from)) return
+    if (parts === 0) {
+      request.unanswered.delete(from)
+      if (request.unanswered.size === 0) settle(question, undefined)
+      return
+    }
+    if (part === 0) request.parts = { from, texts: [] }
+    const { parts: received } = request
+    if (received?.from !== from || received.texts.length !== part || part >= MAX_MOVE_PARTS) return
+    received.texts.push(text)
+    if (received.texts.length === parts) settle(question, parse(received.texts.join('')))
+  }
+
+  function settle(question: number, state: unknown): void {
+    const request = pending.get(question)
+    if (!request) return
+    pending.delete(question)
+    clearTimeout(request.timer)
+    const count = pendingOf.get(request.userId)! - 1
+    if (count === 0) pendingOf.delete(request.userId)
+    else pendingOf.set(request.userId, count)
+    request.resolve(state)
+  }
+
+  function rememberLeft(node: string): void {
+    const peers = relay.peers()
+    for (const each of left) if (!peers.includes(each)) left.delete(each)
+    left.add(node)
+  }
+}
+
+/** Null if it is no JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,54 @@
+import type { KeptMessage } from './message-log.ts'
+import type { SendsState } from './numbered-sends.ts'
+
+/** A connection as it moves from one node to another. */
+export interface MovedState {
+  /** The number of its last message, and of the last one before it broke. */
+  seq: number
+  heldSeq: number
+  /** Milliseconds since it broke. */
+  heldMs: number
+  secretHash: string
+  address: string
+  client: string | null
+  sends: SendsState | null
+  /** The last messages, with the names of their origins. */
+  messages: [origin: string, frame: string][]
+}
+
+export function toMoved(messages: readonly KeptMessage[]): MovedState['messages'] {
+  return messages.map(({ origin, frame }) => [origin, frame])
+}
+
+/** Null for anything that no node of this version sends. */
+export function parseMovedState(value: unknown): MovedState | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { seq, heldSeq, heldMs, secretHash, address, client, sends, messages } = value as Partial<MovedState>
+  const isValid =
+    [seq, heldSeq].every(isCount) &&
+    typeof heldMs === 'number' &&
+    typeof secretHash === 'string' &&
+    typeof address === 'string' &&
+    (client === null || typeof client === 'string') &&
+    (sends === null || isSends(sends)) &&
+    Array.isArray(messages) &&
+    messages.every(isTextPair)
+  return isValid ? (value as MovedState) : null
+}
+
+function isSends(value: unknown): value is SendsState {
+  const { accepted, outcomes } = (value ?? {}) as Partial<SendsState>
+  return isCount(accepted) && Array.isArray(outcomes) && outcomes.every(pair => isPair(pair, isCount))
+}
+
+function isTextPair(value: unknown): boolean {
+  return isPair(value, each => typeof each === 'string')
+}
+
+function isPair(value: unknown, isPart: (part: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length === 2 && value.every(isPart)
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

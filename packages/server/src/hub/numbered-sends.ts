@@ -1,0 +1,76 @@
+/** Outcomes kept for repeated acknowledgements; the protocol recommends this many unacknowledged sends at most. */
+export const KEPT_OUTCOMES = 64
+
+/** How many open connections a message was written to, and for how many broken ones it is kept. */
+export interface Outcome {
+  delivered: number
+  held: number
+}
+
+export const NOBODY: Outcome = { delivered: 0, held: 0 }
+
+/** The state as it moves to another node. */
+export interface SendsState {
+  accepted: number
+  /** Of the last accepted ones, in order. */
+  outcomes: [delivered: number, held: number][]
+}
+
+/** The numbered sends of one connection, which are accepted once each and in order. */
+export class NumberedSends {
+  /** The number of the last one that was accepted, or refused for good. */
+  accepted: number
+  /** Of the last accepted ones, in order; undefined while the other nodes are awaited. */
+  #outcomes: (Outcome | undefined)[]
+  #unsettled = 0
+  #onSettled: (() => void)[] = []
+
+  constructor(state: SendsState = { accepted: 0, outcomes: [] }) {
+    this.accepted = state.accepted
+    this.#outcomes = state.outcomes.map(([delivered, held]) => ({ delivered, held }))
+  }
+
+  /** Accepts the next number. */
+  accept(seq: number): void {
+    this.accepted = seq
+    this.#unsettled++
+    if (this.#outcomes.push(undefined) > KEPT_OUTCOMES) this.#outcomes.shift()
+  }
+
+  /** A refusal for good consumes the next number, so that what follows need not be renumbered. */
+  refuse(seq: number): void {
+    if (seq !== this.accepted + 1) return
+    this.accept(seq)
+    this.settle(seq, NOBODY)
+  }
+
+  settle(seq: number, outcome: Outcome): void {
+    const index = this.#indexOf(seq)
+    if (index >= 0) this.#outcomes[index] = outcome
+    if (--this.#unsettled === 0) for (const resolve of this.#onSettled.splice(0)) resolve()
+  }
+
+  /** The outcome of an accepted number; undefined while it is not known. Those of old ones are forgotten. */
+  outcomeOf(seq: number): Outcome | undefined {
+    const index = this.#indexOf(seq)
+    return index < 0 ? NOBODY : this.#outcomes[index]
+  }
+
+  /** Resolves when all outcomes are known. */
+  settled(): Promise<void> {
+    return this.#unsettled === 0 ? Promise.resolve() : new Promise(resolve => this.#onSettled.push(resolve))
+  }
+
+  /** Called when all outcomes are known. */
+  state(): SendsState {
+    const outcomes = this.#outcomes.map(outcome => outcome ?? NOBODY)
+    return {
+      accepted: this.accepted,
+      outcomes: outcomes.map(({ delivered, held }) => [delivered, held]),
+    }
+  }
+
+  #indexOf(seq: number): number {
+    return this.#outcomes.length - 1 - (this.accepted - seq)
+  }
+}

@@ -1,0 +1,45 @@
+import { parseId } from '../ids.ts'
+import { randomToken, sha256 } from '../secrets.ts'
+
+const ID_BYTES = 16
+const SECRET_BYTES = 24
+/**
+ * `base64url(node id, connection id)`, the secret, and the number of the last message after a dot: so the token itself
+ * has none.
+ */
+const RESUME = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
+/** How long a broken connection can be resumed; sent in `ready`. */
+export const RESUME_SECONDS = 120
+
+/** What an agent asks for in its handshake. */
+export interface ResumeRequest {
+  /** The node that issued the token. */
+  nodeId: string
+  connectionId: string
+  secretHash: string
+  /** The number of the last message that the agent received. */
+  lastSeq: number
+}
+
+/** A token that resumes a connection once, and the hash of its secret. */
+export function newResumeToken(nodeId: string, connectionId: string): { token: string; secretHash: string } {
+  const secret = randomToken(SECRET_BYTES)
+  const ids = Buffer.from(`${nodeId}${connectionId}`.replaceAll('-', ''), 'hex').toString('base64url')
+  return { token: ids + secret, secretHash: sha256(secret) }
+}
+
+/** Parses `<resume_token>.<last seq>`; null if it is malformed. */
+export function parseResume(text: string): ResumeRequest | null {
+  const [, ids, secret, seq] = RESUME.exec(text) ?? []
+  const lastSeq = Number(seq)
+  if (!ids || !secret || !Number.isSafeInteger(lastSeq)) return null
+  const bytes = Buffer.from(ids, 'base64url')
+  const nodeId = idOf(bytes.subarray(0, ID_BYTES))
+  const connectionId = idOf(bytes.subarray(ID_BYTES))
+  return nodeId && connectionId ? { nodeId, connectionId, secretHash: sha256(secret), lastSeq } : null
+}
+
+function idOf(bytes: Buffer): string | null {
+  const hex = bytes.toString('hex')
+  return parseId(hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'))
+}

@@ -1,0 +1,190 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Clock, SECOND } from '../clock.ts'
+import type { ConnectionName, MoveMessage } from '../events.ts'
+import { equals } from '../secrets.ts'
+import { AgentConnection, type ConnectionHost, type Surrendered } from './agent-connection.ts'
+import { GOING_AWAY } from './close-codes.ts'
+import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
+import { KeptMessage, type MessageBudget, MessageLog } from './message-log.ts'
+import { type MovedState, parseMovedState, toMoved } from './moved-state.ts'
+import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
+import { NumberedSends } from './numbered-sends.ts'
+import type { Registry } from './registry.ts'
+import type { ResumeRequest } from './resume-token.ts'
+
+/** Connections that are offered to another node at once, and how long it has to take them over. */
+const OFFERED_AT_ONCE = 100
+const OFFER_MS = SECOND
+
+export interface ResumptionsDeps {
+  clock: Clock
+  registry: Registry
+  budget: MessageBudget
+  relay: Pick<Relay, 'publish' | 'peers'>
+  nodeId: string
+  relayTimeoutMs?: number
+  /** Maximum number of broken connections per user on this node, too. */
+  maxConnectionsPerUser: number
+  isDraining(): boolean
+  /** Loads the status of a key again, and ends its connections if it has ended. */
+  recheck(keyId: string): void
+  host: ConnectionHost
+}
+
+/** Broken connections: holds them, finds them again on this node or another, and hands them over before a shutdown. */
+export interface Resumptions {
+  /** Registers a connection as broken; of too many of one owner the one that broke first ends. */
+  hold(connection: AgentConnection): void
+  /**
+   * Takes up the connection that an agent asks for, from this node or another one, and ends its old socket. Null if it
+   * is unknown or not the agent's, or if a message after the last one that the agent received is not kept any more.
+   */
+  claim(connection: AgentConnection, request: ResumeRequest): Promise<Surrendered | null>
+  /** Has other nodes take over the broken connections; resolves when they have, or after that time. */
+  handOver(patienceMs: number): Promise<void>
+  /** Handles a message of another node. */
+  receive(message: MoveMessage): void
+  /** Tells other nodes that nothing is held here any more. */
+  leave(): void
+  stop(): void
+}
+
+export function createResumptions(deps: ResumptionsDeps): Resumptions {
+  const { clock, registry, budget, relay, host, isDraining, recheck, maxConnectionsPerUser } = deps
+  const moves = createConnectionMoves({
+    relay,
+    nodeId: deps.nodeId,
+    // The other node may await answers to a message first.
+    timeoutMs: 2 * (deps.relayTimeoutMs ?? RELAY_TIMEOUT_MS),
+    release,
+    adopt,
+  })
+  return { hold, claim, handOver, receive: moves.receive, leave: moves.leave, stop: moves.stop }
+
+  function hold(connection: AgentConnection): void {
+    const held = registry.heldOf(connection.userId)
+    if (held.size >= maxConnectionsPerUser) [...held][0]!.close(GOING_AWAY)
+    connection.heldAt = clock.now()
+    registry.hold(connection)
+  }
+
+  async function claim(connection: AgentConnection, request: ResumeRequest): Promise<Surrendered | null> {
+    const { nodeId, connectionId, secretHash, lastSeq } = request
+    const { userId, keyId } = connection
+    const wanted = { connectionId, userId, keyId, secretHash, lastSeq }
+    const found = registry.byId.get(connectionId) ?? (await bring(nodeId, wanted))
+    if (connection.state !== 'pending' || !found || !isClaimable(found, wanted)) return null
+    const surrendered = found.surrender()
+    if (surrendered.log.reaches(lastSeq)) return surrendered
+    surrendered.log.clear()
+    return null
+  }
+
+  /** Gives a connection up for another node. It is gone when this returns; its last answers may be awaited. */
+  function release(wanted: MoveRequest): Promise<object> | null {
+    const connection = registry.byId.get(wanted.connectionId)
+    if (!connection || !isClaimable(connection, wanted)) return null
+    const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
+    const { log, sends } = connection.surrender()
+    const from = wanted.secretHash === null ? log.floor : wanted.lastSeq
+    const messages = log.reaches(from) ? log.after(from) : null
+    log.clear()
+    if (!messages) return Promise.resolve({})
+    const isHeld = state === 'held'
+    const moved = {
+      seq: log.seq,
+      heldSeq: isHeld ? heldSeq : log.seq,
+      heldMs: isHeld ? clock.now() - heldAt : 0,
+      secretHash,
+      address,
+      client,
+      messages: toMoved(messages),
+    }
+    const settled = sends?.settled() ?? Promise.resolve()
+    return settled.then(() => ({ ...moved, sends: sends?.state() ?? null }))
+  }
+
+  /** Without a hash: another node requests what this one offered before its shutdown. */
+  function isClaimable(connection: AgentConnection, { userId, keyId, secretHash }: MoveRequest): boolean {
+    const { resumeHash } = connection
+    if (connection.userId !== userId || connection.keyId !== keyId || resumeHash === null) return false
+    return secretHash === null ? isDraining() && connection.state === 'held' : equals(resumeHash, secretHash)
+  }
+
+  /**
+   * Brings a connection from another node, as a broken one. What other nodes send it after the request reaches this
+   * node and not the old one; what this node's agents send it reaches this node from now on.
+   */
+  async function bring(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
+    if (relay.peers().length === 0) return null
+    const arriving = newHeld(wanted)
+    registry.unordered.add(arriving)
+    const state = await moves.request(issuer, wanted, () => registry.unordered.delete(arriving))
+    const isOrdered = !registry.unordered.delete(arriving)
+    if (arriving.state === 'closed') return null
+    const moved = isOrdered ? parseMovedState(state) : null
+    if (moved && complete(arriving, moved)) return arriving
+    arriving.close(GOING_AWAY)
+    return null
+  }
+
+  function newHeld({ connectionId, userId, keyId }: ConnectionName): AgentConnection {
+    const claims = { agentId: userId, keyId, scopes: null, expiresAt: Number.POSITIVE_INFINITY }
+    const now = clock.now()
+    const log = new MessageLog(userId, budget)
+    const caller = { address: '', client: null }
+    const connection = new AgentConnection(connectionId, null, claims, caller, now, host, log)
+    connection.state = 'held'
+    registry.add(connection)
+    hold(connection)
+    return connection
+  }
+
+  /** Joins what arrived with the state and what arrived here since; false if not all of it can be kept. */
+  function complete(arriving: AgentConnection, moved: MovedState): boolean {
+    const { userId, log: recent } = arriving
+    const { seq, messages } = moved
+    const log = new MessageLog(userId, budget, seq - messages.length)
+    const known = new Set<string>()
+    for (const [origin, frame] of messages) {
+      known.add(origin)
+      log.add(new KeptMessage(frame, origin))
+    }
+    // A message to several connections may have been read by the old node before it gave this one up.
+    for (const message of recent.after(0)) if (!known.has(message.origin)) log.add(message)
+    recent.clear()
+    arriving.log = log
+    arriving.sends = moved.sends && new NumberedSends(moved.sends)
+    arriving.resumeHash = moved.secretHash
+    arriving.address = moved.address
+    arriving.client = moved.client
+    arriving.heldAt = clock.now() - moved.heldMs
+    arriving.heldSeq = moved.heldSeq
+    return log.floor <= seq - messages.length
+  }
+
+  function adopt(from: string, connections: readonly ConnectionName[]): void {
+    for (const name of isDraining() ? [] : connections) {
+      if (!registry.byId.has(name.connectionId)) void bringHeld(from, name)
+    }
+  }
+
+  /** The event of a revocation may have come before the connection: then only the new look at its key ends it. */
+  async function bringHeld(from: string, name: ConnectionName): Promise<void> {
+    const connection = await bring(from, { ...name, secretHash: null, lastSeq: 0 })
+    if (connection) recheck(connection.keyId)
+  }
+
+  async function handOver(patienceMs: number): Promise<void> {
+    const deadline = performance.now() + patienceMs
+    for (let turn = 0; performance.now() < deadline; turn++) {
+      const peers = relay.peers()
+      const offered = registry.held(OFFERED_AT_ONCE)
+      if (offered.length === 0 || peers.length === 0) return
+      const names = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))
+      moves.offer(peers[turn % peers.length]!, names)
+      const end = Math.min(deadline, performance.now() + OFFER_MS)
+      while (performance.now() < end && offered.some(({ state }) => state === 'held')) await wait(10)
+    }
+  }
+}

@@ -1,0 +1,495 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { HUB_PROTOCOL, type ServerFrame } from '@keyway/sdk/protocol'
+import type { HubDeps } from '../../src/hub/hub.ts'
+import { MAX_KEPT_MESSAGES } from '../../src/hub/message-log.ts'
+import { RESUME_SECONDS } from '../../src/hub/resume-token.ts'
+import { until } from '../support/patience.ts'
+import type { Services } from '../support/services.ts'
+import { caller, openServices } from '../support/services.ts'
+import { Client, makeKey, open, openHub, type TestKey, tokenOf } from './fixture.ts'
+
+type Ready = Extract<ServerFrame, { type: 'ready' }>
+type Resumable = Client & { ready: Ready }
+
+/** Connects, and asks to resume if given what. */
+async function connect(
+  services: Services,
+  url: string,
+  key: TestKey,
+  resume?: { ready: Ready; lastSeq: number; way?: 'header' | 'subprotocol' },
+): Promise<Resumable> {
+  const token = await tokenOf(services, key)
+  const text = resume && `${resume.ready.resume_token}.${resume.lastSeq}`
+  const client =
+    text && resume.way === 'subprotocol'
+      ? new Client(url, null, { protocols: [HUB_PROTOCOL, `bearer.${token}`, `resume.${text}`] })
+      : new Client(url, token, { headers: text ? { 'keyway-resume': text } : {} })
+  return Object.assign(client, { ready: await client.next('ready') })
+}
+
+/** Breaks the connection without a close frame; resolves when the hub holds it. */
+async function cut(client: Resumable, isListed: () => Promise<boolean>): Promise<void> {
+  client.socket.terminate()
+  await until('the hub noticed the break', async () => !(await isListed()))
+}
+
+async function openPair(t: TestContext, overrides: Partial<HubDeps> = {}) {
+  const node = await open('sqlite', t, overrides)
+  const { services, url, key, hub, userId } = node
+  const sender = await connect(services, url, key)
+  const receiverKey = await makeKey(services, userId)
+  const receiver = await connect(services, url, receiverKey)
+  const isListed = async () =>
+    (await hub.connections(userId)).some(row => row.connectionId === receiver.ready.connection_id)
+  let count = 0
+  const send = async (data: string | number, to = receiver.ready.connection_id) => {
+    sender.send({ type: 'send', id: `${++count}`, to, data })
+    const { delivered, held } = await sender.next('sent')
+    return { delivered, held }
+  }
+  return { ...node, sender, receiver, receiverKey, isListed, send }
+}
+
+async function messages(client: Client, count: number): Promise<[seq: number | undefined, data: unknown][]> {
+  const found: [number | undefined, unknown][] = []
+  for (let n = 0; n < count; n++) {
+    const { seq, data } = await client.next('message')
+    found.push([seq, data])
+  }
+  return found
+}
+
+describe('a connection that broke', () => {
+  test('is resumed with the same id and all missed messages in order, asked for by header or subprotocol', async t => {
+    for (const way of ['header', 'subprotocol'] as const) {
+      const { services, url, key, userId } = await open('sqlite', t)
+      const receiverKey = await makeKey(services, userId)
+      const sender = await connect(services, url, key)
+      const first = await connect(services, url, receiverKey)
+      const to = first.ready.connection_id
+      assert.equal(first.ready.resumed, false)
+      for (let n = 1; n <= 3; n++) sender.send({ type: 'send', id: `${n}`, to, data: n })
+      assert.deepEqual(await messages(first, 3), [
+        [1, 1],
+        [2, 2],
+        [3, 3],
+      ])
+      first.socket.terminate()
+      await until('it is held', async () => {
+        sender.send({ type: 'send', id: 'x', to: first.ready.key_id, data: 'probe' })
+        let sent = await sender.next('sent')
+        while (sent.id !== 'x') sent = await sender.next('sent')
+        return sent.held === 1 && sent.delivered === 0
+      })
+      sender.send({ type: 'send', id: '4', to, data: 'held' })
+      // The second message was written before the break; the agent says that it has processed only one.
+      const second = await connect(services, url, receiverKey, { ready: first.ready, lastSeq: 1, way })
+      assert.equal(second.ready.resumed, true)
+      assert.equal(second.ready.connection_id, to)
+      assert.notEqual(second.ready.resume_token, first.ready.resume_token)
+      const missed = await messages(second, 4)
+      assert.deepEqual(missed.slice(0, 3), [
+        [2, 2],
+        [3, 3],
+        [4, 'probe'],
+      ])
+      assert.deepEqual(
+        missed.map(([seq]) => seq),
+        [2, 3, 4, 5],
+      )
+    }
+  })
+
+  test('is in no list, is not counted as delivered, and can be written to over the API', async t => {
+    const { hub, userId, receiver, receiverKey, services, url, isListed, send } = await openPair(t)
+    const id = receiver.ready.connection_id
+    assert.deepEqual(await send('open'), { delivered: 1, held: 0 })
+    await cut(receiver, isListed)
+    assert.equal(hub.connectionCount, 1)
+    assert.deepEqual(await send('held'), { delivered: 0, held: 1 })
+    assert.deepEqual(await send('held', 'all'), { delivered: 0, held: 1 })
+    assert.equal(await hub.sendTo(userId, id, 'api'), 0)
+    const resumed = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 1 })
+    assert.deepEqual(await messages(resumed, 3), [
+      [2, 'held'],
+      [3, 'held'],
+      [4, 'api'],
+    ])
+    assert.equal(await isListed(), true)
+  })
+
+  test('can be resumed for 120 seconds, and not later', async t => {
+    const { services, url, hub, userId, receiver, receiverKey, isListed, later } = await openPair(t)
+    await cut(receiver, isListed)
+    await later(RESUME_SECONDS * 1000 - 1)
+    const again = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(again.ready.resumed, true)
+    await cut(again, isListed)
+    await later(RESUME_SECONDS * 1000)
+    const late = await connect(services, url, receiverKey, { ready: again.ready, lastSeq: 0 })
+    assert.equal(late.ready.resumed, false)
+    assert.notEqual(late.ready.connection_id, receiver.ready.connection_id)
+    assert.equal(await hub.sendTo(userId, receiver.ready.connection_id, 'x'), null)
+  })
+
+  test('ends when its agent closes it with 1000 or without a code, and is held after any other code', async t => {
+    const { services, url, key, hub, userId } = await open('sqlite', t)
+    for (const [code, isHeld] of [
+      [1000, false],
+      [undefined, false],
+      [1001, true],
+      [4000, true],
+    ] as const) {
+      const client = await connect(services, url, key)
+      client.socket.close(code)
+      await client.end()
+      assert.equal(await hub.sendTo(userId, client.ready.connection_id, 'x'), isHeld ? 0 : null, `${code}`)
+    }
+  })
+
+  test('ends with a violation of the protocol, and with a close by its owner', async t => {
+    const { services, url, key, hub, userId } = await open('sqlite', t)
+    const clumsy = await connect(services, url, key)
+    clumsy.socket.send('no object')
+    assert.equal(await clumsy.end(), '4400 bad_message')
+    const invalid = await connect(services, url, key)
+    invalid.socket.send('{}', { mask: false })
+    assert.match(await invalid.end(), /^1002/)
+    const closed = await connect(services, url, key)
+    await hub.disconnect(userId, closed.ready.connection_id)
+    assert.equal(await closed.end(), '1001 going_away')
+    for (const { ready } of [clumsy, invalid, closed]) {
+      assert.equal(await hub.sendTo(userId, ready.connection_id, 'x'), null)
+      assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
+    }
+  })
+
+  test('ends at once when its key is revoked', async t => {
+    const { services, userId, receiver, receiverKey, isListed, send } = await openPair(t)
+    await cut(receiver, isListed)
+    assert.deepEqual(await send(1), { delivered: 0, held: 1 })
+    await services.apiKeys.revoke(userId, receiverKey.id, caller())
+    await until('it ended', async () => (await send(2)).held === 0)
+  })
+
+  test('is held when its token expires or it falls silent, and ends when its key expires', async t => {
+    const { services, url, key, hub, userId, later } = await open('sqlite', t)
+    const short = await makeKey(services, userId, { expiresAt: services.clock.now() + 1_000_000 })
+    const expiring = await connect(services, url, short)
+    const silent = new Client(url, await tokenOf(services, key), { autoPong: false })
+    const { connection_id } = await silent.next('ready')
+    for (let passed = 0; passed < 900_000; passed += 30_000) {
+      await expiring.flush()
+      await later(30_000)
+      if (passed === 30_000) {
+        await silent.end()
+        assert.equal(await hub.sendTo(userId, connection_id, 'x'), 0)
+      }
+    }
+    assert.equal(await expiring.end(), '4408 token_expired')
+    assert.equal(await hub.sendTo(userId, expiring.ready.connection_id, 'x'), 0)
+    await later(100_000)
+    assert.equal(await hub.sendTo(userId, expiring.ready.connection_id, 'x'), null)
+  })
+
+  test('ends when more arrives for it than is kept, and says so by `resumed: false`', async t => {
+    const { services, url, hub, userId, receiver, receiverKey, isListed } = await openPair(t)
+    const id = receiver.ready.connection_id
+    await cut(receiver, isListed)
+    for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal(await hub.sendTo(userId, id, n), 0)
+    const full = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(full.ready.resumed, true)
+    assert.deepEqual((await messages(full, MAX_KEPT_MESSAGES)).at(-1), [256, 255])
+    await cut(full, isListed)
+    for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal(await hub.sendTo(userId, id, n), 0)
+    assert.equal(await hub.sendTo(userId, id, 'too much'), null)
+    const over = await connect(services, url, receiverKey, { ready: full.ready, lastSeq: 256 })
+    assert.equal(over.ready.resumed, false)
+  })
+
+  test('is not resumed when a missed message is no longer kept, though later ones are', async t => {
+    const { services, url, hub, userId, receiver, receiverKey, isListed } = await openPair(t)
+    const id = receiver.ready.connection_id
+    for (let n = 0; n <= MAX_KEPT_MESSAGES; n++) await hub.sendTo(userId, id, n)
+    await messages(receiver, MAX_KEPT_MESSAGES + 1)
+    await cut(receiver, isListed)
+    const again = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(again.ready.resumed, false)
+    assert.notEqual(again.ready.connection_id, id)
+  })
+
+  test('keeps no message that its agent has certainly received', async t => {
+    const { services, url, receiver, receiverKey, later, isListed, send } = await openPair(t)
+    await send('before the ping')
+    await receiver.next('message')
+    await later(25_000)
+    await receiver.flush() // its pong came before
+    await cut(receiver, isListed)
+    const wrong = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(wrong.ready.resumed, false)
+  })
+
+  test('does not count towards the connection limit, and of too many the first ends', async t => {
+    const { services, url, key, hub, userId } = await open('sqlite', t, { maxConnectionsPerUser: 2 })
+    const ids: string[] = []
+    for (let n = 0; n < 3; n++) {
+      const client = await connect(services, url, key)
+      ids.push(client.ready.connection_id)
+      client.socket.close(4000)
+      await client.end()
+    }
+    const held = await Promise.all(ids.map(id => hub.sendTo(userId, id, 'x')))
+    assert.deepEqual(held, [null, 0, 0])
+  })
+})
+
+describe('a resume token', () => {
+  test('is good once, for the same owner and key only, and another use changes nothing', async t => {
+    const { services, url, userId, receiver, receiverKey, isListed } = await openPair(t)
+    const { ready } = receiver
+    const eve = await services.signIn('eve@example.com')
+    const strangers = await makeKey(services, eve.user.id)
+    const others = await makeKey(services, userId)
+    await cut(receiver, isListed)
+    for (const key of [strangers, others]) {
+      assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
+    }
+    const forged = { ...ready, resume_token: `${ready.resume_token!.slice(0, -2)}AA` }
+    assert.equal(
+      (await connect(services, url, receiverKey, { ready: forged, lastSeq: 0 })).ready.resumed,
+      false,
+    )
+    const once = await connect(services, url, receiverKey, { ready, lastSeq: 0 })
+    assert.equal(once.ready.resumed, true)
+    assert.equal((await connect(services, url, receiverKey, { ready, lastSeq: 0 })).ready.resumed, false)
+    await once.flush()
+  })
+
+  test('is of one connection in twenty concurrent uses', async t => {
+    const { services, url, receiver, receiverKey, isListed } = await openPair(t)
+    await cut(receiver, isListed)
+    const all = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 }),
+      ),
+    )
+    assert.equal(all.filter(({ ready }) => ready.resumed).length, 1)
+  })
+
+  test('that is malformed, or offered twice, is refused with 400', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const { ready } = await connect(services, url, key)
+    const good = `${ready.resume_token}.0`
+    for (const text of [
+      '',
+      'x',
+      `${ready.resume_token}`,
+      `${good}x`,
+      `${good}.1`,
+      `x${good}`,
+      `${good}${'1'.repeat(20)}`,
+    ]) {
+      const { status, problem } = await new Client(url, token, {
+        headers: { 'keyway-resume': text },
+      }).refusal()
+      assert.deepEqual([status, problem.code], [400, 'invalid_request'], text)
+    }
+    const twice = new Client(url, token, {
+      protocols: [HUB_PROTOCOL, `resume.${good}`],
+      headers: { 'keyway-resume': good },
+    })
+    assert.equal((await twice.refusal()).status, 400)
+  })
+
+  test('takes up a connection that still lives: the old socket is closed with 4409 before `ready`', async t => {
+    const { services, url, receiver, receiverKey, send, isListed } = await openPair(t)
+    await send(1)
+    await receiver.next('message')
+    const next = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(await receiver.end(), '4409 resumed_elsewhere')
+    assert.equal(next.ready.resumed, true)
+    assert.deepEqual(await send(2), { delivered: 1, held: 0 })
+    assert.deepEqual(await messages(next, 2), [
+      [1, 1],
+      [2, 2],
+    ])
+    assert.equal(await isListed(), true)
+  })
+})
+
+describe('on two nodes, a connection', () => {
+  async function openTwo(t: TestContext) {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const nodes = [await openHub(services, t), await openHub(services, t)] as const
+    const key = await makeKey(services, user.id)
+    const sender = await connect(services, nodes[1].url, await makeKey(services, user.id))
+    const receiver = await connect(services, nodes[0].url, key)
+    const send = async (data: string | number) => {
+      sender.send({ type: 'send', id: `${data}`.slice(0, 20), to: receiver.ready.connection_id, data })
+      return sender.next('sent')
+    }
+    const held = () => until('it is held', async () => (await send('probe')).held === 1)
+    return { services, user, nodes, key, sender, receiver, send, held }
+  }
+
+  test('is resumed on the other one, with what was written before the break and held since', async t => {
+    const { services, nodes, key, receiver, send, held } = await openTwo(t)
+    await send('x'.repeat(40_000))
+    await send('2')
+    await receiver.next('message')
+    receiver.socket.terminate()
+    await held()
+    await send('ü'.repeat(20_000))
+    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 1 })
+    assert.equal(next.ready.resumed, true)
+    assert.equal(next.ready.connection_id, receiver.ready.connection_id)
+    const [second, ...more] = await messages(next, 2)
+    assert.deepEqual(second, [2, '2'])
+    assert.equal(more.length, 1)
+    while ((await next.next('message')).data === 'probe');
+    assert.equal((await send('after')).delivered, 1)
+    const ended = await connect(services, nodes[0].url, key, { ready: receiver.ready, lastSeq: 1 })
+    assert.equal(ended.ready.resumed, false)
+  })
+
+  test('that still lives is closed with 4409 on the old one', async t => {
+    const { services, nodes, key, receiver, send } = await openTwo(t)
+    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(await receiver.end(), '4409 resumed_elsewhere')
+    assert.equal(next.ready.resumed, true)
+    assert.deepEqual(await send('x'), { type: 'sent', id: 'x', delivered: 1, held: 0 })
+  })
+
+  test('is handed over by a node that shuts down, and resumed on another', async t => {
+    const { services, nodes, key, receiver, send, held } = await openTwo(t)
+    const stays = await connect(services, nodes[0].url, key)
+    receiver.socket.terminate()
+    await held()
+    const draining = nodes[0].hub.drain(1000)
+    assert.equal(await stays.end(), '1012 restarting')
+    await draining
+    await nodes[0].hub.stop()
+    assert.deepEqual(await send('held elsewhere'), {
+      type: 'sent',
+      id: 'held elsewhere',
+      delivered: 0,
+      held: 1,
+    })
+    for (const { ready } of [receiver, stays]) {
+      const next = await connect(services, nodes[1].url, key, { ready, lastSeq: 0 })
+      assert.equal(next.ready.resumed, true)
+      assert.equal(next.ready.connection_id, ready.connection_id)
+    }
+  })
+
+  test('is lost when its node crashes: `resumed: false`', async t => {
+    const { services, nodes, key, receiver } = await openTwo(t)
+    await nodes[0].hub.stop()
+    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(next.ready.resumed, false)
+  })
+
+  test('that moves after the revocation of its key ends on its new node', async t => {
+    const { services, user, nodes, key, receiver, send, held } = await openTwo(t)
+    receiver.socket.terminate()
+    await held()
+    const draining = nodes[0].hub.drain(1000)
+    await services.apiKeys.revoke(user.id, key.id, caller())
+    await draining
+    await until('it ended', async () => (await send('x')).held === 0)
+  })
+})
+
+describe('numbered sends', () => {
+  test('are accepted once each and in order: repeated ones are acknowledged again, a gap is `out_of_order`', async t => {
+    const { sender, receiver } = await openPair(t)
+    const to = receiver.ready.connection_id
+    const send = (seq: number) => sender.send({ type: 'send', id: `n${seq}`, to, data: seq, seq })
+    const answer = async (seq: number) => {
+      send(seq)
+      return sender.until(() => sender.received.shift())
+    }
+    const sent = (seq: number) => ({ type: 'sent', id: `n${seq}`, delivered: 1, held: 0 })
+    assert.deepEqual(await answer(1), sent(1))
+    assert.deepEqual(await answer(1), sent(1))
+    const gap = await answer(3)
+    assert.deepEqual([gap.type, gap.type === 'error' && gap.code], ['error', 'out_of_order'])
+    assert.deepEqual(await answer(2), sent(2))
+    assert.deepEqual(await answer(3), sent(3))
+    sender.send({ type: 'send', id: 'free', to, data: 'without a number' })
+    await sender.next('sent')
+    await receiver.flush()
+    assert.deepEqual(
+      (await messages(receiver, 4)).map(([, data]) => data),
+      [1, 2, 3, 'without a number'],
+    )
+  })
+
+  test('continue when their connection is resumed, also on another node', async t => {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const nodes = [await openHub(services, t), await openHub(services, t)] as const
+    const [key, other] = [await makeKey(services, user.id), await makeKey(services, user.id)]
+    const receiver = await connect(services, nodes[0].url, other)
+    let sender = await connect(services, nodes[0].url, key)
+    const send = async (seq: number) => {
+      sender.send({ type: 'send', id: `${seq}`, to: 'all', data: seq, seq })
+      return (await sender.next('sent')).delivered
+    }
+    assert.deepEqual([await send(1), await send(2)], [1, 1])
+    for (const { url } of nodes) {
+      sender = await connect(services, url, key, { ready: sender.ready, lastSeq: 0 })
+      assert.equal(sender.ready.resumed, true)
+      assert.equal(await send(2), 1)
+    }
+    assert.equal(await send(3), 1)
+    assert.deepEqual(await messages(receiver, 3), [
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ])
+    await receiver.flush()
+    assert.deepEqual(receiver.received, [])
+  })
+
+  test('that are refused for good consume their number, and rate-limited ones do not', async t => {
+    const { services, sender, receiver, hub, userId } = await openPair(t)
+    const to = receiver.ready.connection_id
+    const answer = async (frame: object) => {
+      sender.send({ type: 'send', id: 'x', to, ...frame } as never)
+      const got = await sender.until(() => sender.received.shift())
+      return got.type === 'error' ? got.code : got.type
+    }
+    assert.equal(await answer({ seq: 1 }), 'invalid_frame') // without data
+    assert.equal(await answer({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')
+    assert.equal(await answer({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')
+    for (const seq of [0, -1, 1.5, '3', true]) assert.equal(await answer({ seq, data: 1 }), 'invalid_frame')
+    while (
+      await hub.sendTo(userId, to, 'x').then(
+        () => true,
+        () => false,
+      )
+    );
+    assert.equal(await answer({ seq: 3, data: 1 }), 'rate_limited')
+    assert.equal(await answer({ seq: 4, data: 1 }), 'out_of_order')
+    services.clock.advance(10_000)
+    assert.equal(await answer({ seq: 3, data: 1 }), 'sent')
+    assert.equal(await answer({ seq: 4, data: 1 }), 'sent')
+  })
+
+  test('without the scope consume their number as well', async t => {
+    const { services, url, userId } = await open('sqlite', t)
+    const client = await connect(
+      services,
+      url,
+      await makeKey(services, userId, { scopes: ['agent:connect'] }),
+    )
+    for (const seq of [1, 2]) {
+      client.send({ type: 'send', id: 'x', to: 'all', data: 1, seq })
+      assert.equal((await client.next('error')).code, 'insufficient_scope')
+    }
+  })
+})
