@@ -92,6 +92,22 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     by(pages => pages.changePolicies),
   )
   app.get(
+    '/admin/webhooks',
+    by(pages => pages.renderWebhooks),
+  )
+  app.post(
+    '/admin/webhooks',
+    by(pages => pages.createWebhook),
+  )
+  app.get(
+    '/admin/webhooks/:id',
+    by(pages => pages.renderWebhook),
+  )
+  app.post(
+    '/admin/webhooks/:id/:act',
+    by(pages => pages.changeWebhook),
+  )
+  app.get(
     '/admin/nodes',
     by(pages => pages.renderNodes),
   )

@@ -26,6 +26,7 @@ import type { Statistics } from '../statistics/statistics.ts'
 import type { Store } from '../store.ts'
 import type { UsageReports } from '../usage/reports.ts'
 import type { Users } from '../users/users.ts'
+import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Cookies } from './cookies.ts'
 import type { Forms } from './forms.ts'
 import type { Html, PageOptions, Shell } from './layout.ts'
@@ -91,6 +92,8 @@ export interface PageServices {
   usage: UsageReports
   statistics: Pick<Statistics, 'report'>
   users: Users
+  /** Loaded on first use. */
+  webhooks(): Promise<Webhooks>
 }
 
 /** Provided by the HTTP layer, which `web/` must not import. */

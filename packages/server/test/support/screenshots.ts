@@ -133,6 +133,7 @@ async function takeAdministration(page: Page, web: WebServer): Promise<void> {
     'keys',
     'agents',
     'mails',
+    'webhooks',
     'invitations',
     'policies',
     'nodes',

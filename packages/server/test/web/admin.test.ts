@@ -15,6 +15,7 @@ const PATHS = [
   '/agents',
   '/apps',
   '/mails',
+  '/webhooks',
   '/invitations',
   '/policies',
   '/nodes',

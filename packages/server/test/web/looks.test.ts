@@ -25,7 +25,7 @@ async function openPages(
   t: TestContext,
   browser: Browser,
 ): Promise<{ web: WebServer; page: Page; paths: string[] }> {
-  const web = await startWeb(t)
+  const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' })
   const { page } = await newPerson(browser)
   await signIn(page, web, ADA)
   const { services } = web.server
@@ -45,6 +45,10 @@ async function openPages(
   const journey = createJourney(web.url)
   const socket = await journey.connect(await journey.exchange(live.key))
   t.after(() => socket.terminate())
+  const webhooks = await services.webhooks()
+  const endpoint = { url: `http://127.0.0.1:1/${'long'.repeat(40)}`, events: [] }
+  const { webhook } = await webhooks.create(endpoint, BY_COMMAND_LINE)
+  await services.users.rename(user.id, 'Ada')
   const { id: mailId } = (await web.mails(ADA))[0]!
   const key = `/keys/${live.apiKey.id}`
   const paths = [
@@ -73,6 +77,8 @@ async function openPages(
         '/apps/console',
         '/apps?kind=self',
         '/register-app',
+        '/webhooks',
+        `/webhooks/${webhook.id}`,
         '/invitations',
         '/policies',
         '/mails',

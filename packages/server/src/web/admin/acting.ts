@@ -18,6 +18,7 @@ const SECTIONS: [Section, string][] = [
   ['agents', '/admin/agents'],
   ['apps', '/admin/apps'],
   ['mails', '/admin/mails'],
+  ['webhooks', '/admin/webhooks'],
   ['invitations', '/admin/invitations'],
   ['policies', '/admin/policies'],
   ['nodes', '/admin/nodes'],

@@ -10,6 +10,7 @@ export const adminTexts = {
     agents: 'Agents',
     apps: 'Apps',
     mails: 'Mail',
+    webhooks: 'Webhooks',
     invitations: 'Invitations',
     policies: 'Policies',
     nodes: 'Nodes',

@@ -1,0 +1,52 @@
+import { html, raw } from 'hono/html'
+import { decodeCursor, encodeCursor } from '../../paging.ts'
+import type { DeliveryState, WebhookDelivery } from '../../webhooks/webhook.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { formToken, type Html, time } from '../layout.ts'
+import { adminTexts } from './texts.ts'
+import { webhooksTexts as texts } from './webhooks-texts.ts'
+
+const ROWS = 40
+const STATES: readonly DeliveryState[] = ['waiting', 'delivered', 'failed', 'dropped']
+const TAGS = { waiting: 'warn', delivered: 'active', failed: 'revoked', dropped: 'expired' } as const
+
+/** What was sent to an endpoint, or waits. @param token null: nothing can be sent again from here */
+export async function deliveriesCard(
+  kit: PageKit,
+  c: PageContext,
+  id: string,
+  token: string | null,
+): Promise<Html> {
+  const state = STATES.find(each => each === c.req.query('state')) ?? null
+  const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
+  const { rows, next } = await (await kit.webhooks()).deliveries(id, state, page)
+  const path = `/admin/webhooks/${id}`
+  const chosen = state ?? 'all'
+  const tabs = (['all', ...STATES] as const).map(
+    each =>
+      html`<a href="${path}?state=${each}"${each === chosen ? raw(' aria-current="true"') : ''}>${texts.states[each]}</a>`,
+  )
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.deliveries}</h2><p class="quiet">${texts.deliveriesLead}</p></div>
+<nav class="filter card-head" aria-label="${texts.deliveries}">${tabs}</nav>
+${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${chosen}&amp;cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+}
+
+function deliveryRow(row: WebhookDelivery, path: string, token: string | null): Html {
+  const { id, type, subject, sequence, state, attempts, createdAt } = row
+  const again =
+    token && state !== 'waiting'
+      ? html`<form class="buttons" method="post" action="${path}/send-again">${formToken(token)}<input type="hidden" name="delivery" value="${id}"><button class="second small">${texts.again}<span class="unseen"> ${id}</span></button></form>`
+      : ''
+  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type} <code>${subject.id}</code> · ${sequence} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAGS[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${again}</li>`
+}
+
+function outcome({ last }: WebhookDelivery): Html | '' {
+  if (!last) return ''
+  return html` · ${last.error ?? last.status} · ${texts.took(last.durationMs)}`
+}
+
+/** The answer of an endpoint to a test. It is text of others: only ever shown as text. */
+export function testResult({ state, last }: WebhookDelivery): Html {
+  return html`<section class="card" role="status"><h2>${texts.tested} <span class="tag ${TAGS[state]}">${texts.states[state]}</span></h2>
+<p>${last?.error ?? last?.status ?? ''} · ${texts.took(last?.durationMs ?? 0)}</p>${last?.status == null ? '' : html`<p><strong>${texts.answer}</strong></p><pre class="source" tabindex="0">${last.answer || texts.noAnswer}</pre>`}</section>`
+}

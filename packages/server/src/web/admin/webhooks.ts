@@ -1,0 +1,197 @@
+import { html, raw } from 'hono/html'
+import { KeywayError } from '../../errors.ts'
+import { parseId } from '../../ids.ts'
+import {
+  isWebhookEventType,
+  WEBHOOK_EVENT_TYPES,
+  type WebhookEventType,
+} from '../../webhooks/webhook-event.ts'
+import type { WebhookStatus } from '../../webhooks/webhooks.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { line } from './app-form.ts'
+import { deliveriesCard, testResult } from './deliveries.ts'
+import { webhooksTexts as texts } from './webhooks-texts.ts'
+
+/** What the form has, also to be corrected. */
+interface Typed {
+  url: string
+  events: readonly WebhookEventType[]
+}
+
+/** /admin/webhooks */
+export function renderWebhooks(kit: PageKit, c: PageContext): Promise<Response> {
+  return renderList(kit, c, { url: '', events: [] })
+}
+
+async function renderList(
+  kit: PageKit,
+  c: PageContext,
+  typed: Typed,
+  problem: string | null = null,
+): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const rows = await (await kit.webhooks()).list()
+  const form = mayChange(kit, signedIn)
+    ? html`<details class="card"${problem || rows.length === 0 ? raw(' open') : ''}><summary>${texts.create}</summary>
+<form method="post" action="/admin/webhooks" class="create">${formToken(kit.forms.token(c))}${settingsFields(typed)}<button>${texts.create}</button></form></details>`
+    : ''
+  const body = html`${pageHead(texts.title, texts.lead)}
+<section class="card flush">${rows.length > 0 ? table(rows) : empty(texts.empty, texts.emptyLead)}</section>
+${form}`
+  return renderAdmin(kit, c, 'webhooks', { title: texts.title, problem }, body, problem ? 400 : 200)
+}
+
+function table(rows: readonly WebhookStatus[]): Html {
+  const { columns } = texts
+  return html`<table class="rows even"><thead><tr><th scope="col">${columns.url}</th><th scope="col">${columns.events}</th><th scope="col">${columns.state}</th><th scope="col" class="amount">${columns.waiting}</th></tr></thead><tbody>
+${rows.map(
+  row => html`<tr><th scope="row"><a class="name" href="${pathOf(row.id)}">${row.url}</a></th><td data-label="${columns.events}">${row.events.length || texts.all}</td><td data-label="${columns.state}">${stateTag(row)}</td><td data-label="${columns.waiting}" class="amount">${row.waiting}</td></tr>
+`,
+)}</tbody></table>`
+}
+
+function stateTag({ disabledBy }: WebhookStatus): Html {
+  return disabledBy === null
+    ? html`<span class="tag active">${texts.enabled}</span>`
+    : html`<span class="tag revoked">${texts.disabled[disabledBy]}</span>`
+}
+
+function settingsFields({ url, events }: Typed): Html {
+  const choices = WEBHOOK_EVENT_TYPES.map(
+    type =>
+      html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''}><div><label for="${type}"><code>${type}</code></label></div></div>`,
+  )
+  return html`${line('url', texts.url, url, { required: true, hint: texts.urlHint })}
+<fieldset><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="scopes" role="group" aria-label="${texts.events}">${choices}</div></fieldset>`
+}
+
+function typedIn(form: URLSearchParams): Typed {
+  return { url: (form.get('url') ?? '').trim(), events: form.getAll('events').filter(isWebhookEventType) }
+}
+
+/** POST /admin/webhooks */
+export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/webhooks', async (form, by) => {
+    const { url, events } = typedIn(form)
+    try {
+      const { webhook, secret } = await (await kit.webhooks()).create({ url, events: [...events] }, by())
+      return renderSecret(kit, c, webhook.id, secret, null)
+    } catch (error) {
+      return renderList(kit, c, { url, events }, refusalOf(error))
+    }
+  })
+}
+
+/** The sentence of a refused value. Everything else is thrown on. */
+function refusalOf(error: unknown): string {
+  if (error instanceof KeywayError && error.code === 'invalid_request') return error.message
+  throw error
+}
+
+/** Shown once, and kept by no cache and no referrer. */
+function renderSecret(
+  kit: PageKit,
+  c: PageContext,
+  id: string,
+  secret: string,
+  note: string | null,
+): Response | Promise<Response> {
+  const body = html`${pageHead(texts.secretTitle, texts.secretLead)}
+${note ? html`<p class="banner notice">${note}</p>` : ''}
+<section class="card"><div class="secret"><code id="secret" tabindex="0">${secret}</code><button type="button" class="second copy" data-copy="secret" data-copied="${texts.copied}" aria-live="polite">${texts.copy}</button></div></section>
+<p><a class="button second" href="${pathOf(id)}">${texts.toWebhook}</a></p>`
+  c.header('Referrer-Policy', 'no-referrer')
+  return renderAdmin(kit, c, 'webhooks', { title: texts.secretTitle }, body, 201)
+}
+
+/** /admin/webhooks/:id */
+export async function renderWebhook(kit: PageKit, c: PageContext): Promise<Response> {
+  requireReader(kit, c)
+  return renderOne(kit, c, await (await kit.webhooks()).find(idOf(c)))
+}
+
+async function renderOne(
+  kit: PageKit,
+  c: PageContext,
+  webhook: WebhookStatus,
+  { problem = null, above = '' }: { problem?: string | null; above?: Html | '' } = {},
+): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const { dropped, createdAt } = webhook
+  const body = html`${pageHead(webhook.url, '', html`<p>${stateTag(webhook)}</p>`)}
+<p class="quiet">${texts.created} ${time(createdAt)}${dropped > 0 ? html` · ${texts.dropped(dropped)}` : ''}</p>
+${above}
+${token ? actions(webhook, token) : ''}
+${await deliveriesCard(kit, c, webhook.id, token)}
+${secretsCard(webhook, token)}
+<section class="card"><h2>${texts.settings}</h2>${token ? html`<form method="post" action="${pathOf(webhook.id)}/change" class="create">${formToken(token)}${settingsFields(webhook)}<button>${texts.save}</button></form>` : html`<dl class="facts"><div><dt>${texts.events}</dt><dd>${webhook.events.join(' ') || texts.all}</dd></div></dl>`}</section>
+${token ? html`<details class="card"><summary>${texts.remove}</summary><p class="hint">${texts.removeLead}</p><form method="post" action="${pathOf(webhook.id)}/remove">${formToken(token)}<button class="second harm">${texts.remove}</button></form></details>` : ''}`
+  return renderAdmin(kit, c, 'webhooks', { title: texts.title, problem }, body, problem ? 400 : 200)
+}
+
+function actions({ id, disabledAt }: WebhookStatus, token: string): Html {
+  const button = (name: string, label: string) =>
+    html`<form method="post" action="${pathOf(id)}/${name}">${formToken(token)}<button class="second">${label}</button></form>`
+  return html`<section class="card"><div class="buttons">${button('test', texts.test)}${disabledAt === null ? button('disable', texts.disable) : button('enable', texts.enable)}</div><p class="hint">${texts.testLead} ${texts.disableLead}</p></section>`
+}
+
+function secretsCard({ id, secrets }: WebhookStatus, token: string | null): Html {
+  const row = (secret: WebhookStatus['secrets'][number]) =>
+    html`<li class="item"><div class="what"><span class="name">${texts.created} ${time(secret.createdAt)}</span><p><code>${secret.id}</code></p></div><p class="when"></p>${token && secrets.length > 1 ? html`<form class="buttons" method="post" action="${pathOf(id)}/remove-secret">${formToken(token)}<input type="hidden" name="secret" value="${secret.id}"><button class="second small harm">${texts.removeSecret}<span class="unseen"> ${secret.id}</span></button></form>` : ''}</li>`
+  const create = token
+    ? html`<form class="card-foot" method="post" action="${pathOf(id)}/new-secret">${formToken(token)}<button class="second">${texts.newSecret}</button></form>`
+    : ''
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.secrets}</h2><p class="quiet">${texts.secretsLead}</p></div><ul class="list">${secrets.map(row)}</ul>${create}</section>`
+}
+
+/** POST /admin/webhooks/:id/:act */
+export function changeWebhook(kit: PageKit, c: PageContext): Promise<Response> {
+  const id = idOf(c)
+  return act(kit, c, pathOf(id), async (form, by) => {
+    const webhooks = await kit.webhooks()
+    switch (c.req.param('act')) {
+      case 'change': {
+        const { url, events } = typedIn(form)
+        try {
+          return await webhooks.change(id, { url, events: [...events] }, by())
+        } catch (error) {
+          const problem = refusalOf(error)
+          return renderOne(kit, c, { ...(await webhooks.find(id)), url, events: [...events] }, { problem })
+        }
+      }
+      case 'enable':
+        return webhooks.change(id, { enabled: true }, by())
+      case 'disable':
+        return webhooks.change(id, { enabled: false }, by())
+      case 'new-secret':
+        return renderSecret(kit, c, id, (await webhooks.addSecret(id, by())).secret, texts.oldWorks)
+      case 'remove-secret':
+        return webhooks.removeSecret(id, parseId(form.get('secret') ?? '') ?? '', by())
+      case 'test': {
+        const above = testResult(await webhooks.test(id, by()))
+        return renderOne(kit, c, await webhooks.find(id), { above })
+      }
+      case 'send-again':
+        return webhooks.sendAgain(parseId(form.get('delivery') ?? '') ?? '', by())
+      case 'remove':
+        await webhooks.remove(id, by())
+        return c.redirect('/admin/webhooks?done=saved', 303)
+      default:
+        throw notFound()
+    }
+  })
+}
+
+function idOf(c: PageContext): string {
+  const id = parseId(c.req.param('id') ?? '')
+  if (!id) throw notFound()
+  return id
+}
+
+function pathOf(id: string): string {
+  return `/admin/webhooks/${id}`
+}

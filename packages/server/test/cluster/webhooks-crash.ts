@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createLog } from '../../src/log.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { createRandom, type Random } from '../faults/random.ts'
+import { postgresConfig } from '../support/engines.ts'
+import { freePort } from '../support/free-port.ts'
+import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts'
+import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
+
+const ADMIN = 'admin@example.com'
+/** Only this address may be called: the next one of the same machine must never be. */
+const ALLOWED = '127.0.0.1'
+const FORBIDDEN = '127.0.0.2'
+const WORKERS = 12
+/** Between attempts, so that a node that restarts is not called without a pause. */
+const ANSWERED_AGAIN_MS = 50
+
+interface Wanted {
+  /** Acts, each of which is one event. */
+  acts: number
+  subjects: number
+  nodes: number
+  kills: number
+  /** How long deliveries may take after the last act, in milliseconds on an idle machine. */
+  patience: number
+}
+
+/**
+ * Changes keys on several nodes as processes, some of which are killed with SIGKILL and restarted, and tells an endpoint that
+ * fails at random. Asserts that every event of an answered act is accepted at least once, those of each subject for the
+ * first time in their order and without gaps, and that no call reaches an address that is not allowed: neither by a
+ * redirect nor as an endpoint, which is there from a time with other settings.
+ */
+export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Promise<void> {
+  const random = createRandom(1)
+  const forbidden = await openForbidden(t)
+  const endpoint = await openFailingEndpoint(t, random, forbidden.url)
+  const databaseUrl = await freshPostgres(t)
+  const links = createPrintedLinks()
+  const settings = {
+    KEYWAY_DATABASE_URL: databaseUrl,
+    KEYWAY_ADMIN_EMAILS: ADMIN,
+    KEYWAY_WEBHOOK_PRIVATE_NETWORKS: `${ALLOWED}/32`,
+  }
+  const ports = await Promise.all(Array.from({ length: wanted.nodes }, () => freePort()))
+  const start = (index: number) =>
+    startNodeProcess(t, { ...settings, KEYWAY_PORT: String(ports[index]) }, links)
+  const nodes: NodeProcess[] = []
+  for (const index of ports.keys()) nodes.push(await start(index))
+  const { access_token: token } = await signIn(nodes[0]!.origin, links, ADMIN)
+  const keys: string[] = []
+  for (let n = 0; n < wanted.subjects; n++) keys.push(await createKey())
+
+  await createWebhook(endpoint.url)
+  const other = await createWebhook(`${endpoint.url}-other`)
+  await moveToForbidden(other)
+  // Nodes tell of what they do for certain from two seconds after the answer on: an event of each shows that it does.
+  for (const { origin } of nodes) {
+    const probe = await createKey()
+    await until('an event of each node', async () => {
+      await call(origin, 'PATCH', `/v1/api-keys/${probe}`, { token, body: { name: 'probe' } })
+      return endpoint.accepted.has(probe)
+    })
+  }
+
+  const acts = new Map(keys.map(id => [id, { answered: 0, unknown: 0 }]))
+  let [begun, kills] = [0, 0]
+  const restarts: Promise<void>[] = []
+  const began = performance.now()
+  await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)))
+  await Promise.all(restarts)
+  const changed = performance.now()
+  const total = () => [...acts.values()].reduce((sum, { answered }) => sum + answered, 0)
+  await until(`${total()} events`, isComplete, wanted.patience)
+  const delivered = performance.now()
+
+  for (const [id, { answered, unknown }] of acts) {
+    const sequences = endpoint.accepted.get(id) ?? []
+    const first = [...new Set(sequences)]
+    assert.deepEqual(
+      first,
+      Array.from(first, (_, index) => index + 1),
+      `the order of ${id}`,
+    )
+    assert.ok(
+      first.length >= answered && first.length <= answered + unknown,
+      `${id}: ${first.length} of ${answered}`,
+    )
+  }
+  assert.deepEqual(forbidden.calls(), 0)
+  t.diagnostic(
+    `${begun} acts in ${seconds(changed - began)} s with ${kills} kills; all delivered ${seconds(delivered - changed)} s later, ` +
+      `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${repeated()} more than once`,
+  )
+  await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
+
+  async function createKey(): Promise<string> {
+    return (await call(nodes[0]!.origin, 'POST', '/v1/api-keys', { token, body: {} })).body.id
+  }
+
+  async function createWebhook(url: string): Promise<string> {
+    const body = { url, events: ['api_key.updated'] }
+    const made = await call(nodes[0]!.origin, 'POST', '/v1/admin/webhooks', { token, body })
+    assert.equal(made.status, 201, JSON.stringify(made.body))
+    return made.body.id
+  }
+
+  /** As if it were from a time when these addresses were allowed. */
+  async function moveToForbidden(id: string): Promise<void> {
+    const storage = await createStorage(postgresConfig(databaseUrl), createLog('silent'))
+    await storage.store.webhooks.update(id, { url: forbidden.url })
+    await storage.close()
+  }
+
+  async function work(worker: number): Promise<void> {
+    while (begun < wanted.acts) {
+      const number = begun++
+      if (number > 0 && number % Math.ceil(wanted.acts / (wanted.kills + 1)) === 0)
+        restarts.push(kill(kills++))
+      const id = keys[number % keys.length]!
+      // Repeated until it is answered.
+      for (
+        let index = number + worker;
+        !(await isChanged(id, index % nodes.length, `act ${number}`));
+        index++
+      );
+    }
+  }
+
+  /** An act whose answer was cut off may have been done or not. */
+  async function isChanged(id: string, index: number, name: string): Promise<boolean> {
+    const of = acts.get(id)!
+    try {
+      const { status } = await call(`http://127.0.0.1:${ports[index]}`, 'PATCH', `/v1/api-keys/${id}`, {
+        token,
+        body: { name },
+      })
+      if (status === 200) of.answered++
+      else of.unknown++
+      return status === 200
+    } catch {
+      of.unknown++
+      await pause(ANSWERED_AGAIN_MS)
+      return false
+    }
+  }
+
+  async function kill(number: number): Promise<void> {
+    const index = number % nodes.length
+    await nodes[index]!.served.end('SIGKILL')
+    nodes[index] = await start(index)
+  }
+
+  function isComplete(): boolean {
+    return [...acts].every(([id, { answered }]) => new Set(endpoint.accepted.get(id)).size >= answered)
+  }
+
+  function repeated(): number {
+    const all = [...endpoint.accepted.values()]
+    return all.reduce((sum, sequences) => sum + sequences.length - new Set(sequences).size, 0)
+  }
+}
+
+/** Answers a quarter of the calls with an error, a redirect or nothing. */
+async function openFailingEndpoint(t: TestContext, random: Random, elsewhere: string) {
+  /** By key, in the order in which they were accepted. */
+  const accepted = new Map<string, number[]>()
+  const counts = { calls: 0, accepted: 0 }
+  const url = await listening(t, ALLOWED, (raw, response) => {
+    counts.calls++
+    const failure = random.below(40)
+    if (failure < 6) return void response.writeHead(500).end('no')
+    if (failure < 8) return void response.writeHead(307, { location: elsewhere }).end()
+    if (failure < 10) return void response.destroy()
+    const { data, sequence } = JSON.parse(raw)
+    counts.accepted++
+    accepted.set(data.key_id, [...(accepted.get(data.key_id) ?? []), sequence])
+    response.writeHead(204).end()
+  })
+  return { url, accepted, counts }
+}
+
+async function openForbidden(t: TestContext) {
+  let calls = 0
+  const url = await listening(t, FORBIDDEN, (_raw, response) => {
+    calls++
+    response.end()
+  })
+  return { url, calls: () => calls }
+}
+
+async function listening(
+  t: TestContext,
+  host: string,
+  answer: (raw: string, response: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    answer(Buffer.concat(chunks).toString(), response)
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://${host}:${(server.address() as AddressInfo).port}/hook`
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000)
+}
