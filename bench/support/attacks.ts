@@ -313,7 +313,7 @@ async function abort(attack: Attack, bytes: string): Promise<void> {
 /** Requests the largest answers and reads none. */
 async function neverRead(attack: Attack): Promise<void> {
   for (let line = 0; line < SLOW_SOCKETS && attack.running; line++) {
-    const socket = attack.open(addressOf(line), () => socket.write(get('/sdk.tgz').repeat(50)))
+    const socket = attack.open(addressOf(line), () => socket.write(get('/openapi.json').repeat(50)))
     socket.pause()
     if (line % 50 === 0) await wait(10)
   }

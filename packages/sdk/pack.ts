@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -6,24 +7,41 @@ import { gzip } from 'node:zlib'
 /** The folder of the package. */
 const ROOT = import.meta.dirname
 const EXECUTABLE = 'dist/keyway-agent.js'
+/** Characters of a build's identity: 48 bits. */
+const IDENTITY_LENGTH = 12
+
+export interface PackedSdk {
+  /** That of the manifest, with the identity of the build as its pre-release part (semver.org, section 9). */
+  version: string
+  content: Uint8Array<ArrayBuffer>
+}
 
 /**
- * Packs the package as npm installs it. The archive is reproducible, so that `/sdk.tgz` can be cached and compared.
- * Needs no compiler.
+ * Packs the package as npm installs it. The archive is reproducible: one version has the same files everywhere. Needs no
+ * compiler.
  *
  * @param url the instance that serves it, so that its command need not be told
  */
-export async function packSdk(url?: string): Promise<Buffer> {
-  const files = new Map([
-    ['package.json', Buffer.from(await publishedManifest())],
-    ['README.md', await readFile(join(ROOT, 'README.md'))],
-  ])
+export async function packSdk(url?: string): Promise<PackedSdk> {
+  const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+  const files = new Map([['README.md', await readFile(join(ROOT, 'README.md'))]])
   if (url !== undefined) files.set('service.json', Buffer.from(`${JSON.stringify({ url })}\n`))
   for (const path of await builtFiles()) files.set(path, await readFile(join(ROOT, path)))
-  const entries = [...files].map(([path, content]) =>
+  const published = (version: string) => Buffer.from(publishedManifest({ ...manifest, version }))
+  const identity = identityOf([...files, ['package.json', published(manifest.version)]])
+  const version = `${manifest.version}-${identity}`
+  const entries = [['package.json', published(version)] as const, ...files].map(([path, content]) =>
     tarEntry(`package/${path}`, content, path === EXECUTABLE),
   )
-  return promisify(gzip)(Buffer.concat([...entries, Buffer.alloc(1024)]), { level: 9 })
+  const archive = Buffer.concat([...entries, Buffer.alloc(1024)])
+  return { version, content: new Uint8Array(await promisify(gzip)(archive, { level: 9 })) }
+}
+
+/** The same for the same files. A letter comes first, since digits alone would be a number. */
+function identityOf(files: (readonly [string, Buffer])[]): string {
+  const hash = createHash('sha256')
+  for (const [path, content] of files) hash.update(`${path}\0${content.length}\0`).update(content)
+  return `b${hash.digest('hex').slice(0, IDENTITY_LENGTH)}`
 }
 
 async function builtFiles(): Promise<string[]> {
@@ -35,8 +53,7 @@ async function builtFiles(): Promise<string[]> {
 }
 
 /** The published manifest: it refers to `dist`, while the one of the checkout refers to the sources. */
-async function publishedManifest(): Promise<string> {
-  const { scripts: _, ...manifest } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>): string {
   const published = {
     ...manifest,
     main: './dist/index.js',

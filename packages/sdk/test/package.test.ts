@@ -32,14 +32,14 @@ function folder(t: TestContext): string {
 
 async function tarball(t: TestContext): Promise<string> {
   const path = join(folder(t), 'sdk.tgz')
-  writeFileSync(path, await packSdk())
+  writeFileSync(path, (await packSdk()).content)
   return path
 }
 
 /** Serves the package like an instance. */
 async function serveTarball(t: TestContext): Promise<string> {
-  const bytes = await packSdk()
-  const server = createServer((_, response) => response.end(bytes)).listen(0, '127.0.0.1')
+  const { content } = await packSdk()
+  const server = createServer((_, response) => response.end(content)).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/sdk.tgz`
@@ -70,16 +70,25 @@ describe('the package', () => {
   })
 
   test('is reproducible and has no dependencies', async () => {
-    const [first, second] = [await packSdk(), await packSdk()]
-    assert.ok(first.equals(second))
+    assert.deepEqual(await packSdk(), await packSdk())
     assert.equal(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies, undefined)
   })
 
-  test('is served by an instance at /sdk.tgz', async t => {
+  test('has a version of its own for each build, under an immutable address to which /sdk.tgz redirects', async t => {
     const { url } = await startKeyway(t)
-    const response = await fetch(`${url}/sdk.tgz`)
+    const redirect = await fetch(`${url}/sdk.tgz`, { redirect: 'manual' })
+    const { version, content } = await packSdk(url)
+    assert.match(version, /^\d+\.\d+\.\d+-b[0-9a-f]{12}$/)
+    assert.equal(redirect.status, 302)
+    assert.equal(redirect.headers.get('location'), `/sdk-${version}.tgz`)
+    const response = await fetch(`${url}/sdk-${version}.tgz`)
     assert.equal(response.headers.get('content-type'), 'application/gzip')
-    assert.ok((await packSdk(url)).equals(Buffer.from(await response.arrayBuffer())))
+    assert.equal(response.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    assert.deepEqual(new Uint8Array(await response.arrayBuffer()), content)
+    assert.notEqual((await packSdk('https://other.example.com')).version, version)
+    const other = await fetch(`${url}/sdk-0.0.9.tgz`)
+    assert.equal(other.status, 404)
+    assert.match((await other.json()).detail, /\/sdk\.tgz redirects to it/)
   })
 
   test('can be installed, imported and required', async t => {

@@ -1,4 +1,5 @@
 import { KeywayError } from '../errors.ts'
+import { segmentMatches } from './path-params.ts'
 import type { Route } from './route.ts'
 
 /**
@@ -22,11 +23,9 @@ export function methodNotAllowed(methods: string): KeywayError {
   return new KeywayError('method_not_allowed', `This path answers ${methods}.`, { allow: methods })
 }
 
-/** A parameter (`{key_id}`) matches one whole segment that is not empty. */
 function matches(segments: readonly string[], template: readonly string[]): boolean {
   return (
-    segments.length === template.length &&
-    template.every((part, at) => (part.startsWith('{') ? segments[at] !== '' : segments[at] === part))
+    segments.length === template.length && template.every((part, at) => segmentMatches(part, segments[at]!))
   )
 }
 

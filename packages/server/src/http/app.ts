@@ -27,9 +27,10 @@ import type { HttpPorts, MetricsSource, ObservedAnswer, PageBindings, PagesApp }
 import { loopbackRedirect } from './loopback-redirect.ts'
 import { notFound } from './not-found.ts'
 import { createOpenApi } from './openapi.ts'
-import { readParams } from './path-params.ts'
+import { createParamsReader, routerPattern } from './path-params.ts'
 import { createRequestLog } from './request-log.ts'
-import { paramNames, type Route } from './route.ts'
+
+import type { Route } from './route.ts'
 import { createRoutes, isApiPath } from './routes/routes.ts'
 import { createWorkLimit } from './work-limit.ts'
 import { type Challenge, challengeOf } from './www-authenticate.ts'
@@ -126,10 +127,8 @@ export function createApp(options: AppOptions): HttpApp {
 
   const app = new Hono<Bindings>({ strict: true })
   for (const declared of routes) {
-    const names = paramNames(declared.path)
-    app.on(declared.method, declared.path.replaceAll(/\{(\w+)\}/g, ':$1'), context =>
-      serve(declared, names, context),
-    )
+    const readParams = createParamsReader(declared.path)
+    app.on(declared.method, routerPattern(declared.path), context => serve(declared, readParams, context))
   }
   app.notFound(context => serveUnrouted(context))
   app.onError((error, context) => {
@@ -181,11 +180,15 @@ export function createApp(options: AppOptions): HttpApp {
     return network !== null && fairQueue.isNoisy(network)
   }
 
-  async function serve(declared: Route, names: readonly string[], context: HttpContext): Promise<Response> {
+  async function serve(
+    declared: Route,
+    readParams: ReturnType<typeof createParamsReader>,
+    context: HttpContext,
+  ): Promise<Response> {
     const { incoming } = context.env
     const requestId = newRequestId(clock.now())
     const isPage = pages !== undefined && declared.leftToPages?.(incoming)
-    const params = () => readParams(names, name => context.req.param(name))
+    const params = () => readParams(name => context.req.param(name))
     const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
       isPage
         ? servePage(context, caller, requestId)

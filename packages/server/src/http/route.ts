@@ -13,7 +13,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** A successful response of a route, for the API documentation. */
 export interface DocumentedAnswer {
-  status: 200 | 201 | 204 | 304 | 426 | 503
+  status: 200 | 201 | 204 | 302 | 304 | 426 | 503
   description: string
   /** Absent for an empty body. */
   schema?: z.ZodType

@@ -1,11 +1,11 @@
-import { spawnSync } from 'node:child_process'
 import type { TestContext } from 'node:test'
 import type { Page } from '../support/browser.ts'
 import type { EngineName } from '../support/engines.ts'
-import { skipWithout } from '../support/missing-servers.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { address, caller, type SignedInUser } from '../support/services.ts'
 import { startWeb, type WebServer } from '../support/web.ts'
+
+export { PYTHON, packageMissing } from '../support/missing-servers.ts'
 
 /** The whole service on a port of this machine, for clients that were written elsewhere. */
 export async function startRunning(
@@ -48,11 +48,3 @@ export async function signInOnPage(page: Page, web: WebServer, email: string): P
   await page.getByLabel('Code from the mail').fill(mail!.code!)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
-
-/** The value of `skip` for tests of a Debian package: whether a program of it runs. See missing-servers.ts. */
-export function packageMissing(name: string, [program, ...words]: [string, ...string[]]): string | false {
-  return skipWithout(spawnSync(program, words).status === 0, `${name} is not installed here`)
-}
-
-/** Debian's Python: others do not see its packages. */
-export const PYTHON = '/usr/bin/python3'

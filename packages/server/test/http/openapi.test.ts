@@ -257,6 +257,8 @@ async function openWorld(t: TestContext) {
       '{secret_id}': route.operation === 'removeAppSecret' ? (await server.apps.newSecret('hub')).id : '',
       ...(/\{(?:webhook|delivery)_id\}/.test(route.path) && (await webhookIds(server))),
     }
+    if (route.path.includes('{version}'))
+      return getPackage(route.path.endsWith('.whl') ? '/sdk.whl' : '/sdk.tgz')
     const path = route.path.replaceAll(/\{\w+\}/g, name => ids[name]!)
     const authorization: Record<string, string> =
       route.access === 'app' ? basic('reports', secret) : { Authorization: `Bearer ${tokens.accessToken}` }
@@ -278,6 +280,12 @@ async function openWorld(t: TestContext) {
     if (route.errorFormat === 'oauth') return await server.form(path, body as Record<string, string>)
     return await server.call(route.method, path, { body, headers })
   }
+  /** The version that the fixed address redirects to. */
+  async function getPackage(latest: string): Promise<CallAnswer> {
+    const { headers } = await server.get(latest)
+    return server.get(headers.get('location')!)
+  }
+
   return { server, callExample }
 }
 

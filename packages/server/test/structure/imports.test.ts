@@ -126,7 +126,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   mail: [...NOUNS, 'config.ts'],
   // The endpoints for OAuth clients: grants over the nouns, without HTTP.
   oauth: [...NOUNS, 'outgoing'],
-  http: [...NOUNS, 'oauth', 'config.ts'],
+  http: [...NOUNS, 'oauth', 'config.ts', '../../python/pack.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
   config: ['billing/money.ts', 'magic-links/send-limits.ts', 'limits/limit.ts', 'users/email-address.ts'],

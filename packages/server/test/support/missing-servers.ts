@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+
 /**
  * If a machine lacks PostgreSQL, Redis or a browser, their tests are skipped with that reason. With `CI=true` they fail
  * instead.
@@ -8,3 +10,11 @@ export const MUST_HAVE_ALL = process.env.CI === 'true'
 export function skipWithout(isThere: boolean, why: string): string | false {
   return isThere || MUST_HAVE_ALL ? false : why
 }
+
+/** The value of `skip` for tests of a Debian package: whether a program of it runs. */
+export function packageMissing(name: string, [program, ...words]: [string, ...string[]]): string | false {
+  return skipWithout(spawnSync(program, words).status === 0, `${name} is not installed here`)
+}
+
+/** Debian's Python: others do not see its packages. */
+export const PYTHON = '/usr/bin/python3'

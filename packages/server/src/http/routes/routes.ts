@@ -48,13 +48,15 @@ const API_SEGMENTS = new Set([
   'readyz',
   'openapi.json',
   'metrics',
-  'sdk.tgz',
   'hooks',
   'docs',
 ])
+/** The client packages: `/sdk.tgz`, `/sdk-0.1.0.tgz`, `/sdk.whl`, `/keyway-0.1.0-py3-none-any.whl`. */
+const PACKAGE = /^(?:sdk|keyway)[^/]*\.(?:tgz|whl)$/
 
 export function isApiPath(path: string): boolean {
-  return API_SEGMENTS.has(path.split('/')[1] ?? '')
+  const first = path.split('/')[1] ?? ''
+  return API_SEGMENTS.has(first) || PACKAGE.test(first)
 }
 
 export interface RoutesOptions

@@ -1,27 +1,92 @@
 import { packSdk } from '@keyway/sdk/pack'
 import { z } from 'zod'
-import { publicFor } from '../../cache-control.ts'
+import { packWheel } from '../../../../python/pack.ts'
+import { IMMUTABLE, publicFor } from '../../cache-control.ts'
+import { KeywayError } from '../../errors.ts'
 import { type Route, route } from '../route.ts'
 
-export function sdkRoutes(publicUrl: string): Route[] {
-  let sdk: Promise<Uint8Array> | null = null
+/** How long a client may take the redirect to the current version from its cache. */
+const REDIRECT_SECONDS = 60
 
+/** The client packages that fit this version. Each build has an address of its own; a fixed one redirects to it. */
+export function sdkRoutes(publicUrl: string): Route[] {
+  return [
+    ...packageRoutes({
+      latest: '/sdk.tgz',
+      path: '/sdk-{version}.tgz',
+      operation: 'Sdk',
+      what: 'the npm package @keyway/sdk',
+      usage:
+        'Install it (`npm install <this URL>`), or run its command: `npx -y <this URL> login` gets a key for this machine, `npx -y <this URL>` connects with it.',
+      type: 'application/gzip',
+      pack: () => packSdk(publicUrl),
+    }),
+    ...packageRoutes({
+      latest: '/sdk.whl',
+      path: '/keyway-{version}-py3-none-any.whl',
+      operation: 'PythonSdk',
+      what: 'the Python package keyway',
+      usage:
+        'pip takes the name of the package from its URL: install the one that this redirects to, `pip install $(curl -fsS -o /dev/null -w "%{redirect_url}" <this URL>)`.',
+      type: 'application/zip',
+      pack: packWheel,
+    }),
+  ]
+}
+
+interface ServedPackage {
+  /** Redirects to the current version. */
+  latest: string
+  path: `${string}{version}${string}`
+  operation: string
+  what: string
+  usage: string
+  type: string
+  pack(): Promise<{ version: string; content: Uint8Array }>
+}
+
+function packageRoutes({ latest, path, operation, what, usage, type, pack }: ServedPackage): Route[] {
+  let packed: ReturnType<typeof pack> | null = null
+  /** Packed by the first request, so that the service starts without it. */
+  const current = () => {
+    packed ??= pack()
+    return packed
+  }
   return [
     route({
       method: 'GET',
-      path: '/sdk.tgz',
-      operation: 'getSdk',
+      path: latest,
+      operation: `getLatest${operation}`,
       tag: 'Service',
-      summary: 'The npm package @keyway/sdk that fits this version',
-      description:
-        'Install it (`npm install <this URL>`), or run its command: `npx -y <this URL> login` gets a key for this machine, `npx -y <this URL>` connects with it.',
+      summary: `The address of ${what} that fits this version`,
+      description: usage,
       access: 'public',
-      answers: [{ status: 200, description: 'The package.', schema: z.string(), type: 'application/gzip' }],
+      answers: [{ status: 302, description: `\`Location\` has the address of ${what}.` }],
       errors: [],
       async handle() {
-        sdk ??= packSdk(publicUrl).then(bytes => new Uint8Array(bytes))
-        const headers = { 'Cache-Control': publicFor(60) }
-        return { status: 200, body: await sdk, type: 'application/gzip', headers }
+        const { version } = await current()
+        const headers = {
+          Location: path.replace('{version}', version),
+          'Cache-Control': publicFor(REDIRECT_SECONDS),
+        }
+        return { status: 302, headers }
+      },
+    }),
+    route({
+      method: 'GET',
+      path,
+      operation: `get${operation}`,
+      tag: 'Service',
+      summary: `One version of ${what}`,
+      description: `The same bytes for ever. Only the version that fits this service is here; \`${latest}\` has its address.`,
+      access: 'public',
+      answers: [{ status: 200, description: 'The package.', schema: z.string(), type }],
+      errors: ['not_found'],
+      async handle({ params }) {
+        const { version, content } = await current()
+        if (params.version !== version)
+          throw new KeywayError('not_found', `This service has another version: ${latest} redirects to it.`)
+        return { status: 200, body: content, type, headers: { 'Cache-Control': IMMUTABLE } }
       },
     }),
   ]

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type StoredFile, storedZip } from './zip.ts'
+
+/*
+ * Builds the wheel (PyPA binary distribution format 1.0) as pip installs it. Needs neither Python nor the network, since
+ * every instance serves it. The same sources give the same bytes.
+ */
+
+const SOURCES = join(import.meta.dirname, 'src')
+/** Characters of a build's identity: 48 bits. */
+const IDENTITY_LENGTH = 12
+
+export interface Wheel {
+  /** `keyway-<version>-py3-none-any.whl`. */
+  name: string
+  /** A public version, and the identity of the build as its local part (version specifiers, "local version identifiers"). */
+  version: string
+  content: Buffer
+}
+
+/** Builds the wheel of these sources. */
+export async function packWheel(): Promise<Wheel> {
+  const files = await packageFiles()
+  const readme = await readFile(join(import.meta.dirname, 'README.md'), 'utf8')
+  const release = releaseOf(files)
+  const version = `${release}+${identityOf([...files, { path: 'METADATA', content: Buffer.from(metadata(release, readme)) }])}`
+  const info = `keyway-${version}.dist-info`
+  const described = [
+    ...files.map(file =>
+      file.path === VERSION_FILE ? { ...file, content: versionFile(file, release, version) } : file,
+    ),
+    { path: `${info}/METADATA`, content: Buffer.from(metadata(version, readme)) },
+    { path: `${info}/WHEEL`, content: Buffer.from(WHEEL) },
+  ]
+  const record = `${info}/RECORD`
+  const lines = described.map(({ path, content }) => `${path},sha256=${sha256(content)},${content.length}`)
+  const recorded = { path: record, content: Buffer.from(`${[...lines, `${record},,`].join('\n')}\n`) }
+  const name = `keyway-${version}-py3-none-any.whl`
+  return { name, version, content: storedZip([...described, recorded]) }
+}
+
+const VERSION_FILE = 'keyway/_version.py'
+
+const WHEEL = `Wheel-Version: 1.0
+Generator: keyway
+Root-Is-Purelib: true
+Tag: py3-none-any
+`
+
+/** Core metadata 2.1. The lower bounds are Debian 12's versions. */
+function metadata(version: string, readme: string): string {
+  return `Metadata-Version: 2.1
+Name: keyway
+Version: ${version}
+Summary: Client for Keyway: agents that stay connected, the HTTP API, token verification
+License: Apache-2.0
+Keywords: keyway,api-keys,websocket,agent,passwordless
+Classifier: Framework :: AsyncIO
+Classifier: License :: OSI Approved :: Apache Software License
+Classifier: Programming Language :: Python :: 3
+Classifier: Typing :: Typed
+Requires-Python: >=3.10
+Requires-Dist: httpx>=0.23.3
+Requires-Dist: websockets>=10.4
+Provides-Extra: verify
+Requires-Dist: cryptography>=38; extra == "verify"
+Description-Content-Type: text/markdown
+
+${readme}`
+}
+
+/** The package without what Python compiles, by path. */
+async function packageFiles(): Promise<StoredFile[]> {
+  const names = await readdir(SOURCES, { recursive: true })
+  const paths = names
+    .map(name => name.replaceAll('\\', '/'))
+    .filter(name => name.endsWith('.py') || name.endsWith('/py.typed'))
+    .sort()
+  return Promise.all(paths.map(async path => ({ path, content: await readFile(join(SOURCES, path)) })))
+}
+
+function releaseOf(files: StoredFile[]): string {
+  const source = files.find(file => file.path === VERSION_FILE)?.content.toString() ?? ''
+  const [, release] = /^VERSION = "(\d+\.\d+\.\d+)"$/m.exec(source) ?? []
+  if (!release) throw new Error(`${VERSION_FILE} has no VERSION`)
+  return release
+}
+
+function versionFile({ content }: StoredFile, release: string, version: string): Buffer {
+  return Buffer.from(content.toString().replace(`"${release}"`, `"${version}"`))
+}
+
+/** The same for the same content. A letter comes first, since digits alone would be read as a number. */
+function identityOf(files: StoredFile[]): string {
+  const hash = createHash('sha256')
+  for (const { path, content } of files) hash.update(`${path}\0${content.length}\0`).update(content)
+  return `b${hash.digest('hex').slice(0, IDENTITY_LENGTH)}`
+}
+
+function sha256(content: Buffer): string {
+  return createHash('sha256').update(content).digest('base64url')
+}

@@ -1,0 +1,36 @@
+"""Time and randomness. Monotonic, so that a wrong date or a stepped clock affects no lifetime."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Callable, Protocol
+
+Cancel = Callable[[], None]
+
+
+class Clock(Protocol):
+    """What the package needs of time; tests pass a clock of their own."""
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> Cancel:
+        """Calls back once; returns a function that cancels it."""
+
+    def random(self) -> float:
+        """Uniform in [0, 1)."""
+
+
+class SystemClock:
+    """The clock of the running event loop."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> Cancel:
+        return asyncio.get_running_loop().call_later(max(0.0, seconds), callback).cancel
+
+    def random(self) -> float:
+        return random.random()

@@ -1,0 +1,63 @@
+"""One connection attempt: token, handshake, and `ready` within 10 s."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Callable
+
+from ._clock import Cancel, Clock
+from ._hub_connection import ABNORMAL, HubClosed, HubConnection
+from ._token_source import TokenSource
+
+DIAL_TIMEOUT_SECONDS = 10.0
+"""Of exchange, handshake and `ready` together."""
+
+
+class Dial:
+    """Starts at once. `on_failed` is called at most once, and not after `succeeded` or `give_up`."""
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenSource,
+        clock: Clock,
+        connect: Callable[[str], HubConnection],
+        on_failed: Callable[[HubClosed | BaseException], None],
+    ) -> None:
+        self._tokens = tokens
+        self._connect = connect
+        self._on_failed = on_failed
+        self._over = False
+        self.connection: HubConnection | None = None
+        late = HubClosed(ABNORMAL, "no answer in time")
+        self._cancel_timer: Cancel = clock.after(DIAL_TIMEOUT_SECONDS, lambda: self.fail(late))
+        self._task = asyncio.ensure_future(self._run())
+
+    def succeeded(self) -> None:
+        """The connection is ready; the attempt no longer owns it."""
+        self._over = True
+        self._cancel_timer()
+
+    def give_up(self) -> None:
+        """Ends the attempt without a report."""
+        self.succeeded()
+        if self.connection:
+            self.connection.close()
+
+    def fail(self, why: HubClosed | BaseException) -> None:
+        """Ends the attempt, and reports it once."""
+        if self._over:
+            return
+        self.give_up()
+        self._on_failed(why)
+
+    async def _run(self) -> None:
+        try:
+            token = await self._tokens.get()
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            self.fail(error)
+            return
+        if not self._over:
+            self.connection = self._connect(token)

@@ -1,0 +1,40 @@
+"""Settings from the environment, and how the package names itself."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from ._errors import KeywayError
+from ._version import VERSION
+
+USER_AGENT = f"keyway-python/{VERSION}"
+"""So that owners see which client used their key."""
+_EXAMPLE = "for example https://keyway.example.com"
+
+
+def environment(name: str) -> str | None:
+    """An environment variable; None also when it is empty."""
+    return os.environ.get(name) or None
+
+
+def service_origin(url: str | None) -> str:
+    """The service's origin. Raises `invalid_configuration` with an example if the URL is not one."""
+    given = url or environment("KEYWAY_URL")
+    if given is None:
+        raise KeywayError("invalid_configuration", f"Pass url (or set KEYWAY_URL), {_EXAMPLE}.")
+    try:
+        parts = urlsplit(given)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _no_origin(given) from None
+    if parts.scheme not in ("http", "https"):
+        raise KeywayError("invalid_configuration", f'"{given}" must start with https://, {_EXAMPLE}.')
+    if not host or any(character.isspace() for character in given):
+        raise _no_origin(given)
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" + (f":{port}" if port is not None else "")
+
+
+def _no_origin(given: str) -> KeywayError:
+    return KeywayError("invalid_configuration", f'"{given}" is not a URL: pass an origin, {_EXAMPLE}.')

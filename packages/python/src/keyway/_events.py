@@ -1,0 +1,150 @@
+"""What an agent reports, and who is told."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Callable, TypeVar
+
+from ._errors import KeywayError, NetworkCause
+from ._protocol import Json
+
+Listener = TypeVar("Listener", bound=Callable[[Any], Any])
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The hub accepted the connection."""
+
+    connection_id: str
+    agent_id: str
+    key_id: str
+    key_name: str | None
+    scopes: list[str]
+    """Empty means unrestricted."""
+    expires_in: float
+    """Seconds."""
+    resumed: bool
+    """Whether this continues the connection before, and no message was missed. False for the first connection, and
+    when something may have been missed."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question of another agent of the same owner; see `Agent.on_request`."""
+
+    id: str
+    from_: str
+    """The asking connection, or "api"."""
+    from_key_id: str | None
+    data: Json
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message from another connection of the same owner, or from the HTTP API."""
+
+    id: str
+    from_: str
+    """The sender's connection, or "api"."""
+    from_key_id: str | None
+    data: Json
+    reply_to: str | None = None
+    """The id of the message that this one answers."""
+
+
+@dataclass(frozen=True)
+class Disconnected:
+    """A connection ended, or an attempt to connect failed."""
+
+    code: int
+    """WebSocket close code; 1006 when the connection was lost or never established."""
+    reason: str
+    will_reconnect: bool
+    retry_in_seconds: float | None = None
+    """Seconds until the next attempt."""
+    cause: NetworkCause | None = None
+    """Why the service could not be reached: the name did not resolve, the port is closed, …"""
+    error: KeywayError | None = None
+    """The error of the attempt; its message says what to do."""
+
+
+@dataclass(frozen=True)
+class Renewed:
+    """The token was renewed in place."""
+
+    expires_in: float
+    """Seconds."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The last event. Without `error` the cause was `close()`; otherwise its message says what to do."""
+
+    error: KeywayError | None = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The hub's acknowledgement of a message."""
+
+    delivered: int
+    """Number of open connections to which it was written."""
+    held: int = 0
+    """Connections that are away and get it if they come back in time; they are not among `delivered`."""
+
+
+class Emitter:
+    """Listeners by event, called in the order of registration. One that raises stops neither the others nor the
+    agent: its error goes to the exception handler of the event loop. Coroutines run as tasks."""
+
+    def __init__(self, events: frozenset[str]) -> None:
+        self._events = events
+        self._listeners: defaultdict[str, list[Callable[[Any], Any]]] = defaultdict(list)
+        self._running: set[asyncio.Future[Any]] = set()
+
+    def add(self, event: str, listener: Listener) -> Listener:
+        """Registers a listener. Raises `ValueError` for an event that does not exist."""
+        if event not in self._events:
+            raise ValueError(f'There is no event "{event}"; these exist: {", ".join(sorted(self._events))}.')
+        self._listeners[event].append(listener)
+        return listener
+
+    def remove(self, event: str, listener: Callable[[Any], Any]) -> None:
+        """Removes a listener, if it is registered."""
+        if listener in self._listeners[event]:
+            self._listeners[event].remove(listener)
+
+    def has(self, event: str) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners[event])
+
+    def emit(self, event: str, content: object) -> None:
+        """Tells all listeners."""
+        for listener in list(self._listeners[event]):
+            self.call(listener, content)
+
+    def call(self, listener: Callable[[Any], Any], content: object) -> None:
+        """Calls one function of the user's program."""
+        try:
+            result = listener(content)
+        except Exception as error:
+            _report(error)
+            return
+        if inspect.isawaitable(result):
+            task = asyncio.ensure_future(result)
+            self._running.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _report(error)
+
+
+def _report(error: BaseException) -> None:
+    message = "keyway: a listener of an agent's event raised an error"
+    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})

@@ -1,0 +1,89 @@
+"""JSON over HTTP: one request, and retries of those that are safe to repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any, Awaitable, Callable, Mapping, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from ._backoff import full_jitter
+from ._clock import Clock, SystemClock
+from ._environment import USER_AGENT
+from ._errors import KeywayError, error_from_network, error_from_response
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class RetryOptions:
+    """How patient calls are."""
+
+    max_retries: int = 4
+    longest_wait_seconds: float = 30.0
+    """Beyond this `Retry-After` the error is raised instead."""
+    timeout_seconds: float = 15.0
+    """Of each attempt."""
+    clock: Clock = field(default_factory=SystemClock)
+
+
+def new_client(verify: Any = True) -> httpx.AsyncClient:
+    """Follows no redirect, which would send the credential to another address. Timeouts are those of the attempts."""
+    headers = {"accept": "application/json", "user-agent": USER_AGENT}
+    return httpx.AsyncClient(headers=headers, follow_redirects=False, timeout=None, verify=verify)
+
+
+async def request_json(
+    client: httpx.AsyncClient,
+    method: str,
+    url: str,
+    *,
+    body: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Any:
+    """One request without retries. The answer is None where the response has no body (204)."""
+    content = None if body is None else json.dumps(body, allow_nan=False).encode()
+    sent = {**(headers or {}), **({} if content is None else {"content-type": "application/json"})}
+    try:
+        response = await client.request(method, url, content=content, headers=sent)
+    except (httpx.TransportError, OSError) as cause:
+        raise error_from_network(cause, _origin(url)) from cause
+    if not response.is_success:
+        raise error_from_response(response)
+    if response.status_code == 204:
+        return None
+    try:
+        return response.json()
+    except ValueError as cause:
+        message = "The response is incomplete or not JSON."
+        raise KeywayError("bad_response", message, retryable=True) from cause
+
+
+async def with_retries(attempt: Callable[[], Awaitable[Answer]], options: RetryOptions) -> Answer:
+    """Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls."""
+    tried = 0
+    while True:
+        try:
+            return await _in_time(attempt, options.timeout_seconds)
+        except KeywayError as error:
+            asked = error.retry_after or 0
+            if not error.retryable or tried >= options.max_retries or asked > options.longest_wait_seconds:
+                raise
+        await asyncio.sleep(asked + full_jitter(tried, options.clock.random()))
+        tried += 1
+
+
+async def _in_time(attempt: Callable[[], Awaitable[Answer]], seconds: float) -> Answer:
+    try:
+        return await asyncio.wait_for(attempt(), seconds)
+    except asyncio.TimeoutError as cause:
+        message = f"No answer within {seconds:g} s. Check the network, or raise timeout_seconds."
+        raise KeywayError("timeout", message, retryable=True, network_cause="timeout") from cause
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

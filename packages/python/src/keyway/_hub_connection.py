@@ -1,0 +1,253 @@
+"""One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any, Callable, Protocol
+
+import websockets
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+
+from ._clock import Cancel, Clock
+from ._environment import USER_AGENT
+from ._errors import KeywayError, error_from_network
+from ._lineage import Lineage
+from ._protocol import HUB_BEARER_PREFIX, HUB_PROTOCOL, Frame
+
+LONGEST_HEARTBEAT_SECONDS = 25.0
+"""After this much silence, or the `heartbeat_seconds` of `ready` if they are fewer, the agent sends a ping."""
+SHORTEST_HEARTBEAT_SECONDS = 1.0
+PONG_DEADLINE_SHARE = 0.4
+"""If no frame follows a ping within this part of it (10 s), the connection is dead, whatever TCP reports."""
+CLOSE_SECONDS = 3.0
+"""How long the other side may take to answer a close frame."""
+ABNORMAL = 1006
+
+
+@dataclass(frozen=True)
+class HubClosed:
+    """The close code and reason of a connection; 1006 if there was no close frame."""
+
+    code: int
+    reason: str
+    error: KeywayError | None = None
+    """Why no connection came about."""
+
+
+class ConnectionEvents(Protocol):
+    """Who is told. `on_closed` is called exactly once, unless `close` was called."""
+
+    def on_ready(self, connection: HubConnection, frame: Frame) -> None: ...
+
+    def on_frame(self, connection: HubConnection, frame: Frame) -> None: ...
+
+    def on_closed(self, connection: HubConnection, closed: HubClosed) -> None: ...
+
+
+_LibraryConnect: Any = getattr(websockets, "connect")  # its type depends on the version
+
+
+class _Connect(_LibraryConnect):  # type: ignore[misc]
+    """Follows no redirect, which would send the token to another address. The library's hook for this has another
+    name in each of its two implementations."""
+
+    def handle_redirect(self, uri: str) -> None:
+        raise InvalidHandshake("the hub redirects elsewhere")
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+class HubConnection:
+    """Connects at once, and offers to resume the connection of `resumes`."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        token: str,
+        clock: Clock,
+        events: ConnectionEvents,
+        resumes: Lineage,
+        ssl: Any = None,
+    ) -> None:
+        self._url = url
+        self._clock = clock
+        self._events = events
+        self._offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumes.offer]
+        self._resumes = resumes
+        self.lineage = Lineage()
+        """What resumes it; known once it is ready."""
+        self._ssl = ssl
+        self._socket: Any = None
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue()
+        self._over = False
+        self._heard_at = clock.now()
+        self._heartbeat = LONGEST_HEARTBEAT_SECONDS
+        self._cancel_watch: Cancel = _nothing
+        self._reading = asyncio.ensure_future(self._run())
+        self._closing: asyncio.Future[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the handshake succeeded and nothing has ended the connection since."""
+        return self._socket is not None and not self._over
+
+    def send(self, frame: Frame) -> bool:
+        """Sends a frame; False if the connection is not open."""
+        if not self.is_open:
+            return False
+        self._outgoing.put_nowait(encoded(frame))
+        return True
+
+    def close(self) -> None:
+        """Abandons the connection: no further events are reported. The close handshake goes on in the background."""
+        if self._over:
+            return
+        self._over = True
+        self._cancel_watch()
+        if self._socket is None:
+            self._reading.cancel()
+        else:
+            self._closing = asyncio.ensure_future(self._say_goodbye())
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing of the connection runs any more."""
+        return self._reading.done() and (self._closing is None or self._closing.done())
+
+    async def wait_closed(self) -> None:
+        """Waits until nothing of the connection runs any more."""
+        await asyncio.gather(self._reading, *([self._closing] if self._closing else []), return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            self._socket = await self._open()
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            self._end(_not_opened(error, self._url))
+            return
+        writing = asyncio.ensure_future(self._write())
+        try:
+            while True:
+                self._received(await self._socket.recv())
+        except ConnectionClosed as closed:
+            self._end(_closed(closed))
+        finally:
+            writing.cancel()
+
+    def _open(self) -> Any:
+        # The hub pings, and this class detects silence by itself.
+        options: dict[str, Any] = {"compression": None, "ping_interval": None, "open_timeout": None}
+        options["subprotocols"] = self._offered
+        if self._ssl is not None:
+            options["ssl"] = self._ssl
+        return _Connect(
+            self._url,
+            user_agent_header=USER_AGENT,
+            close_timeout=CLOSE_SECONDS,
+            **options,
+        )
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self._socket.send(await self._outgoing.get())
+        except ConnectionClosed:
+            return  # the reader reports it
+
+    def _received(self, data: object) -> None:
+        if self._over:
+            return
+        self._heard_at = self._clock.now()
+        frame = _parsed(data)
+        if frame is None:
+            return
+        if frame["type"] == "ready":
+            if frame.get("resumed") is True and self._resumes.is_numbered:
+                self.lineage = self._resumes
+            self.lineage.ready(frame)
+            self._heartbeat = _heartbeat_seconds(frame.get("heartbeat_seconds"))
+            self._watch_silence()
+            self._events.on_ready(self, frame)
+        else:
+            self._events.on_frame(self, frame)
+
+    def _watch_silence(self) -> None:
+        quiet_for = self._clock.now() - self._heard_at
+        self._cancel_watch()
+        self._cancel_watch = self._clock.after(self._heartbeat - quiet_for, self._check_silence)
+
+    def _check_silence(self) -> None:
+        if self._clock.now() - self._heard_at < self._heartbeat:
+            return self._watch_silence()
+        heard_before = self._heard_at
+        self.send({"type": "ping"})
+
+        def check_answer() -> None:
+            if self._heard_at != heard_before:
+                return self._watch_silence()
+            self._abort()
+            self._end(HubClosed(ABNORMAL, "no answer to a ping"))
+
+        self._cancel_watch = self._clock.after(self._heartbeat * PONG_DEADLINE_SHARE, check_answer)
+
+    def _end(self, closed: HubClosed) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._cancel_watch()
+        self._events.on_closed(self, closed)
+
+    def _abort(self) -> None:
+        """A dead connection may take minutes to close."""
+        transport = getattr(self._socket, "transport", None)
+        if transport is not None:
+            transport.abort()
+
+    async def _say_goodbye(self) -> None:
+        try:
+            await asyncio.wait_for(self._socket.close(1000), CLOSE_SECONDS)
+        except Exception:
+            self._abort()
+
+
+def encoded(frame: Frame) -> str:
+    """A frame as it travels. Raises `ValueError` or `TypeError` for what is not JSON."""
+    return json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _parsed(data: object) -> Frame | None:
+    """Invalid frames are ignored, like unknown types, which a later version may add."""
+    if not isinstance(data, str):
+        return None
+    try:
+        frame = json.loads(data)
+    except ValueError:
+        return None
+    return frame if isinstance(frame, dict) and isinstance(frame.get("type"), str) else None
+
+
+def _heartbeat_seconds(announced: object) -> float:
+    seconds = announced if isinstance(announced, (int, float)) else LONGEST_HEARTBEAT_SECONDS
+    return max(SHORTEST_HEARTBEAT_SECONDS, min(float(seconds), LONGEST_HEARTBEAT_SECONDS))
+
+
+def _closed(closed: ConnectionClosed) -> HubClosed:
+    frame = closed.rcvd
+    return HubClosed(ABNORMAL, "") if frame is None else HubClosed(int(frame.code), frame.reason)
+
+
+def _not_opened(error: Exception, url: str) -> HubClosed:
+    if isinstance(error, InvalidHandshake):
+        return HubClosed(ABNORMAL, f"the handshake was refused: {error}")
+    why = error_from_network(error, url.removesuffix("/hub"))
+    why.__cause__ = error
+    return HubClosed(ABNORMAL, why.code, why)
+
+
+def _nothing() -> None:
+    """No timer runs."""

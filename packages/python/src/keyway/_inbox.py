@@ -1,0 +1,57 @@
+"""Received messages, without duplicates, for all iterators."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from ._errors import KeywayError
+from ._events import Message
+from ._hub_connection import HubConnection
+from ._protocol import Frame
+from ._stream import Stream
+
+RECENT_IDS = 1024
+"""More than arrive while two connections overlap."""
+
+
+class Inbox:
+    """Drops what arrives over both of two overlapping connections. Repeated ids on the same connection are kept, so a
+    sender that reuses ids loses nothing."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, HubConnection] = OrderedDict()
+        self._streams: set[Stream[Message]] = set()
+
+    def is_new(self, connection: HubConnection, frame: Frame) -> bool:
+        """False if the frame arrived already over the other of two overlapping connections."""
+        identity = f"{frame.get('from')} {frame.get('id')}"
+        first = self._seen.setdefault(identity, connection)
+        if len(self._seen) > RECENT_IDS:
+            self._seen.popitem(last=False)
+        return first is connection
+
+    def take(self, frame: Frame) -> Message:
+        """Passes the message of a frame to all iterators."""
+        message = Message(
+            id=str(frame.get("id")),
+            from_=str(frame.get("from")),
+            from_key_id=frame.get("from_key_id"),
+            data=frame.get("data"),
+            reply_to=frame.get("reply_to"),
+        )
+        for stream in list(self._streams):
+            stream.push(message)
+        return message
+
+    def open(self) -> Stream[Message]:
+        """A new iterator over all messages from now on."""
+        stream: Stream[Message] = Stream(self._streams.discard, "messages")
+        self._streams.add(stream)
+        return stream
+
+    def end(self, error: KeywayError | None) -> bool:
+        """Ends all iterators, with the error if there is one. Returns whether there were any."""
+        streams, self._streams = self._streams, set()
+        for stream in streams:
+            stream.end(error)
+        return bool(streams)

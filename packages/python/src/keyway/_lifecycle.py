@@ -1,0 +1,328 @@
+"""The connections of one agent: from the first attempt, over renewals, moves and reconnects, to the stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import Any
+
+from ._backoff import RESTART_JITTER_SECONDS, Retries
+from ._clock import Cancel, Clock
+from ._dial import Dial
+from ._errors import KeywayError
+from ._events import Delivery, Disconnected, Emitter, Ready, Renewed, Stopped
+from ._handover import Handover
+from ._hub_connection import ABNORMAL, HubClosed, HubConnection
+from ._inbox import Inbox
+from ._lineage import Lineage
+from ._pending_sends import PendingSends
+from ._protocol import Frame, Json, reconnect_after
+from ._renewal import Renewal
+from ._requests import Requests
+from ._responder import Responder
+from ._stop_reasons import is_final, stop_error_from_close, stop_error_from_exchange
+from ._token_source import TokenSource
+from ._watching import Watching
+
+DRAIN_MARGIN_SECONDS = 5.0
+"""How long after the announced end a drained connection is kept open."""
+LONGEST_DRAIN_SECONDS = 60.0
+RESUMED_ELSEWHERE = 4409
+"""Closes a socket whose connection was resumed by another one."""
+
+_LOG = logging.getLogger("keyway")
+
+
+class _Live:
+    """The connection in use."""
+
+    def __init__(self, connection: HubConnection, renewal: Renewal, since: float, ready: Ready) -> None:
+        self.connection = connection
+        self.renewal = renewal
+        self.since = since
+        self.ready = ready
+
+
+class Lifecycle:
+    """Connects when `dial` is called, and stays connected until `stop` or a refusal that is permanent."""
+
+    def __init__(self, *, hub_url: str, tokens: TokenSource, clock: Clock, emitter: Emitter, ssl: Any) -> None:
+        self._hub_url = hub_url
+        self._tokens = tokens
+        self._clock = clock
+        self._emitter = emitter
+        self._ssl = ssl
+        self.sends = PendingSends(clock)
+        self.inbox = Inbox()
+        self.watching = Watching(clock)
+        self.requests = Requests(lambda message_id, to, data: self.send(message_id, to, data))
+        self.responder = Responder(lambda to, answer, reply_to: self.send(self.new_id(), to, answer, reply_to))
+        self.stopped: Stopped | None = None
+        self.ended = asyncio.Event()
+        self._handover = Handover(clock, self._message)
+        self._retries = Retries()
+        self._id_prefix = secrets.token_hex(16)
+        self._id_counter = 0
+        self._current: _Live | None = None
+        self._latest = Lineage()
+        self._drained: dict[HubConnection, Cancel] = {}
+        self._connections: set[HubConnection] = set()
+        self._dialing: Dial | None = None
+        self._cancel_wait: Cancel | None = None
+
+    @property
+    def ready(self) -> Ready | None:
+        """What the hub said of the connection in use."""
+        return self._current.ready if self._current else None
+
+    @property
+    def connection(self) -> HubConnection | None:
+        """The connection in use."""
+        return self._current.connection if self._current else None
+
+    def dial(self) -> None:
+        """Starts an attempt, unless one is in progress."""
+        if self.stopped or self._dialing:
+            return
+        self._dialing = Dial(
+            tokens=self._tokens, clock=self._clock, connect=self._connect, on_failed=self._dial_failed
+        )
+
+    def new_id(self) -> str:
+        """The id of a message, unique among all agents."""
+        self._id_counter += 1
+        return f"{self._id_prefix}-{self._id_counter}"
+
+    async def send(self, message_id: str, to: str, data: Json, reply_to: str | None = None) -> Delivery:
+        """Returns when the hub acknowledges the message."""
+        if self.stopped:
+            raise self.stopped.error or _closed_error()
+        answered = {} if reply_to is None else {"reply_to": reply_to}
+        return await self.sends.send({"type": "send", "id": message_id, "to": to, "data": data, **answered})
+
+    def stop(self, error: KeywayError | None) -> None:
+        """Ends everything; the first call counts."""
+        if self.stopped:
+            return
+        self._handover.end()
+        self.stopped = Stopped(error)
+        if self._cancel_wait:
+            self._cancel_wait()
+        self._tokens.stop()
+        self._end_connections()
+        self.responder.stop()
+        self.requests.refuse_all(error or _closed_error())
+        self.sends.refuse_all(error or _closed_error())
+        iterated = self.inbox.end(error)
+        iterated = self.watching.end(error) or iterated
+        if error and not iterated and not self._emitter.has("stopped"):
+            # Without a listener the reason would be lost, and the stop would look like a bug of the program.
+            _LOG.error("The agent stopped. %s", error.message)
+        self._emitter.emit("stopped", self.stopped)
+        self.ended.set()
+
+    async def wait_closed(self) -> None:
+        """Waits for the close handshakes."""
+        await asyncio.gather(*(connection.wait_closed() for connection in self._connections))
+
+    def on_ready(self, connection: HubConnection, frame: Frame) -> None:
+        """The hub accepted the connection."""
+        if self._dialing:
+            self._dialing.succeeded()
+        self._dialing = None
+        if self._cancel_wait:
+            self._cancel_wait()
+        if self._current:
+            self._current.renewal.stop()
+            if connection.lineage is not self._latest:
+                self._handover.begin(self._current.connection, connection)
+        resumed = connection.lineage is self._latest
+        self._latest = connection.lineage
+        renewal = self._renewal_of(connection)
+        ready = _ready_event(frame, resumed)
+        self._current = _Live(connection, renewal, self._clock.now(), ready)
+        renewal.schedule(frame.get("expires_in"))
+        self.sends.use(connection)
+        self.watching.use(connection)
+        self._emitter.emit("ready", ready)
+
+    def on_frame(self, connection: HubConnection, frame: Frame) -> None:
+        """The hub sent another frame than `ready`."""
+        kind = frame["type"]
+        if kind == "message":
+            if connection.lineage.is_new(frame):
+                self._handover.arrived(connection, frame)
+        elif kind == "pong":
+            self._handover.caught_up(connection)
+        elif kind == "sent":
+            delivery = Delivery(int(frame.get("delivered", 0)), int(frame.get("held", 0)))
+            self.sends.acknowledge(str(frame.get("id")), delivery)
+        elif kind == "error":
+            self._refused(connection, frame)
+        elif kind == "draining":
+            self._drain(connection, frame.get("close_in_seconds"))
+        elif kind in ("presence", "joined", "left"):
+            self.watching.take(connection, frame)
+        elif self._current and self._current.connection is connection:
+            self._about_token(self._current.renewal, kind, frame)
+
+    def on_closed(self, connection: HubConnection, closed: HubClosed) -> None:
+        """The connection ended by itself."""
+        if self.stopped:
+            return
+        self._drained.pop(connection, _nothing)()
+        self._handover.caught_up(connection)
+        self.sends.lost(connection)
+        if self._dialing and self._dialing.connection is connection:
+            self._dialing.fail(closed)
+        elif self._current and self._current.connection is connection:
+            self._current.renewal.stop()
+            if closed.code == RESUMED_ELSEWHERE and self._dialing:
+                self._current = None  # by the attempt in progress, whose `ready` follows
+                return
+            self._retries.after_connection_of(self._clock.now() - self._current.since)
+            self._current = None
+            self._come_back(closed)
+        elif reconnect_after(closed.code) == "never" and closed.code != RESUMED_ELSEWHERE:
+            self.stop(stop_error_from_close(closed.code, closed.reason))
+
+    def _connect(self, token: str) -> HubConnection:
+        connection = HubConnection(
+            url=self._hub_url,
+            token=token,
+            clock=self._clock,
+            events=self,
+            resumes=self._latest,
+            ssl=self._ssl,
+        )
+        self._connections = {each for each in self._connections if not each.is_gone} | {connection}
+        return connection
+
+    def _dial_failed(self, why: HubClosed | BaseException) -> None:
+        self._dialing = None
+        self._come_back(why)
+
+    def _renewal_of(self, connection: HubConnection) -> Renewal:
+        return Renewal(
+            tokens=self._tokens,
+            clock=self._clock,
+            present=lambda token: connection.send({"type": "token", "token": token}),
+            is_final=self._stop_if_final,
+        )
+
+    def _about_token(self, renewal: Renewal, kind: str, frame: Frame) -> None:
+        if kind == "token_expiring":
+            renewal.expiring()
+        elif kind == "token_accepted":
+            renewal.accepted(frame.get("expires_in"))
+            self._emitter.emit("renewed", Renewed(frame.get("expires_in", 0)))
+
+    def _message(self, connection: HubConnection, frame: Frame) -> None:
+        if not self.inbox.is_new(connection, frame):
+            return
+        if not self.requests.take(frame) and not self.responder.take(frame):
+            self._emitter.emit("message", self.inbox.take(frame))
+
+    def _refused(self, connection: HubConnection, frame: Frame) -> None:
+        if self.watching.refused(connection, frame):
+            return
+        message_id, code, detail = frame.get("id"), str(frame.get("code")), str(frame.get("detail", ""))
+        if message_id is not None and code in ("rate_limited", "out_of_order"):
+            self.sends.postpone(message_id)
+        elif message_id is not None:
+            is_ours = code in ("unknown_type", "invalid_frame")
+            self.sends.refuse(message_id, KeywayError("refused" if is_ours else code, detail))
+        elif self._current and self._current.connection is connection and code != "unknown_type":
+            self._current.renewal.refused()
+
+    def _drain(self, connection: HubConnection, close_in_seconds: object) -> None:
+        """Make before break: the old connection stays in use until its successor is ready."""
+        if not self._current or self._current.connection is not connection or connection in self._drained:
+            return
+        announced = close_in_seconds if isinstance(close_in_seconds, (int, float)) else 0.0
+        ends_in = max(0.0, min(announced, LONGEST_DRAIN_SECONDS))
+
+        def give_up() -> None:
+            connection.close()
+            self.on_closed(connection, HubClosed(1012, "restarting"))
+
+        self._drained[connection] = self._clock.after(ends_in + DRAIN_MARGIN_SECONDS, give_up)
+        self._dial_after(self._clock.random() * min(RESTART_JITTER_SECONDS, ends_in / 2))
+
+    def _come_back(self, why: HubClosed | BaseException) -> None:
+        """Schedules the next attempt, or stops the agent, and emits the event."""
+        if self._stop_if_final(why):
+            return
+        closed = why if isinstance(why, HubClosed) else _described(why)
+        reconnect = reconnect_after(closed.code)
+        if reconnect == "never":
+            self._disconnected(Disconnected(closed.code, closed.reason, will_reconnect=False))
+            self.stop(stop_error_from_close(closed.code, closed.reason))
+            return
+        if reconnect == "exchange":
+            self._tokens.forget()
+        wait = self._retries.next(reconnect, closed.error, self._clock.random())
+        # An attempt in progress (the successor of a drained connection) continues.
+        self._dial_after(wait)
+        cause = closed.error.network_cause if closed.error else None
+        self._disconnected(
+            Disconnected(closed.code, closed.reason, True, retry_in_seconds=wait, cause=cause, error=closed.error)
+        )
+
+    def _dial_after(self, seconds: float) -> None:
+        if self._cancel_wait:
+            self._cancel_wait()
+        self._cancel_wait = self._clock.after(seconds, self.dial)
+
+    def _disconnected(self, event: Disconnected) -> None:
+        if not self._current:
+            self._emitter.emit("disconnected", event)
+
+    def _stop_if_final(self, error: object) -> bool:
+        if not isinstance(error, KeywayError) or not is_final(error):
+            return False
+        stop = stop_error_from_exchange(error)
+        self._end_connections()
+        self._disconnected(Disconnected(1000, stop.code, will_reconnect=False, error=stop))
+        self.stop(stop)
+        return True
+
+    def _end_connections(self) -> None:
+        if self._dialing:
+            self._dialing.give_up()
+        self._dialing = None
+        for connection, give_up in self._drained.items():
+            give_up()
+            connection.close()
+        self._drained.clear()
+        if self._current:
+            self._current.renewal.stop()
+            self._current.connection.close()
+        self._current = None
+
+
+def _closed_error() -> KeywayError:
+    return KeywayError("closed", "The agent was closed before the hub acknowledged this message.")
+
+
+def _ready_event(frame: Frame, resumed: bool) -> Ready:
+    return Ready(
+        connection_id=frame.get("connection_id", ""),
+        agent_id=frame.get("agent_id", ""),
+        key_id=frame.get("key_id", ""),
+        key_name=frame.get("key_name"),
+        scopes=frame.get("scopes", []),
+        expires_in=frame.get("expires_in", 0),
+        resumed=resumed,
+    )
+
+
+def _described(why: BaseException) -> HubClosed:
+    if isinstance(why, KeywayError):
+        return HubClosed(ABNORMAL, why.code, why)
+    return HubClosed(ABNORMAL, str(why))
+
+
+def _nothing() -> None:
+    """No timer runs."""

@@ -1,0 +1,38 @@
+"""A connection of the hub over the sockets that carry it (docs/hub-protocol.md, section 5)."""
+
+from __future__ import annotations
+
+from ._protocol import HUB_RESUME_PREFIX, Frame
+
+
+class Lineage:
+    """One connection and its resumptions: the token of the next one, and which messages have arrived."""
+
+    def __init__(self) -> None:
+        self._token: str | None = None
+        self._last_seq = 0
+
+    @property
+    def offer(self) -> tuple[str, ...]:
+        """What a handshake offers to resume the connection; nothing if the hub cannot."""
+        return (f"{HUB_RESUME_PREFIX}{self._token}.{self._last_seq}",) if self._token else ()
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the hub numbers messages and sends."""
+        return self._token is not None
+
+    def ready(self, frame: Frame) -> None:
+        """Each `ready` brings a new token."""
+        token = frame.get("resume_token")
+        self._token = token if isinstance(token, str) else None
+
+    def is_new(self, frame: Frame) -> bool:
+        """False for a message that arrived over an earlier socket."""
+        seq = frame.get("seq")
+        if not isinstance(seq, int):
+            return True
+        if seq <= self._last_seq:
+            return False
+        self._last_seq = seq
+        return True

@@ -1,0 +1,47 @@
+"""Names and numbers of the hub protocol (docs/hub-protocol.md)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Literal, Union
+
+Json = Union[None, bool, int, float, str, List["Json"], Dict[str, "Json"]]
+"""JSON as it travels in `data`."""
+Frame = Dict[str, Any]
+"""One message of the hub protocol: a JSON object with a `type`."""
+
+HUB_PROTOCOL = "keyway.hub.v1"
+"""The subprotocol that a hub client offers and the hub selects."""
+HUB_BEARER_PREFIX = "bearer."
+"""The token is a second offered subprotocol, since not every library sets headers in the same way."""
+HUB_RESUME_PREFIX = "resume."
+"""A broken connection is resumed by offering `resume.<resume_token>.<last seq>` as well."""
+REQUEST_ID_PREFIX = "request."
+"""A message whose id begins so is a request: its receivers send one answer."""
+HUB_MAX_FRAME_BYTES = 64 * 1024
+"""Largest text frame either side may send."""
+API_KEY_PATTERN = re.compile(r"svc_[0-9A-Za-z]{32}", re.ASCII)
+"""An API key, as a whole."""
+
+Reconnect = Literal["now", "backoff", "exchange", "never"]
+
+CLOSE_CODES: dict[int, Reconnect] = {
+    1001: "now",
+    1009: "never",
+    1011: "backoff",
+    1012: "now",
+    1013: "backoff",
+    4400: "never",
+    4401: "exchange",
+    4403: "never",
+    4408: "exchange",
+    4409: "never",
+    4410: "never",
+    4429: "backoff",
+}
+"""The hub's close codes, and how a client reconnects after each."""
+
+
+def reconnect_after(code: int) -> Reconnect:
+    """Lost connections and unknown codes are retried with back-off."""
+    return CLOSE_CODES.get(code, "backoff")

@@ -1,0 +1,107 @@
+"""Renews one connection's token in place, before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Callable
+
+from ._backoff import full_jitter
+from ._clock import Clock
+from ._token_source import TokenSource, lifetime_seconds
+
+RENEW_AT_SHARE = 0.8
+JITTER_SHARE = 0.1
+"""A random part of this fraction is subtracted, so that agents do not renew at once."""
+SHORTEST_PAUSE_SECONDS = 5.0
+"""Minimum interval: a key that is about to expire yields ever shorter tokens."""
+ANSWER_DEADLINE_SECONDS = 10.0
+"""If the hub does not answer a renewal within this time, it is sent again."""
+SHORTEST_RETRY_SECONDS = 1.0
+
+
+class Renewal:
+    """The timer and the exchange of one connection. `present` sends the token to the hub; `is_final` handles errors
+    that stop the agent, and says whether it did."""
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenSource,
+        clock: Clock,
+        present: Callable[[str], object],
+        is_final: Callable[[BaseException], bool],
+    ) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._present = present
+        self._is_final = is_final
+        self._cancel_timer: Callable[[], None] = _nothing
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._failures = 0
+        self._unanswered = False
+        self._tried_at = float("-inf")
+
+    def schedule(self, expires_in: object) -> None:
+        """The hub reported the remaining lifetime of the current token."""
+        share = RENEW_AT_SHARE - JITTER_SHARE * self._clock.random()
+        self._renew_after(max(lifetime_seconds(expires_in) * share, self._pause_left()))
+
+    def accepted(self, expires_in: object) -> None:
+        """The hub accepted the new token."""
+        self._failures = 0
+        self._unanswered = False
+        self.schedule(expires_in)
+
+    def refused(self) -> None:
+        """The hub refused a frame; if that was the renewal, the old token stays in use until it expires."""
+        if not self._unanswered:
+            return
+        self._unanswered = False
+        self._tokens.forget()
+        self._retry()
+
+    def expiring(self) -> None:
+        """The hub sent `token_expiring`: renew now."""
+        self._renew_after(self._pause_left())
+
+    def stop(self) -> None:
+        """Nothing is sent from now on."""
+        self._stopped = True
+        self._cancel_timer()
+
+    def _pause_left(self) -> float:
+        return max(0.0, self._tried_at + SHORTEST_PAUSE_SECONDS - self._clock.now())
+
+    def _renew_after(self, seconds: float) -> None:
+        self._cancel_timer()
+        if not self._stopped:
+            self._cancel_timer = self._clock.after(seconds, self._start)
+
+    def _start(self) -> None:
+        self._task = asyncio.ensure_future(self._renew())
+
+    async def _renew(self) -> None:
+        self._tried_at = self._clock.now()
+        try:
+            token = await self._tokens.fresh()
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            if not self._stopped and not self._is_final(error):
+                self._retry()
+            return
+        if self._stopped:
+            return
+        self._present(token)
+        self._unanswered = True
+        self._renew_after(ANSWER_DEADLINE_SECONDS)
+
+    def _retry(self) -> None:
+        wait = full_jitter(self._failures, self._clock.random())
+        self._failures += 1
+        self._renew_after(max(SHORTEST_RETRY_SECONDS, wait))
+
+
+def _nothing() -> None:
+    """No timer runs."""

@@ -1,0 +1,53 @@
+"""An iterator that is fed from outside."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import AsyncIterator, Callable, Generic, TypeVar
+
+from ._errors import KeywayError
+
+Item = TypeVar("Item")
+
+MAX_BUFFERED = 10_000
+"""Items that wait for a slow iterator."""
+
+
+class Stream(AsyncIterator[Item], Generic[Item]):
+    """Buffered items are still delivered after its end. `what` names them in the error of a slow iterator."""
+
+    def __init__(self, on_close: Callable[[Stream[Item]], None], what: str) -> None:
+        self._queue: asyncio.Queue[tuple[Item] | KeywayError | None] = asyncio.Queue()
+        self._on_close = on_close
+        self._what = what
+        self._ended = False
+
+    def push(self, item: Item) -> None:
+        """Appends an item, or ends the iteration with `queue_full`."""
+        if self._ended:
+            return
+        self._queue.put_nowait((item,))
+        if self._queue.qsize() > MAX_BUFFERED:
+            self._queue = asyncio.Queue()
+            self.end(KeywayError("queue_full", f"More than {MAX_BUFFERED} {self._what} waited. Read them faster."))
+
+    def end(self, error: KeywayError | None) -> None:
+        """The last item."""
+        if not self._ended:
+            self._ended = True
+            self._queue.put_nowait(error)
+
+    async def aclose(self) -> None:
+        """Ends the iteration from the reader's side."""
+        self.end(None)
+        self._on_close(self)
+
+    async def __anext__(self) -> Item:
+        item = await self._queue.get()
+        if isinstance(item, tuple):
+            return item[0]
+        self._queue.put_nowait(None)  # an error is raised once
+        self._on_close(self)
+        if item is None:
+            raise StopAsyncIteration
+        raise item

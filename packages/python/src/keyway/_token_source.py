@@ -1,0 +1,124 @@
+"""Agent tokens, by the exchange of an API key or from the caller."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Awaitable, Callable, TypedDict, Union
+
+import httpx
+
+from ._clock import Clock
+from ._errors import KeywayError
+from ._http import request_json
+from ._protocol import API_KEY_PATTERN
+
+USABLE_SHARE = 0.8
+"""Fraction of the lifetime after which a token is no longer used for a new connection."""
+EXCHANGE_TIMEOUT_SECONDS = 8.0
+"""Shorter than a whole attempt, so that the next attempt starts a new exchange."""
+FALLBACK_LIFETIME_SECONDS = 60.0
+"""If the lifetime is no positive number; the hub's notices correct it."""
+LONGEST_LIFETIME_SECONDS = 86_400.0
+
+
+class ExchangeAnswer(TypedDict, total=False):
+    """The exchange's response, or the part of it that is needed."""
+
+    token: str
+    expires_in: float
+
+
+ProvidedToken = Union[str, ExchangeAnswer]
+"""What `get_token` may return: the exchange's response unchanged, or the bare token."""
+GetToken = Callable[[], Awaitable[ProvidedToken]]
+
+
+class TokenSource:
+    """Concurrent calls share one exchange; a token is reused for 80 % of its lifetime, by the monotonic clock."""
+
+    def __init__(
+        self,
+        *,
+        origin: str,
+        api_key: str | None,
+        get_token: GetToken | None,
+        new_client: Callable[[], httpx.AsyncClient],
+        clock: Clock,
+    ) -> None:
+        self._origin = origin
+        self._api_key = api_key
+        self._get_token = get_token
+        self._new_client = new_client
+        self._clock = clock
+        self._flight: asyncio.Task[str] | None = None
+        self._held: tuple[str, float] | None = None
+        if get_token is None:
+            _check_key(api_key)
+
+    async def get(self) -> str:
+        """A token for a new connection."""
+        if self._held and self._clock.now() < self._held[1]:
+            return self._held[0]
+        return await self.fresh()
+
+    async def fresh(self) -> str:
+        """A new token, or that of the exchange in progress."""
+        if self._flight is None:
+            self._flight = asyncio.create_task(self._obtain())
+            self._flight.add_done_callback(self._landed)
+        return await asyncio.shield(self._flight)
+
+    def forget(self) -> None:
+        """Discards the cached token, which was refused."""
+        self._held = None
+
+    def stop(self) -> None:
+        """Cancels the exchange in progress."""
+        if self._flight:
+            self._flight.cancel()
+
+    def _landed(self, flight: asyncio.Task[str]) -> None:
+        self._flight = None
+        if not flight.cancelled():
+            flight.exception()  # whoever waits for it handles it; nobody may wait any more
+
+    async def _obtain(self) -> str:
+        asked = self._clock.now()
+        try:
+            provided = await asyncio.wait_for(self._ask(), EXCHANGE_TIMEOUT_SECONDS)
+        except asyncio.TimeoutError as cause:
+            message = "The token exchange took too long."
+            raise KeywayError("timeout", message, retryable=True, network_cause="timeout") from cause
+        answer: Any = {"token": provided} if isinstance(provided, str) else provided
+        token = answer.get("token") if isinstance(answer, dict) else None
+        if not isinstance(token, str) or not token:
+            raise KeywayError("bad_response", "The token source returned no token.", retryable=True)
+        # Measured from the request, not the response: the token was issued at some point in between.
+        usable_until = asked + USABLE_SHARE * lifetime_seconds(answer.get("expires_in"))
+        self._held = (token, usable_until)
+        return token
+
+    async def _ask(self) -> ProvidedToken:
+        if self._get_token:
+            return await self._get_token()
+        body = {"api_key": self._api_key}
+        async with self._new_client() as client:
+            answer: ProvidedToken = await request_json(
+                client, "POST", f"{self._origin}/auth/agent-token", body=body
+            )
+        return answer
+
+
+def lifetime_seconds(expires_in: object) -> float:
+    """Lifetime of a token, validated."""
+    if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)) or not expires_in > 0:
+        return FALLBACK_LIFETIME_SECONDS
+    return min(float(expires_in), LONGEST_LIFETIME_SECONDS)
+
+
+def _check_key(api_key: str | None) -> None:
+    if api_key is None:
+        raise KeywayError("invalid_configuration", "Pass api_key (or set KEYWAY_API_KEY), or get_token.")
+    if not API_KEY_PATTERN.fullmatch(api_key):
+        message = "The API key is malformed: it is svc_ and 32 letters or digits, without spaces."
+        raise KeywayError("invalid_api_key", message)

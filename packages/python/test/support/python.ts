@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { PYTHON, packageMissing } from '../../../server/test/support/missing-servers.ts'
+
+/** The folder of the package. */
+export const ROOT = join(import.meta.dirname, '../..')
+/** The value of `skip` for tests that run the package. */
+export const noPython = packageMissing('python3-websockets or python3-httpx', [
+  PYTHON,
+  '-c',
+  'import websockets, httpx, cryptography',
+])
+/** No compiled files beside the sources. */
+const QUIET = { PYTHONDONTWRITEBYTECODE: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INDEX: '1' }
+const MAX_OUTPUT = 10_000_000
+
+/** The environment without settings of the service. */
+export function environment(own: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const given = Object.entries(process.env).filter(
+    ([name]) => !/^(KEYWAY_|PYTHON|PIP_|VIRTUAL_ENV)/.test(name),
+  )
+  return { ...Object.fromEntries(given), ...QUIET, ...own }
+}
+
+/** Runs Debian's Python in the folder of the package; rejects with its output. */
+export async function python(words: string[], env: Record<string, string> = {}): Promise<string> {
+  const options = { cwd: ROOT, env: environment(env), maxBuffer: MAX_OUTPUT }
+  const running = promisify(execFile)(PYTHON, words, options)
+  const { stdout } = await running.catch(({ message, stdout, stderr }) => {
+    throw new Error(`${message}\n${stdout}${stderr}`)
+  })
+  return stdout
+}
+
+/** A virtual environment that sees Debian's packages. Returns the folder of its programs. */
+export async function virtualEnvironment(t: { after(fn: () => void): void }): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-python-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  await python(['-m', 'venv', '--system-site-packages', folder])
+  return join(folder, 'bin')
+}

@@ -1,0 +1,283 @@
+"""Agents against a real service."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from conftest import SignIn, event
+
+from keyway import Agent, Delivery, Disconnected, Keyway, KeywayError, Message, Renewed, Request, Stopped
+
+WRONG_KEY = f"svc_{'0' * 32}"
+
+
+async def ready(agent: Agent) -> Any:
+    agent.start()
+    return await event(agent, "ready")
+
+
+async def test_an_agent_connects_and_says_as_what(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    created = await keyway.api_keys.create(name="pump 4", scopes=["agent:connect"])
+    async with Agent(url=url, api_key=created["key"]) as agent:
+        connection = await event(agent, "ready")
+        assert connection.key_id == created["id"]
+        assert connection.agent_id == created["user_id"]
+        assert connection.key_name == "pump 4"
+        assert connection.scopes == ["agent:connect"]
+        assert 800 < connection.expires_in <= 900
+        assert agent.connected and agent.connection == connection
+        listed = [each async for each in keyway.agents.all()]
+        assert [each["connection_id"] for each in listed] == [connection.connection_id]
+        assert str(listed[0]["client"]).startswith("keyway-python/")
+    assert not agent.connected
+    await until_gone(keyway)
+
+
+async def until_gone(keyway: Keyway) -> None:
+    while (await keyway.agents.list())["data"]:
+        await asyncio.sleep(0.05)
+
+
+async def test_agents_of_one_owner_exchange_messages_in_order(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    key = (await keyway.api_keys.create())["key"]
+    async with Agent(url=url, api_key=key) as sender, Agent(url=url, api_key=key) as receiver:
+        await asyncio.gather(event(sender, "ready"), event(receiver, "ready"))
+        assert receiver.connection and sender.connection
+        stream = aiter(receiver)
+        to = receiver.connection.connection_id
+        answers = await asyncio.gather(*(sender.send(to, {"n": n}) for n in range(100)))
+        assert {answer.delivered for answer in answers} == {1}
+        messages = [await anext(stream) for _ in range(100)]
+        assert [message.data for message in messages] == [{"n": n} for n in range(100)]
+        assert {message.from_ for message in messages} == {sender.connection.connection_id}
+        assert (await sender.send("nobody", None)).delivered == 0
+        assert (await keyway.agents.send(to, "from afar")).delivered == 1
+        last = await anext(stream)
+        assert (last.from_, last.from_key_id, last.data) == ("api", None, "from afar")
+
+
+async def test_listeners_are_functions_or_coroutines_and_their_errors_stop_nothing(
+    url: str, sign_in: SignIn
+) -> None:
+    keyway = await sign_in()
+    key = (await keyway.api_keys.create())["key"]
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    agent = Agent(url=url, api_key=key)
+    seen: list[str] = []
+
+    @agent.on("message")
+    def fail(message: Message) -> None:
+        raise RuntimeError("a bug")
+
+    @agent.on("message")
+    async def collect(message: Message) -> None:
+        seen.append(str(message.data))
+        await agent.close()
+
+    agent.on("ready", lambda ready: asyncio.ensure_future(keyway.agents.send(ready.connection_id, "hello")))
+    await agent.run()
+    assert seen == ["hello"]
+    assert [str(error) for error in reported] == ["a bug"]
+    with pytest.raises(ValueError, match="these exist: disconnected, message"):
+        agent.on("messages", print)
+
+
+async def test_revoking_the_key_stops_its_agent_permanently_and_says_what_to_do(
+    url: str, sign_in: SignIn
+) -> None:
+    keyway = await sign_in()
+    created = await keyway.api_keys.create()
+    agent = Agent(url=url, api_key=created["key"])
+    disconnected: list[Disconnected] = []
+    stopped: list[Stopped] = []
+    agent.on("disconnected", disconnected.append)
+    agent.on("stopped", stopped.append)
+    agent.on("ready", lambda _: asyncio.ensure_future(keyway.api_keys.revoke(created["id"])))
+    with pytest.raises(KeywayError, match="was revoked. Make a new key") as raised:
+        await agent.run()
+    assert raised.value.code == "revoked"
+    assert [(each.code, each.will_reconnect) for each in disconnected] == [(4410, False)]
+    assert [each.error for each in stopped] == [raised.value]
+    with pytest.raises(KeywayError) as after:
+        await agent.send("all", 1)
+    assert after.value is raised.value
+
+
+async def test_an_unknown_key_stops_the_agent_and_iterating_raises(url: str) -> None:
+    agent = Agent(url=url, api_key=WRONG_KEY)
+    agent.start()
+    with pytest.raises(KeywayError, match="unknown here") as raised:
+        async for _ in agent:
+            pass
+    assert (raised.value.code, raised.value.status) == ("invalid_api_key", 401)
+    await agent.close()
+
+
+async def test_without_the_scope_a_send_is_refused_and_the_agent_stays(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    key = (await keyway.api_keys.create(scopes=["agent:connect"]))["key"]
+    async with Agent(url=url, api_key=key) as agent:
+        with pytest.raises(KeywayError) as raised:
+            await agent.send("all", "hello")
+        assert raised.value.code == "insufficient_scope"
+        assert agent.connected
+
+
+async def test_a_refused_message_costs_nothing(url: str) -> None:
+    agent = Agent(url=url, api_key=WRONG_KEY)
+    for data, code in [("x" * 65_536, "too_large"), (object(), "invalid_request"), (float("nan"), "invalid_request")]:
+        with pytest.raises(KeywayError) as raised:
+            await agent.send("all", data)  # type: ignore[arg-type]
+        assert raised.value.code == code
+    waiting = [asyncio.ensure_future(agent.send("all", n)) for n in range(256)]
+    await asyncio.sleep(0)
+    with pytest.raises(KeywayError) as full:
+        await agent.send("all", "one more")
+    assert (full.value.code, full.value.retryable) == ("queue_full", True)
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    waiting.append(asyncio.ensure_future(agent.send("all", "takes its place")))
+    await asyncio.sleep(0)
+    await agent.close()
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(ends[0], asyncio.CancelledError)
+    assert {end.code for end in ends[1:] if isinstance(end, KeywayError)} == {"closed"}
+    assert len(ends) == 257
+
+
+async def test_an_agent_asks_another_and_gets_its_answer_and_typed_errors(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    created = await keyway.api_keys.create()
+    async with Agent(url=url, api_key=created["key"]) as printer, Agent(url=url, api_key=created["key"]) as asker:
+        await asyncio.gather(event(printer, "ready"), event(asker, "ready"))
+        assert printer.connection
+        to = printer.connection.connection_id
+        assert await failure(asker.request(to, 1)) == ("no_responders", None, True)
+        handled: list[Any] = []
+
+        @printer.on_request
+        async def answer(request: Request) -> Any:
+            handled.append(request.data)
+            if request.data == "paper?":
+                raise KeywayError("request_failed", "Load A4.", reason="out_of_paper")
+            if request.data == "bug":
+                raise RuntimeError("a bug")
+            if request.data == "wait":
+                await asyncio.sleep(60)
+            if request.data == "too much":
+                return "x" * 70_000
+            return {"printed": request.data}
+
+        assert await asker.request(created["id"], "page 1") == {"printed": "page 1"}
+        answers = await asyncio.gather(*(asker.request("all", n) for n in range(50)))
+        assert answers == [{"printed": n} for n in range(50)]
+        assert await failure(asker.request(to, "paper?")) == ("request_failed", "out_of_paper", False)
+        assert await failure(asker.request(to, "bug")) == ("request_failed", "failed", False)
+        assert await failure(asker.request(to, "too much")) == ("request_failed", "failed", False)
+        assert await failure(asker.request(to, "wait", timeout=0.2)) == ("timeout", None, True)
+        assert await failure(asker.request("nobody", 1)) == ("no_responders", None, True)
+        assert await failure(asker.request(to, "x" * 70_000)) == ("too_large", None, False)
+        assert await failure(asker.request(to, 1, timeout=0)) == ("invalid_configuration", None, False)
+        printer.on_request(lambda request: request.from_key_id)
+        assert await asker.request(to, None) == created["id"]
+        waiting = asyncio.ensure_future(asker.request("nobody", 1, timeout=5))
+        await asyncio.sleep(0)
+    with pytest.raises(KeywayError):
+        await waiting
+
+
+async def test_an_agent_watches_who_joins_and_leaves(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    created = await keyway.api_keys.create(name="all")
+    blind = (await keyway.api_keys.create(scopes=["agent:connect"]))["key"]
+    async with Agent(url=url, api_key=created["key"]) as watcher:
+        changes = watcher.watch()
+        first: Any = await anext(changes)
+        assert first["type"] == "presence"
+        assert watcher.connection
+        assert [each["connection_id"] for each in first["connections"]] == [watcher.connection.connection_id]
+        async with Agent(url=url, api_key=blind) as other:
+            joined: Any = await anext(changes)
+            assert joined["type"] == "joined" and joined["connection"]["key_name"] is None
+            with pytest.raises(KeywayError) as refused:
+                await anext(other.watch())
+            assert refused.value.code == "insufficient_scope"
+            again: Any = await anext(watcher.watch())
+            assert len(again["connections"]) == 2
+        left: Any = await anext(changes)
+        assert (left["type"], left["reason"]) == ("left", "closed")
+        assert left["connection_id"] == joined["connection"]["connection_id"]
+        await changes.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(changes)
+
+
+async def failure(request: Any) -> tuple[str, str | None, bool]:
+    with pytest.raises(KeywayError) as raised:
+        await request
+    return raised.value.code, raised.value.reason, raised.value.retryable
+
+
+async def test_messages_are_queued_until_the_agent_is_connected(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    key = (await keyway.api_keys.create())["key"]
+    agent = Agent(url=url, api_key=key)
+    sending = asyncio.ensure_future(agent.send("all", "early"))
+    await asyncio.sleep(0)
+    async with agent:
+        assert await sending == Delivery(0)
+
+
+async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: str, sign_in: SignIn) -> None:
+    keyway = await sign_in()
+    key = (await keyway.api_keys.create())["key"]
+    asked = 0
+
+    async def get_token() -> Any:
+        nonlocal asked
+        asked += 1
+        answer = await keyway.exchange(key)
+        # A shorter lifetime than the service's: the agent renews by what the hub says.
+        return answer["token"] if asked == 1 else answer
+
+    async with Agent(url=url, get_token=get_token) as agent:
+        await event(agent, "ready")
+        assert asked == 1
+        assert isinstance(await renewed_now(agent), Renewed)
+        assert asked == 2
+
+
+async def renewed_now(agent: Agent) -> Any:
+    """As after `token_expiring`."""
+    current = agent._lifecycle._current
+    assert current
+    waiting = asyncio.ensure_future(event(agent, "renewed"))
+    await asyncio.sleep(0)
+    current.renewal.expiring()
+    return await waiting
+
+
+@pytest.mark.parametrize(
+    "options, code, advice",
+    [
+        ({"url": "keyway.example.com", "api_key": WRONG_KEY}, "invalid_configuration", "https://"),
+        ({"url": "https://", "api_key": WRONG_KEY}, "invalid_configuration", "pass an origin"),
+        ({"url": "https://keyway.example.com"}, "invalid_configuration", "KEYWAY_API_KEY"),
+        ({"api_key": WRONG_KEY}, "invalid_configuration", "KEYWAY_URL"),
+        ({"url": "https://keyway.example.com", "api_key": f" {WRONG_KEY}"}, "invalid_api_key", "without spaces"),
+        ({"url": "https://keyway.example.com", "api_key": f"{WRONG_KEY}\n"}, "invalid_api_key", "without spaces"),
+    ],
+)
+def test_wrong_settings_are_named(
+    options: dict[str, str], code: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KEYWAY_URL", "KEYWAY_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(KeywayError, match=advice) as raised:
+        Agent(**options)  # type: ignore[arg-type]
+    assert raised.value.code == code
