@@ -185,7 +185,7 @@ test('the scan finds a code as a separate word after its creation, and not withi
 /** How the scan observes the secrets of each file that uses randomness or creates a MAC. */
 const LEARNT: Record<string, string> = {
   'api-keys/api-key.ts': 'newApiKey',
-  'apps/apps.ts': 'createApps',
+  'apps/app-secret.ts': 'newAppSecret',
   'audit/audit-seal.ts': 'in the log on purpose',
   'audit/audit.ts': 'a salt, which exports of the audit show: randomToken',
   'authorizations/authorizations.ts': 'randomToken',

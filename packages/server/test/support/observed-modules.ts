@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { setTimeout } from 'node:timers'
 import type { newApiKey } from '../../src/api-keys/api-key.ts'
-import type { createApps } from '../../src/apps/apps.ts'
+import type { newAppSecret } from '../../src/apps/app-secret.ts'
 import type { loadConfig } from '../../src/config.ts'
 import type { createLog, Log } from '../../src/log.ts'
 import type { generateCode } from '../../src/magic-links/login-code.ts'
@@ -26,7 +26,7 @@ import type { Journal } from './recording.ts'
 /** Paths below `src/`, with their observed functions; a test compares them with the sources. */
 export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
   'api-keys/api-key.ts': ['newApiKey'],
-  'apps/apps.ts': ['createApps'],
+  'apps/app-secret.ts': ['newAppSecret'],
   'config.ts': ['loadConfig'],
   'log.ts': ['createLog'],
   'magic-links/login-code.ts': ['generateCode'],
@@ -88,6 +88,7 @@ function observers(journal: Journal) {
     generateCode: returning<typeof generateCode>('login code'),
     refreshToken: returning<typeof refreshToken>('refresh token'),
     pageCookie: returning<typeof pageCookie>('session cookie'),
+    newAppSecret: returning<typeof newAppSecret>('app secret'),
     randomToken: returning<typeof randomToken>('random token'),
 
     newApiKey: ((original: typeof newApiKey) =>
@@ -110,16 +111,6 @@ function observers(journal: Journal) {
         return sent
       }
     }) satisfies Observer<typeof createSend>,
-
-    createApps: ((original: typeof createApps) => deps => {
-      const apps = original(deps)
-      const newSecret: typeof apps.newSecret = async (...args) => {
-        const made = await apps.newSecret(...args)
-        journal.secret('app secret', made.secret)
-        return made
-      }
-      return { ...apps, newSecret }
-    }) satisfies Observer<typeof createApps>,
 
     createJwt: ((original: typeof createJwt) => deps => {
       const jwt = original(deps)
