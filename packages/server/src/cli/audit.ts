@@ -1,6 +1,6 @@
 import type { AuditEvent } from '../audit/audit-event.ts'
+import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../audit/audit-object.ts'
 import { parseRfc3339 } from '../clock.ts'
-import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../http/audit-object.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Command, CommandContext } from './command.ts'
 

@@ -36,6 +36,14 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     by(pages => pages.revokeKeys),
   )
   app.get(
+    '/admin/keys/:id',
+    by(pages => pages.renderAnyKey),
+  )
+  app.post(
+    '/admin/keys/:id/:act',
+    by(pages => pages.changeAnyKey),
+  )
+  app.get(
     '/admin/agents',
     by(pages => pages.renderAllAgents),
   )
@@ -114,6 +122,10 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get(
     '/admin/audit',
     by(pages => pages.renderAudit),
+  )
+  app.get(
+    '/admin/audit/:file',
+    by(pages => pages.exportAudit),
   )
   app.get(
     '/admin/confirm',

@@ -12,8 +12,11 @@ const SHOWN_SCOPES = 3
 /** Characters of a client's name in a row. */
 const MAX_CLIENT_LENGTH = 24
 
-/** A table with one row per key; narrow screens show each row as a block with labels. */
-/** @param place `admin`: without links to the owner's pages */
+/**
+ * A table with one row per key; narrow screens show each row as a block with labels.
+ *
+ * @param place `admin`: links lead to the pages of administrators
+ */
 export function keyTable(keys: readonly ApiKey[], now: Instant, place: 'own' | 'admin' = 'own'): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
@@ -27,7 +30,7 @@ function row(key: ApiKey, now: Instant, place: 'own' | 'admin'): Html {
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${place === 'own' ? html`<a class="name" href="/keys/${key.id}">${key.name ?? keys.unnamed}</a>` : html`<span class="name">${key.name ?? keys.unnamed}</span>`} <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, day)}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row"><a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, day)}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 

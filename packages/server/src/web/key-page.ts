@@ -45,7 +45,8 @@ ${state === 'active' ? actions(key, kit.forms.token(c)) : ''}`
   )
 }
 
-function facts(key: ApiKey, now: Instant): Html {
+/** The properties of a key. */
+export function facts(key: ApiKey, now: Instant): Html {
   const { keys } = texts
   const { columns } = keys
   const state = statusOf(key, now)

@@ -60,7 +60,7 @@ export interface PageServices {
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
   /** What administrators list, straight from its port. */
-  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox'>
+  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'suppressions'>
   agents: PageAgents
   apiKeys: ApiKeys
   /** Loaded on first use. */

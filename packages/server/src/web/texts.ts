@@ -37,6 +37,8 @@ export const texts = {
     session_ended: 'The session was ended.',
     others_ended: 'All other sessions were ended.',
     saved: 'Saved.',
+    mail_queued: 'The mail is queued. Its state says whether it was accepted.',
+    mail_allowed: 'Mail goes to this address again.',
     granted: 'This app may charge your balance again.',
     withdrawn: 'This app may not charge your balance any more.',
     consent_withdrawn: 'This app has no access to your account any more.',

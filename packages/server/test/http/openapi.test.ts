@@ -197,7 +197,10 @@ async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) 
 }
 
 async function openWorld(t: TestContext) {
-  const server = await openServer('sqlite', t, { webhookPrivateNetworks: ['127.0.0.0/8'] })
+  const server = await openServer('sqlite', t, {
+    webhookPrivateNetworks: ['127.0.0.0/8'],
+    maxActiveKeys: 1000,
+  })
   const { tokens, user, session } = await server.signIn('ada@example.com')
   await server.users.setRole(user.id, 'admin')
   const secret = await server.registerApp('reports')

@@ -159,3 +159,25 @@ forEachEngine(engine => {
     assert.deepEqual(await lastUse(), expected, 'a refused use moves nothing')
   })
 })
+
+forEachEngine(engine => {
+  test('administrators and support read the usage of anybody and of any key, also as CSV', async t => {
+    const server = await openServer(engine, t)
+    const [admin, ada] = [await server.signIn('admin@example.com'), await server.signIn('ada@example.com')]
+    await server.users.setRole(admin.user.id, 'admin')
+    await server.users.setRole((await server.signIn('support@example.com')).user.id, 'support')
+    const support = (await server.signIn('support@example.com')).tokens.accessToken
+    const { id, key } = await server.createKey(ada.tokens.accessToken)
+    await server.post('/auth/agent-token', { api_key: key })
+    await server.meter.flush()
+    for (const token of [admin.tokens.accessToken, support]) {
+      for (const path of [`/v1/admin/users/${ada.user.id}/usage`, `/v1/admin/api-keys/${id}/usage`]) {
+        assert.equal((await server.get(path, { token })).body.data.at(-1).exchanges, 1, path)
+        const csv = await server.get(`${path}?bucket=hour`, { token, headers: { accept: 'text/csv' } })
+        assert.equal(csv.text.split('\r\n').length, 26)
+      }
+      for (const path of [`/v1/admin/users/${UNKNOWN_ID}/usage`, `/v1/admin/api-keys/${UNKNOWN_ID}/usage`])
+        assert.equal((await server.get(path, { token })).status, 404, path)
+    }
+  })
+})

@@ -160,7 +160,6 @@ const MAY_IMPORT: Record<string, string[]> = {
     'mail',
     'storage',
     'http/app-object.ts',
-    'http/audit-object.ts',
     'http/user-object.ts',
     'http/usage-object.ts',
     'http/limits-object.ts',

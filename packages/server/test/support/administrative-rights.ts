@@ -43,6 +43,8 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'PATCH /v1/admin/policies': 'admin:session',
   'GET /v1/admin/audit-events': 'admin:read',
   'GET /v1/admin/statistics': 'admin:read',
+  'GET /v1/admin/users/{user_id}/usage': 'admin:read',
+  'GET /v1/admin/api-keys/{key_id}/usage': 'admin:read',
   'GET /v1/admin/webhooks': 'admin:read',
   'POST /v1/admin/webhooks': 'admin:session',
   'GET /v1/admin/webhooks/{webhook_id}': 'admin:read',

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { newId } from '../../src/ids.ts'
 import { REAUTHENTICATION_WINDOW } from '../../src/sessions/reauthentication.ts'
-import { parseEmailAddress } from '../../src/users/email-address.ts'
-import type { UserRole } from '../../src/users/user.ts'
-import { type Client, signedIn } from '../support/page-client.ts'
-import { startWeb } from '../support/web.ts'
+import { openAdministration } from '../support/administrators.ts'
 
 const PATHS = [
   '',
@@ -23,28 +20,8 @@ const PATHS = [
   '/confirm',
 ]
 
-async function open(t: TestContext) {
-  const web = await startWeb(t)
-  const { services } = web.server
-  const { store } = services.storage
-  const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
-  const person = async (name: string, role: UserRole) => {
-    const email = `${name}@example.com`
-    const client = await signedIn(web, email)
-    const id = await idOf(email)
-    if (role !== 'user') await services.users.setRole(id, role, BY_COMMAND_LINE)
-    return { client, id, email }
-  }
-  const post = async (client: Client, page: string, path: string, fields: Record<string, string> = {}) => {
-    const form_token = await client.formToken(page)
-    return client.post(path, { form_token, ...fields })
-  }
-  const acts = async () => (await store.audit.list({}, { limit: 50, after: null })).rows
-  return { web, services, store, person, post, acts }
-}
-
 test('the overview draws what happened in the chosen period, with a title, a description and a table of the same numbers', async t => {
-  const { person, services } = await open(t)
+  const { person, services } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   await services.statistics.measure(12)
   await services.statistics.flush()
@@ -67,7 +44,7 @@ test('the overview draws what happened in the chosen period, with a title, a des
 })
 
 test('for everybody but administrators and support the pages do not exist, also after a role was withdrawn', async t => {
-  const { person, services } = await open(t)
+  const { person, services } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const former = await person('former', 'admin')
   const user = await person('user', 'user')
@@ -84,7 +61,7 @@ test('for everybody but administrators and support the pages do not exist, also 
 })
 
 test('support sees every page and no form that changes anything, and a forged one is refused', async t => {
-  const { person, post, store } = await open(t)
+  const { person, post, store } = await openAdministration(t)
   await person('admin', 'admin')
   const support = await person('support', 'support')
   const user = await person('user', 'user')
@@ -103,7 +80,7 @@ test('support sees every page and no form that changes anything, and a forged on
 })
 
 test('an administrator searches, suspends, credits and deletes a person on the pages, and each act is recorded', async t => {
-  const { person, post, store, acts } = await open(t)
+  const { person, post, store, acts } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const path = `/admin/users/${ada.id}`
@@ -144,7 +121,7 @@ test('an administrator searches, suspends, credits and deletes a person on the p
 })
 
 test('policies are changed on their page, a mistake is shown on the filled form, and new keys follow them', async t => {
-  const { person, post, services, acts } = await open(t)
+  const { person, post, services, acts } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const page = '/admin/policies'
@@ -193,7 +170,7 @@ test('policies are changed on their page, a mistake is shown on the filled form,
 })
 
 test('an administrator invites and revokes on the page, and the link of the mail fills in the address', async t => {
-  const { person, post, store, web } = await open(t)
+  const { person, post, store, web } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const page = '/admin/invitations'
   for (const email of ['nobody', admin.email])
@@ -214,7 +191,7 @@ test('an administrator invites and revokes on the page, and the link of the mail
 })
 
 test('a link from another site makes no administrator read what is recorded', async t => {
-  const { person, acts } = await open(t)
+  const { person, acts } = await openAdministration(t)
   const support = await person('support', 'support')
   const ada = await person('ada', 'user')
   const reads = async () => (await acts()).filter(({ type }) => type === 'user.read').length
@@ -230,7 +207,7 @@ test('a link from another site makes no administrator read what is recorded', as
 })
 
 test('keys are found by their beginning and revoked together', async t => {
-  const { person, post, services, acts } = await open(t)
+  const { person, post, services, acts } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
@@ -249,7 +226,7 @@ test('keys are found by their beginning and revoked together', async t => {
 })
 
 test('an old sign-in reads and is asked to confirm before it changes anything, and comes back', async t => {
-  const { web, person, post, services, store } = await open(t)
+  const { web, person, post, services, store } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const path = `/admin/users/${ada.id}`
@@ -284,7 +261,7 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
 })
 
 test('the confirmation leads to pages of the administration only', async t => {
-  const { web, person } = await open(t)
+  const { web, person } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   for (const to of [
     'https://evil.example',

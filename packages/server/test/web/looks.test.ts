@@ -70,6 +70,8 @@ async function openPages(
       `/users/${user.id}`,
       `/users/${user.id}?show=ledger`,
       '/keys',
+      `/keys/${live.apiKey.id}`,
+      '/keys?filter=unused',
       '/agents',
     ]
       .concat([

@@ -12,6 +12,7 @@ import { operationRoutes } from './admin/operation.ts'
 import { peopleRoutes } from './admin/people.ts'
 import { policyRoutes } from './admin/policies.ts'
 import { statisticsRoutes } from './admin/statistics.ts'
+import { usageOfOthersRoutes } from './admin/usage.ts'
 import { webhookRoutes } from './admin/webhooks.ts'
 import { agentTokenRoute } from './agent-token.ts'
 import { agentRoutes } from './agents.ts'
@@ -104,6 +105,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...operationRoutes(services),
     ...auditRoutes(services),
     ...statisticsRoutes(services),
+    ...usageOfOthersRoutes(services),
     ...policyRoutes(services),
     ...invitationRoutes(services, clock),
     ...webhookRoutes(services),

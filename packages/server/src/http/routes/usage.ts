@@ -28,8 +28,8 @@ export const usageQuery = z.object({
   to: instant.optional().meta({ description: 'Exclusive; now by default.' }),
 })
 
-const DESCRIPTION = `Every bucket of the range, oldest first, empty ones too, none after the present one; at most ${MAX_BUCKETS}. Hours and days are those of UTC. What happened in the last ten seconds may be missing. With \`Accept: text/csv\` the same as CSV, with the sum in \`refused\` and a column for each code.`
-const theUsage = {
+export const USAGE_DESCRIPTION = `Every bucket of the range, oldest first, empty ones too, none after the present one; at most ${MAX_BUCKETS}. Hours and days are those of UTC. What happened in the last ten seconds may be missing. With \`Accept: text/csv\` the same as CSV, with the sum in \`refused\` and a column for each code.`
+export const theUsage = {
   status: 200,
   description: 'The buckets.',
   schema: z.strictObject({ data: z.array(answers.usageBucket) }),
@@ -46,14 +46,14 @@ export function usageRoutes({ apiKeys, usage }: Pick<HttpPorts, 'apiKeys' | 'usa
       operation: 'getApiKeyUsage',
       tag: TAG,
       summary: 'What a key was used for',
-      description: DESCRIPTION,
+      description: USAGE_DESCRIPTION,
       access: 'keys:read',
       query: usageQuery,
       answers: [theUsage],
       errors: [],
       async handle({ principal, params, query, incoming }) {
         const { id } = await apiKeys.get(principal.userId, params.key_id)
-        return answerOf(await usage.ofKey(principal.userId, id, query), incoming)
+        return usageAnswer(await usage.ofKey(principal.userId, id, query), incoming)
       },
     }),
     route({
@@ -62,19 +62,20 @@ export function usageRoutes({ apiKeys, usage }: Pick<HttpPorts, 'apiKeys' | 'usa
       operation: 'getUsage',
       tag: TAG,
       summary: 'What you used, with all keys and without',
-      description: `${DESCRIPTION} Deleted keys count too, and calls with an access token.`,
+      description: `${USAGE_DESCRIPTION} Deleted keys count too, and calls with an access token.`,
       access: 'keys:read',
       query: usageQuery,
       answers: [theUsage],
       errors: [],
       async handle({ principal, query, incoming }) {
-        return answerOf(await usage.ofUser(principal.userId, query), incoming)
+        return usageAnswer(await usage.ofUser(principal.userId, query), incoming)
       },
     }),
   ]
 }
 
-function answerOf(buckets: readonly UsageBucket[], incoming: IncomingMessage): Answer {
+/** As JSON, or as CSV where that is preferred. */
+export function usageAnswer(buckets: readonly UsageBucket[], incoming: IncomingMessage): Answer {
   if (!prefers(incoming, 'text/csv')) return ok({ data: buckets.map(usageObject) })
   return { status: 200, type: 'text/csv; charset=utf-8; header=present', body: usageCsv(buckets) }
 }

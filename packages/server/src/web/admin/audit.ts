@@ -1,25 +1,113 @@
-import { html } from 'hono/html'
-import type { AuditEvent } from '../../audit/audit-event.ts'
+import { html, raw } from 'hono/html'
+import { AUDIT_TYPES, type AuditEvent, isAuditType } from '../../audit/audit-event.ts'
+import { auditExport } from '../../audit/audit-export.ts'
+import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../../audit/audit-object.ts'
+import type { AuditFilter } from '../../audit/audit-store.ts'
+import { DAY, type Instant } from '../../clock.ts'
 import { parseId } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { empty, type Html, pageHead, time } from '../layout.ts'
+import { notFound } from '../problem.ts'
 import { renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
+const MAX_ID_LENGTH = 64
+const DATE_EXAMPLE = 'YYYY-MM-DD'
+const FORMATS = {
+  csv: { type: 'text/csv; charset=utf-8; header=present', head: AUDIT_CSV_HEADER, toLine: auditCsvLine },
+  jsonl: {
+    type: 'application/x-ndjson',
+    head: '',
+    toLine: (event: AuditEvent) => `${JSON.stringify(auditEventObject(event))}\n`,
+  },
+}
 
 /** /admin/audit: what administrators did. */
 export async function renderAudit(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   const { audit } = adminTexts
-  const subject = parseId(c.req.query('subject') ?? '') ?? undefined
+  const wanted = typedOf(c)
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
-  const { rows, next } = await kit.store.audit.list({ subject }, page)
-  const more = next && new URLSearchParams({ ...(subject && { subject }), cursor: encodeCursor(next) })
+  const { rows, next } = await kit.store.audit.list(filterOf(wanted), page)
+  const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== ''))
+  const more = next && new URLSearchParams([...query, ['cursor', encodeCursor(next)]])
   const body = html`${pageHead(audit.title, audit.lead)}
-<section class="card flush">${rows.length > 0 ? html`<ul class="list">${rows.map(auditRow)}</ul>` : empty(audit.empty, audit.emptyLead)}${more ? html`<p class="card-foot"><a href="/admin/audit?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+${filterForm(wanted)}
+<section class="card flush">${rows.length > 0 ? html`<ul class="list">${rows.map(auditRow)}</ul>` : empty(audit.empty, audit.emptyLead)}${more ? html`<p class="card-foot"><a href="/admin/audit?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>
+<p>${audit.export} <a href="/admin/audit/export.csv?${query.toString()}" download>CSV</a> · <a href="/admin/audit/export.jsonl?${query.toString()}" download>JSON</a></p>`
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
+}
+
+/** What was typed, as texts; what no row can have is left out. */
+type Typed = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
+
+function typedOf(c: PageContext): Typed {
+  const text = (name: string) => (c.req.query(name) ?? '').trim().toLowerCase()
+  const date = (name: string) => (dayOf(text(name)) === null ? '' : text(name))
+  const type = text('type')
+  return {
+    actor: parseId(text('actor')) ?? '',
+    subject: /^[\w.:-]+$/.test(text('subject')) ? text('subject').slice(0, MAX_ID_LENGTH) : '',
+    type: isAuditType(type) ? type : '',
+    from: date('from'),
+    to: date('to'),
+  }
+}
+
+function filterOf({ actor, subject, type, from, to }: Typed): AuditFilter {
+  const until = dayOf(to)
+  return {
+    ...(actor && { actor }),
+    ...(subject && { subject }),
+    ...(isAuditType(type) && { type }),
+    from: dayOf(from) ?? undefined,
+    to: until === null ? undefined : until + DAY,
+  }
+}
+
+/** The start of a day in UTC; null for anything else. */
+function dayOf(text: string): Instant | null {
+  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
+  return Number.isNaN(at) ? null : at
+}
+
+function filterForm({ actor, subject, type, from, to }: Typed): Html {
+  const { audit } = adminTexts
+  const field = (name: keyof Typed, value: string, example = '') =>
+    html`<div class="field"><label for="${name}">${audit.fields[name]}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" autocomplete="off" spellcheck="false"></div>`
+  const types = (Object.keys(AUDIT_TYPES) as (keyof typeof AUDIT_TYPES)[]).map(
+    each =>
+      html`<option value="${each}"${each === type ? raw(' selected') : ''}>${audit.types[each]}</option>`,
+  )
+  return html`<form method="get" action="/admin/audit" class="inline spaced" role="search">${field('subject', subject)}${field('actor', actor)}<div class="field"><label for="type">${audit.fields.type}</label><select id="type" name="type"><option value="">${audit.any}</option>${types}</select></div>${field('from', from, DATE_EXAMPLE)}${field('to', to, DATE_EXAMPLE)}<button>${audit.filter}</button></form>`
+}
+
+/** /admin/audit/:file: all that match, oldest first. */
+export function exportAudit(kit: PageKit, c: PageContext): Response {
+  requireReader(kit, c)
+  const file = c.req.param('file') ?? ''
+  const format = file === 'export.csv' ? FORMATS.csv : file === 'export.jsonl' ? FORMATS.jsonl : null
+  if (!format) throw notFound()
+  const filter = filterOf(typedOf(c))
+  const body = auditExport({
+    read: (after, limit) => kit.store.audit.after(after, filter, limit),
+    reauthenticate: () => assertStillReads(kit, c),
+    ...format,
+  })
+  const headers = {
+    'Content-Type': format.type,
+    'Content-Disposition': `attachment; filename="audit-${file}"`,
+  }
+  return c.body(body, 200, headers)
+}
+
+/** The role may be withdrawn while the answer is sent. */
+async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
+  const cookie = kit.cookies.session(c)
+  const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null
+  if (!signedIn || signedIn.user.role === 'user') throw notFound()
 }
 
 export function auditRow({ type, at, actor, subject, before, after, reason, network }: AuditEvent): Html {

@@ -13,18 +13,24 @@ import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
-const UNUSED_FOR = 90 * DAY
+/** Days without a use, of which one is chosen. */
+const UNUSED_DAYS = [30, 90, 180, 365] as const
+const DEFAULT_UNUSED_DAYS = 90
+/** As in the API. */
+const MAX_EXTERNAL_ID_LENGTH = 128
+const PREFIX_LENGTH = 12
 const EXPIRING_WITHIN = 14 * DAY
-const PREFIX = /^svc_[0-9A-Za-z]{0,8}$/
 
-const FILTERS: Record<keyof typeof adminTexts.keys.filters, (now: Instant, policies: Policies) => KeySearch> =
-  {
-    all: () => ({}),
-    unused: now => ({ unusedSince: now - UNUSED_FOR }),
-    endless: () => ({ neverExpires: true }),
-    expiring: now => ({ expiresBefore: now + EXPIRING_WITHIN }),
-    violating: (_now, policies) => ({ violating: policies }),
-  }
+const FILTERS: Record<
+  keyof typeof adminTexts.keys.filters,
+  (now: Instant, policies: Policies, unusedFor: number) => KeySearch
+> = {
+  all: () => ({}),
+  unused: (now, _policies, unusedFor) => ({ unusedSince: now - unusedFor }),
+  endless: () => ({ neverExpires: true }),
+  expiring: now => ({ expiresBefore: now + EXPIRING_WITHIN }),
+  violating: (_now, policies) => ({ violating: policies }),
+}
 type Filter = keyof typeof FILTERS
 
 /** /admin/keys: everybody's keys. */
@@ -32,14 +38,15 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const signedIn = requireReader(kit, c)
   const { keys } = adminTexts
   const now = kit.clock.now()
-  const typed = (c.req.query('prefix') ?? '').trim().slice(0, 12)
+  const typed = (c.req.query('query') ?? '').trim().slice(0, MAX_EXTERNAL_ID_LENGTH)
+  const unused = UNUSED_DAYS.find(days => String(days) === c.req.query('days')) ?? DEFAULT_UNUSED_DAYS
   const filter = (Object.keys(FILTERS) as Filter[]).find(each => each === c.req.query('filter')) ?? 'all'
-  const wanted = PREFIX.test(typed)
-    ? { prefixBeginning: typed }
-    : FILTERS[filter](now, await kit.policies.read())
+  const wanted = typed ? searchOf(typed) : FILTERS[filter](now, await kit.policies.read(), unused * DAY)
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
   const slice = await kit.store.apiKeys.search(wanted, now, page)
-  const more = slice.next && new URLSearchParams({ filter, prefix: typed, cursor: encodeCursor(slice.next) })
+  const more =
+    slice.next &&
+    new URLSearchParams({ filter, query: typed, days: String(unused), cursor: encodeCursor(slice.next) })
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const tabs = (Object.keys(FILTERS) as Filter[]).map(
     each =>
@@ -48,11 +55,19 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const table =
     slice.rows.length === 0 ? empty(keys.empty, keys.emptyLead) : keysTable(slice.rows, now, token)
   const section = html`<section class="card flush">${table}${more ? html`<p class="card-foot"><a href="/admin/keys?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+  const revoked = /^\d{1,3}$/.exec(c.req.query('revoked') ?? '')?.[0]
   const body = html`${pageHead(keys.title, keys.lead)}
-<form method="get" action="/admin/keys" class="inline spaced" role="search"><div class="field"><label for="prefix">${keys.prefix}</label><input id="prefix" name="prefix" value="${typed}" placeholder="svc_" maxlength="12" autocomplete="off" spellcheck="false"></div><button>${adminTexts.people.search}</button></form>
+<form method="get" action="/admin/keys" class="inline spaced" role="search"><div class="field"><label for="query">${keys.query}</label><input id="query" name="query" value="${typed}" maxlength="${MAX_EXTERNAL_ID_LENGTH}" autocomplete="off" spellcheck="false"></div><button>${adminTexts.people.search}</button></form>
 <nav class="filter" aria-label="${keys.title}">${tabs}</nav>
+${filter === 'unused' && !typed ? html`<nav class="filter" aria-label="${keys.filters.unused}">${UNUSED_DAYS.map(days => html`<a href="/admin/keys?filter=unused&amp;days=${days}"${days === unused ? raw(' aria-current="true"') : ''}>${keys.unusedFor(days)}</a>`)}</nav>` : ''}
 ${token && slice.rows.length > 0 ? selection(token, section) : section}`
-  return renderAdmin(kit, c, 'keys', { title: keys.title }, body)
+  const notice = revoked ? keys.revoked(Number(revoked)) : undefined
+  return renderAdmin(kit, c, 'keys', { title: keys.title, ...(notice && { notice }) }, body)
+}
+
+/** A key's first characters, or else the id that its owner's own system gave it. */
+function searchOf(typed: string): KeySearch {
+  return typed.startsWith('svc_') ? { prefixBeginning: typed.slice(0, PREFIX_LENGTH) } : { externalId: typed }
 }
 
 /** The form around the table that revokes what is selected. */
@@ -68,7 +83,7 @@ function keysTable(rows: readonly ApiKey[], now: Instant, token: string | null):
 ${rows.map(key => {
   const status = statusOf(key, now)
   const label = key.name ?? texts.keys.unnamed
-  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><span class="name">${label}</span> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}"><a href="/admin/users/${key.userId}"><code>${key.userId.slice(0, 13)}…</code></a></td><td data-label="${columns.used}">${lastUsed(key, status, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
+  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><a class="name" href="/admin/keys/${key.id}">${label}</a> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}"><a href="/admin/users/${key.userId}"><code>${key.userId.slice(0, 13)}…</code></a></td><td data-label="${columns.used}">${lastUsed(key, status, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
 `
 })}</tbody></table>`
 }
@@ -83,5 +98,6 @@ export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
     const who = by(form.get('reason') ?? undefined)
     const known = await kit.apiKeys.findMany(ids)
     for (const id of known.keys()) await kit.apiKeys.revokeById(id, who)
+    return c.redirect(`/admin/keys?revoked=${known.size}`, 303)
   })
 }

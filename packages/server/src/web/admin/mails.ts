@@ -1,12 +1,14 @@
 import { html, raw } from 'hono/html'
+import type { By } from '../../audit/audit.ts'
 import { parseId } from '../../ids.ts'
 import type { MessageState, OutboxMessage } from '../../outbox/message.ts'
+import type { Suppression } from '../../outbox/suppression.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { act, destinationOf, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -21,7 +23,7 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const [slice, suppressed] = await Promise.all([
     kit.administration.mails(state, { limit: ROWS, after }),
-    kit.administration.suppressions(null, SUPPRESSED),
+    kit.administration.suppressions(parseEmailAddress(c.req.query('suppressed') ?? ''), SUPPRESSED + 1),
   ])
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const tabs = STATES.map(
@@ -35,8 +37,8 @@ ${token ? testForm(token) : ''}
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
     suppressed.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
-      : html`<ul class="list">${suppressed.map(each => html`<li class="item"><div class="what"><span class="name">${each.address}</span><p>${each.reason} · ${each.provider}</p></div><p class="when">${mails.until} ${time(each.until)}</p>${token ? html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token)}<input type="hidden" name="address" value="${each.address}"><button class="second small">${mails.lift}<span class="unseen"> ${each.address}</span></button></form>` : ''}</li>`)}</ul>`
-  }</section>`
+      : html`<ul class="list">${suppressed.slice(0, SUPPRESSED).map(each => suppressionRow(each, token))}</ul>`
+  }${suppressed.length > SUPPRESSED ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSED - 1]!.address)}">${adminTexts.older}</a></p>` : ''}</section>`
   return renderAdmin(kit, c, 'mails', { title: mails.title }, body)
 }
 
@@ -45,31 +47,56 @@ function testForm(token: string): Html {
   return html`<form method="post" action="/admin/mails/test" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.test}</button></form>`
 }
 
-/** @param token null: it cannot be sent again from here */
-export function mailRow(mail: OutboxMessage, token: string | null): Html {
+/** @param back the page to return to */
+export function suppressionRow(
+  { address, reason, provider, until }: Suppression,
+  token: string | null,
+  back = '',
+): Html {
+  const { mails } = adminTexts
+  const lift = html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token ?? '')}${backField(back)}<input type="hidden" name="address" value="${address}"><button class="second small">${mails.lift}<span class="unseen"> ${address}</span></button></form>`
+  return html`<li class="item"><div class="what"><span class="name">${address}</span> <span class="tag warn">${mails.isSuppressed}</span><p>${reason} · ${provider}</p></div><p class="when">${mails.until} ${time(until)}</p>${token ? lift : ''}</li>`
+}
+
+function backField(back: string): Html | '' {
+  return back ? html`<input type="hidden" name="back" value="${back}">` : ''
+}
+
+/** @param token null: it cannot be sent again from here @param back the page to return to */
+export function mailRow(mail: OutboxMessage, token: string | null, back = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
   const canRepeat = isFailed && mail.kind !== 'sign_in' && mail.sealedContent !== null
   const kind = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
-  return html`<li class="item"><div class="what"><span class="name">${mail.recipient}</span><p>${mail.kind} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${mail.recipient}</span><p>${mail.kind} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${backField(back)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
 }
 
 export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/mails', async (form, by) => {
-    switch (c.req.param('act')) {
-      case 'again': {
-        const id = parseId(form.get('id') ?? '')
-        if (!id) throw notFound()
-        return kit.administration.sendAgain(id, by())
-      }
-      case 'lift':
-        return kit.suppressions.lift(addressOf(form.get('address')), by())
-      case 'test':
-        return kit.administration.testMail(addressOf(form.get('email')), by())
-      default:
-        throw notFound()
-    }
+    const back = form.has('back') ? destinationOf(form.get('back') ?? '') : '/admin/mails'
+    const done = await change(kit, c.req.param('act'), form, by())
+    return c.redirect(`${back}?done=${done}`, 303)
   })
+}
+
+/** The name of the notice. */
+async function change(kit: PageKit, act: string | undefined, form: URLSearchParams, by: By): Promise<string> {
+  switch (act) {
+    case 'again': {
+      const id = parseId(form.get('id') ?? '')
+      if (!id) throw notFound()
+      await kit.administration.sendAgain(id, by)
+      return 'mail_queued'
+    }
+    case 'lift':
+      await kit.suppressions.lift(addressOf(form.get('address')), by)
+      return 'mail_allowed'
+    case 'test':
+      await kit.administration.testMail(addressOf(form.get('email')), by)
+      return 'mail_queued'
+    default:
+      throw notFound()
+  }
 }
 
 function addressOf(text: string | null) {

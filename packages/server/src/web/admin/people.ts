@@ -5,6 +5,7 @@ import { USER_ROLES, type User, type UserRole, type UserStatus } from '../../use
 import { searchOf } from '../../users/user-search.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, type Html, pageHead } from '../layout.ts'
+import { notFound } from '../problem.ts'
 import { renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
@@ -79,4 +80,12 @@ ${users.map(
 export function statusTag(status: UserStatus): Html {
   const kind = { active: 'active', suspended: 'warn', deleted: 'revoked' }[status]
   return html`<span class="tag ${kind}">${status}</span>`
+}
+
+/** @throws KeywayError `not_found` */
+export async function personOf(kit: PageKit, c: PageContext): Promise<User> {
+  const id = parseId(c.req.param('id') ?? '')
+  const user = id && (await kit.users.get(id))
+  if (!user) throw notFound()
+  return user
 }

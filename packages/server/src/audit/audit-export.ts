@@ -1,4 +1,4 @@
-import type { AuditEvent } from '../../../audit/audit-event.ts'
+import type { AuditEvent } from './audit-event.ts'
 
 /** Rows per statement, and between two checks of the credential. */
 const BATCH = 500

@@ -1,6 +1,6 @@
 import type { AuditEventObject } from '@keyway/sdk/protocol'
-import type { AuditEvent } from '../audit/audit-event.ts'
 import { toRfc3339 } from '../clock.ts'
+import type { AuditEvent } from './audit-event.ts'
 
 /** The JSON form of an audit row. With `reason_hash` for `reason` its fields up to `request_id` give its hash. */
 export function auditEventObject(event: AuditEvent): AuditEventObject {

@@ -1,0 +1,79 @@
+import { html } from 'hono/html'
+import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
+import { parseId } from '../../ids.ts'
+import { parseRequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
+import { labelOf, statusTag } from '../key-list.ts'
+import { facts } from '../key-page.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { formToken, type Html } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { texts } from '../texts.ts'
+import { usageChart } from '../usage-chart.ts'
+import { act, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { adminTexts } from './texts.ts'
+
+const MAX_TYPED_LENGTH = 200
+
+/** /admin/keys/:id: one key of anybody. */
+export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const { keys } = adminTexts
+  const key = await keyOf(kit, c)
+  const now = kit.clock.now()
+  const isActive = statusOf(key, now) === 'active'
+  const [usage, owner] = await Promise.all([kit.usage.ofKey(key.userId, key.id), kit.users.get(key.userId)])
+  const body = html`<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, statusOf(key, now))}</p></div></div>
+<section class="card"><h2>${keys.columns.owner}: <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a></h2>${facts(key, now)}</section>
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
+${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
+  return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
+}
+
+function changes(key: ApiKey, token: string): Html {
+  const { keys } = adminTexts
+  const typed = key.operatorLimits.requests.map(({ limit, per }) => `${limit}/${per}`).join(' ')
+  return html`<section class="card"><h2>${adminTexts.person.change}</h2>
+<form method="post" action="/admin/keys/${key.id}/limit" class="inline spaced">${formToken(token)}<div class="field"><label for="requests">${keys.limits}</label><input id="requests" name="requests" value="${typed}" maxlength="${MAX_TYPED_LENGTH}" autocomplete="off" spellcheck="false" aria-describedby="limits-hint"></div>${reasonField('limit-reason')}<button class="second">${keys.setLimits}</button></form>
+<p class="hint" id="limits-hint">${keys.limitsHint}</p>
+<form method="post" action="/admin/keys/${key.id}/revoke" class="inline spaced">${formToken(token)}${reasonField('revoke-reason')}<button class="second harm">${keys.revokeOne}</button></form></section>`
+}
+
+async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
+  const id = parseId(c.req.param('id') ?? '')
+  const found = id && (await kit.apiKeys.findMany([id])).get(id)
+  if (!found) throw notFound()
+  return kit.apiKeys.get(found.userId, found.id)
+}
+
+/** POST /admin/keys/:id/:act */
+export function changeAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
+  const back = `/admin/keys/${parseId(c.req.param('id') ?? '') ?? ''}`
+  return act(kit, c, back, async (form, by) => {
+    const key = await keyOf(kit, c)
+    const who = by(form.get('reason') ?? undefined)
+    switch (c.req.param('act')) {
+      case 'revoke':
+        return kit.apiKeys.revokeById(key.id, who)
+      case 'limit': {
+        const { quota, spend } = key.operatorLimits
+        const requests = readLimits(form.get('requests') ?? '')
+        const kept = quota && { remaining: null, refill: quota.refill }
+        return kit.apiKeys.setOperatorLimits(key.id, { requests, spend, quota: kept }, who)
+      }
+      default:
+        throw notFound()
+    }
+  })
+}
+
+function readLimits(text: string) {
+  const parsed = text
+    .slice(0, MAX_TYPED_LENGTH)
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map(parseRequestLimit)
+  const known = parsed.filter(limit => limit !== null)
+  const sorted = known.length < parsed.length ? null : sortedRequestLimits(known)
+  if (!sorted) throw invalid(adminTexts.keys.badLimits)
+  return sorted
+}

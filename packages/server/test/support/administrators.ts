@@ -1,0 +1,36 @@
+import type { TestContext } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import type { UserRole } from '../../src/users/user.ts'
+import { type Client, signedIn } from './page-client.ts'
+import { startWeb } from './web.ts'
+
+/** The pages of administrators, with people of every role. */
+export async function openAdministration(t: TestContext) {
+  const web = await startWeb(t)
+  const { services } = web.server
+  const { store } = services.storage
+  const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
+  const person = async (name: string, role: UserRole) => {
+    const email = `${name}@example.com`
+    const client = await signedIn(web, email)
+    const id = await idOf(email)
+    if (role !== 'user') await services.users.setRole(id, role, BY_COMMAND_LINE)
+    return { client, id, email }
+  }
+  /** Sends a form of the page. */
+  const post = async (client: Client, page: string, path: string, fields: Record<string, string> = {}) => {
+    const form_token = await client.formToken(page)
+    return client.post(path, { form_token, ...fields })
+  }
+  const acts = async () => (await store.audit.list({}, { limit: 50, after: null })).rows
+  const createKey = (userId: string, more: { name?: string; externalId?: string } = {}) => {
+    const wanted = { appId: 'x', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null, ...more }
+    return services.apiKeys.create(userId, wanted, {
+      address: '127.0.0.1',
+      network: '127.0.0.1',
+      client: null,
+    })
+  }
+  return { web, services, store, person, post, acts, createKey }
+}

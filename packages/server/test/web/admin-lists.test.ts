@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { AUDIT_CSV_HEADER } from '../../src/audit/audit-object.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { openAdministration } from '../support/administrators.ts'
+import { createJourney } from '../support/journey.ts'
+
+test('a key of anybody has a page with its use, is limited by the operator, and is revoked with a reason', async t => {
+  const { web, services, person, post, acts, createKey } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { apiKey, key } = await createKey(ada.id)
+  await createJourney(web.url).exchange(key)
+  await services.meter.flush()
+  const path = `/admin/keys/${apiKey.id}`
+  const text = await (await admin.client.get(path)).text()
+  assert.ok(text.includes(`href="/admin/users/${ada.id}">ada@example.com</a>`))
+  assert.match(text, /aria-label="1 use and 0 refusals in 30 days\."/)
+  assert.equal((await ada.client.get(path)).status, 404)
+  assert.equal((await admin.client.get('/admin/keys/nothing')).status, 404)
+  const send = (act: string, fields: Record<string, string>) =>
+    post(admin.client, path, `${path}/${act}`, fields)
+  assert.equal((await send('limit', { requests: '500/day 10/minute' })).status, 303)
+  const limits = async () => (await services.apiKeys.get(ada.id, apiKey.id)).operatorLimits.requests
+  assert.deepEqual(await limits(), [
+    { limit: 10, per: 'minute' },
+    { limit: 500, per: 'day' },
+  ])
+  for (const requests of ['much', '1/day 2/day', '0/day'])
+    assert.equal((await send('limit', { requests })).status, 400, requests)
+  assert.match(await (await admin.client.get(path)).text(), /value="10\/minute 500\/day"/)
+  assert.equal((await send('limit', { requests: '' })).status, 303)
+  assert.deepEqual(await limits(), [])
+  assert.equal((await send('revoke', { reason: 'leaked' })).status, 303)
+  assert.notEqual((await services.apiKeys.get(ada.id, apiKey.id)).revokedAt, null)
+  assert.equal((await acts())[0]!.reason?.text, 'leaked')
+  assert.ok(!(await (await admin.client.get(path)).text()).includes('/revoke"'))
+})
+
+test('keys of everybody are found by their beginning or external id, and the page says how many it revoked', async t => {
+  const { person, post, createKey } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const one = await createKey(ada.id, { name: 'first robot', externalId: 'customer-1' })
+  const two = await createKey(ada.id, { name: 'second robot' })
+  const pageOf = async (query: string) => (await admin.client.get(`/admin/keys?${query}`)).text()
+  for (const query of [`query=${one.key.slice(0, 12)}`, 'query=customer-1']) {
+    const text = await pageOf(query)
+    assert.ok(text.includes('first robot') && !text.includes('second robot'), query)
+  }
+  assert.match(await pageOf('query=customer-2'), /No keys/)
+  assert.match(await pageOf('filter=unused'), /aria-current="true">90 days</)
+  assert.match(await pageOf('filter=unused&days=30'), /aria-current="true">30 days</)
+  const form_token = await admin.client.formToken('/admin/keys')
+  const fields = new URLSearchParams([
+    ['form_token', form_token],
+    ['reason', 'leaked'],
+    ['key', one.apiKey.id],
+    ['key', two.apiKey.id],
+  ])
+  const revoked = await admin.client.post('/admin/keys/revoke', fields as never)
+  assert.equal(revoked.headers.get('location'), '/admin/keys?revoked=2')
+  assert.match(await pageOf('revoked=2'), /role="status">2 keys are revoked\./)
+  assert.doesNotMatch(await pageOf('revoked=<b>'), /role="status"/)
+  const again = await post(admin.client, '/admin/keys', '/admin/keys/revoke', { key: one.apiKey.id })
+  assert.equal(again.status, 303, 'repeating it changes nothing')
+})
+
+test('all keys of a person are revoked at once, the name is set, and what apps may do is listed', async t => {
+  const { services, person, post, createKey, acts } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  for (let made = 0; made < 3; made++) await createKey(ada.id)
+  const path = `/admin/users/${ada.id}`
+  const send = (act: string, fields: Record<string, string> = {}) =>
+    post(admin.client, path, `${path}/${act}`, fields)
+  assert.equal((await send('revoke-keys', { reason: ' ' })).status, 400)
+  assert.equal((await send('revoke-keys', { reason: 'left' })).status, 303)
+  const active = await services.apiKeys.list(ada.id, 'active', { limit: 10, after: null })
+  assert.equal(active.rows.length, 0)
+  assert.equal((await acts()).filter(({ type }) => type === 'api_key.revoked').length, 3)
+  assert.equal((await send('rename', { name: '<b>Ada</b>' })).status, 303)
+  assert.equal((await send('rename', { name: 'a\u0007' })).status, 400)
+  const text = await (await admin.client.get(path)).text()
+  assert.ok(text.includes('&lt;b&gt;Ada') && !text.includes('<b>Ada'))
+  assert.ok(text.includes('Apps with access') && text.includes('Usage in the last 30 days'))
+})
+
+test('a suppressed address is shown with the mails of the person, and allowed again from there', async t => {
+  const { services, store, person, post } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const address = parseEmailAddress(ada.email)!
+  await services.suppressions.record({ addresses: [ada.email], reason: 'bounce' }, 'resend')
+  const back = `/admin/users/${ada.id}`
+  const shown = await (await admin.client.get(`${back}?show=mails`)).text()
+  assert.match(shown, /suppressed<\/span><p>bounce · resend/)
+  const lifted = await post(admin.client, back, '/admin/mails/lift', { address, back })
+  assert.equal(lifted.headers.get('location'), `${back}?done=mail_allowed`)
+  assert.equal(await store.suppressions.find(address, services.clock.now()), null)
+  const elsewhere = await post(admin.client, back, '/admin/mails/lift', { address, back: '//evil.example' })
+  assert.equal(elsewhere.headers.get('location'), '/admin?done=mail_allowed')
+})
+
+test('the audit is filtered by person, act and day, and exported whole as CSV and JSON lines', async t => {
+  const { services, person } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: '=SUM(1)' })
+  await services.users.activate(ada.id, BY_COMMAND_LINE)
+  const namesOf = async (query: string) => {
+    const text = await (await admin.client.get(`/admin/audit?${query}`)).text()
+    return [...text.matchAll(/<li class="item"><div class="what"><span class="name">([^<]+)/g)].map(
+      ([, name]) => name,
+    )
+  }
+  assert.deepEqual(await namesOf(`subject=${ada.id}`), ['Suspension lifted', 'Account suspended'])
+  assert.deepEqual(await namesOf(`subject=${ada.id}&type=user.suspended`), ['Account suspended'])
+  assert.deepEqual(await namesOf(`actor=${ada.id}`), [])
+  const today = new Date(services.clock.now()).toISOString().slice(0, 10)
+  assert.equal((await namesOf(`from=${today}&to=${today}`)).length, 3)
+  assert.equal((await namesOf('to=2020-01-01')).length, 0)
+  assert.equal((await namesOf('from=2020-99-99&type=constructor&subject=%00')).length, 3, 'ignored')
+  const csv = await admin.client.get(`/admin/audit/export.csv?subject=${ada.id}`)
+  assert.match(csv.headers.get('content-disposition')!, /filename="audit-export\.csv"/)
+  const lines = (await csv.text()).split('\r\n')
+  assert.equal(`${lines[0]}\r\n`, AUDIT_CSV_HEADER)
+  assert.ok(lines.length === 4 && lines[1]!.includes(`"'=SUM(1)"`))
+  const json = await (await admin.client.get('/admin/audit/export.jsonl')).text()
+  const sequences = json
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line).sequence)
+  assert.deepEqual(sequences, [1, 2, 3])
+  assert.equal((await admin.client.get('/admin/audit/export.exe')).status, 404)
+  const user = await person('user', 'user')
+  assert.equal((await user.client.get('/admin/audit/export.csv')).status, 404)
+})
