@@ -21,6 +21,7 @@ import { createInbox } from './mail/inbox.ts'
 import { createMetrics, type MetricSources, type Metrics } from './metrics/metrics.ts'
 import { listenForMetrics } from './metrics/metrics-server.ts'
 import { createOAuth } from './oauth/oauth.ts'
+import { createExamination } from './operations/examination.ts'
 import { checkHealth } from './operations/health.ts'
 import { createLogoutDelivery } from './operations/logout-delivery.ts'
 import { createTimers } from './operations/timers.ts'
@@ -225,6 +226,7 @@ function composeHttpServer(
       ...services,
       agents: hub,
       administration: createAdministration({ ...services, disconnect: hub.disconnect }),
+      examination: createExamination(services, hub),
       store: services.storage.store,
       failures: limits,
       inbox,

@@ -1,15 +1,6 @@
-import { verifyAudit } from '../audit/audit-verification.ts'
-import { type Config, configWarnings, containerWarnings } from '../config.ts'
+import { examineAll } from '../operations/doctor.ts'
 import { EXIT_FAILED } from '../operator-error.ts'
-import { createMail, type Services } from '../services.ts'
-import type { Command, CommandContext } from './command.ts'
-import { checkDataDir, checkProxies, checkPublicUrl, type Finding, findingOf } from './doctor-checks.ts'
-
-/** With a larger difference, times in logs differ from those in the database. Milliseconds. */
-const MAX_SKEW_MS = 1000
-/** If the oldest mail waits longer, the queue counts as stuck. Milliseconds. */
-const MAIL_LATE_MS = 60_000
-const NO_STANDBYS = { synchronous: 0, asynchronous: 0 }
+import type { Command } from './command.ts'
 
 export const commands: Command[] = [
   {
@@ -20,121 +11,10 @@ export const commands: Command[] = [
 with proxy and TLS; run it on the machine of a running service. Changes nothing and sends no mail ("mail test ADDRESS"
 does). Lines with LOOK are problems and say what to do; with any of them the exit status is 1.`,
     async run(context) {
-      const findings = await examine(context)
+      const findings = await examineAll(await context.services())
       const lines = findings.map(each => `${each.ok ? 'ok  ' : 'LOOK'}  ${each.check}: ${each.detail}`)
       context.print({ findings }, lines.join('\n'))
       return findings.every(each => each.ok) ? 0 : EXIT_FAILED
     },
   },
 ]
-
-async function examine(context: CommandContext): Promise<Finding[]> {
-  const config = context.config()
-  const services = await context.services()
-  return [
-    ...checkSettings(config),
-    ...(await checkDataDir(config)),
-    await findingOf('database', () => checkDatabase(services)),
-    await findingOf('standbys', () => checkStandbys(services)),
-    await findingOf('clock', async () => checkClock(services)),
-    await findingOf('secrets', () => checkSecrets(services)),
-    await findingOf('signing keys', () => checkSigningKeys(services)),
-    await findingOf('audit', () => checkAudit(services)),
-    await findingOf('mail', () => checkMail(services)),
-    ...(await checkPublicUrl(services)),
-    ...checkProxies(config),
-  ]
-}
-
-/** Warnings about container networks are not failures: the deployments in `deploy/` must pass. */
-function checkSettings(config: Config): Finding[] {
-  const accepted = new Set(containerWarnings(config))
-  return configWarnings(config).map(warning => {
-    const ok = accepted.has(warning)
-    return {
-      check: 'settings',
-      ok,
-      detail: ok
-        ? `${warning} Not needed if only containers of this service can reach that network.`
-        : warning,
-    }
-  })
-}
-
-async function checkDatabase({ storage, config }: Services): Promise<string> {
-  const started = performance.now()
-  await storage.readClock()
-  return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
-}
-
-async function checkStandbys({ storage, config }: Services): Promise<string> {
-  const { synchronous, asynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
-  if (asynchronous > 0 && synchronous === 0)
-    throw new Error(
-      `replication to the standby is asynchronous: a failover may lose the last transactions, revocations among them. Set synchronous_standby_names, or ${config.journalDir === null ? 'set KEYWAY_JOURNAL_DIR to a folder on another machine' : 'keep KEYWAY_JOURNAL_DIR on another machine'} and run "keyway journal replay" after a failover`,
-    )
-  return synchronous > 0 ? 'one is synchronous' : 'none that this user can see'
-}
-
-function checkClock({ clock }: Services): string {
-  const skew = Math.abs(clock.skew)
-  if (skew > MAX_SKEW_MS)
-    throw new Error(
-      `this machine and the database differ by ${skew} ms. The service uses the database's clock, but logs use this machine's: start a time service (chrony, systemd-timesyncd) on both`,
-    )
-  return 'this machine agrees with the database'
-}
-
-async function checkSecrets({ storage, secrets }: Services): Promise<string> {
-  const sealedBy = await storage.store.instance.sealedBy()
-  const unknown = [...sealedBy].filter(([id]) => !secrets.ids.includes(id))
-  if (unknown.length > 0) {
-    const count = unknown.reduce((sum, [, each]) => sum + each, 0)
-    throw new Error(
-      `${count} stored values were encrypted with a secret that KEYWAY_SECRET does not list (${unknown.map(([id]) => id).join(', ')}): add that secret after the first`,
-    )
-  }
-  const old = [...sealedBy].filter(([id]) => id !== secrets.fingerprint)
-  const waiting = old.reduce((sum, [, each]) => sum + each, 0)
-  if (waiting > 0)
-    throw new Error(
-      `${waiting} stored values are still encrypted with an older secret: run "keyway keys reseal" before you remove it from KEYWAY_SECRET`,
-    )
-  const listed = secrets.ids.length
-  return listed > 1
-    ? `all stored values are encrypted with the first of ${listed}; the others can be removed from KEYWAY_SECRET`
-    : 'all stored values can be decrypted'
-}
-
-async function checkSigningKeys({ signingKeys }: Services): Promise<string> {
-  await signingKeys.load()
-  return `${signingKeys.jwks().keys.length} published`
-}
-
-async function checkAudit(services: Services): Promise<string> {
-  const verdict = await verifyAudit(services)
-  if ('mistake' in verdict)
-    throw new Error(
-      `${verdict.mistake}. Somebody changed the database directly, or it was restored from a backup: compare "keyway audit" with the lines "audit head" of the log`,
-    )
-  const { rows, isSealed } = verdict
-  return rows === 0 ? 'no rows' : `${rows} rows without a gap${isSealed ? '' : ', the last not sealed yet'}`
-}
-
-async function checkMail(services: Services): Promise<string> {
-  const { config, storage, clock } = services
-  const { mailer } = await createMail(services)
-  await mailer.check().catch((error: Error) => {
-    throw new Error(`${config.mail.kind} refused the login: ${error.message}. See KEYWAY_MAIL_URL`)
-  })
-  const { queued, oldestDueAt } = await storage.store.outbox.depth(clock.now())
-  const waited = oldestDueAt === null ? 0 : clock.now() - oldestDueAt
-  if (waited > MAIL_LATE_MS)
-    throw new Error(
-      `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waited / 1000)} s: check that the service runs, and its log for failed deliveries`,
-    )
-  const reports = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
-  const advice =
-    reports && !config.mailHookSecret ? '; bounces are not reported without KEYWAY_MAIL_HOOK_SECRET' : ''
-  return `${config.mail.kind} answers, ${queued} queued${advice}`
-}

@@ -119,6 +119,10 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     '/admin/nodes',
     by(pages => pages.renderNodes),
   )
+  app.post(
+    '/admin/nodes/rotate-signing-keys',
+    by(pages => pages.rotateSigningKeys),
+  )
   app.get(
     '/admin/audit',
     by(pages => pages.renderAudit),

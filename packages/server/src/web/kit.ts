@@ -1,6 +1,7 @@
 import type { Json } from '@keyway/sdk/protocol'
 import type { Context } from 'hono'
 import type { Administration } from '../administration/administration.ts'
+import type { Examination } from '../administration/finding.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { Apps } from '../apps/apps.ts'
 import type { Authorizations } from '../authorizations/authorizations.ts'
@@ -22,6 +23,7 @@ import type { Secrets } from '../secrets.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import type { Sessions, SignedIn } from '../sessions/sessions.ts'
+import type { SigningKeys } from '../signing-keys/signing-keys.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 import type { Store } from '../store.ts'
 import type { UsageReports } from '../usage/reports.ts'
@@ -57,6 +59,7 @@ export interface PageServices {
     'page' | 'find' | 'register' | 'change' | 'remove' | 'secrets' | 'newSecret' | 'removeSecret'
   >
   administration: Administration
+  examination: Examination
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
   /** What administrators list, straight from its port. */
@@ -84,6 +87,7 @@ export interface PageServices {
   productName: string
   publicUrl: string
   secrets: Secrets
+  signingKeys: Pick<SigningKeys, 'jwks' | 'rotate'>
   securityEvents: { list(userId: string, page: PageRequest): Promise<Slice<SecurityEvent>> }
   sessions: Sessions
   /** Aborted when the process drains, to end streams. */

@@ -132,3 +132,42 @@ test('the audit is filtered by person, act and day, and exported whole as CSV an
   const user = await person('user', 'user')
   assert.equal((await user.client.get('/admin/audit/export.csv')).status, 404)
 })
+
+test('the page of nodes has the findings, problems first, on request all that doctor checks, and rotates signing keys', async t => {
+  const { services, person, post, acts } = await openAdministration(t)
+  const admin = await person('admin', 'admin')
+  const support = await person('support', 'support')
+  const findingsOf = async (query: string, headers = {}) => {
+    const text = await (await support.client.get(`/admin/nodes${query}`, headers)).text()
+    return [
+      ...text.matchAll(
+        /<span class="tag (\w+)">\w+<\/span><div class="what"><span class="name">([^<]+)<\/span><p>([^<]*)/g,
+      ),
+    ].map(([, kind, check, detail]) => ({ kind, check, detail: detail! }))
+  }
+  const quick = await findingsOf('')
+  assert.deepEqual(
+    ['database', 'writes', 'hub', 'events', 'mail', 'clock', 'proxies'].filter(
+      name => !quick.some(({ check }) => check === name),
+    ),
+    [],
+  )
+  assert.ok(quick.every(({ kind }) => kind === 'active'))
+  await services.storage.engine.connection.execute("update audit_chain set hash = 'x'", [])
+  const whole = await findingsOf('?check=all')
+  assert.deepEqual([whole[0]!.check, whole[0]!.kind], ['audit', 'revoked'])
+  assert.match(whole[0]!.detail, /Somebody changed the database directly/)
+  assert.ok(whole.some(({ check, kind }) => check === 'public URL' && kind === 'active'))
+  const foreign = await findingsOf('?check=all', { 'sec-fetch-site': 'cross-site' })
+  assert.ok(!foreign.some(({ check }) => check === 'audit'), 'a link on another site runs nothing')
+
+  const before = services.signingKeys.jwks().keys.length
+  const path = '/admin/nodes/rotate-signing-keys'
+  assert.equal((await post(support.client, '/account', path)).status, 404)
+  assert.equal((await post(admin.client, '/admin/nodes', path, { reason: 'yearly' })).status, 303)
+  assert.ok(services.signingKeys.jwks().keys.length > before)
+  assert.deepEqual(
+    [(await acts())[0]!.type, (await acts())[0]!.reason?.text],
+    ['signing_key.rotated', 'yearly'],
+  )
+})

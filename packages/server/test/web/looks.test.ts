@@ -86,6 +86,7 @@ async function openPages(
         '/mails',
         '/mails?state=sent',
         '/nodes',
+        '/nodes?check=all',
         '/audit',
         '/confirm',
       ])

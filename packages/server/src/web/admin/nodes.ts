@@ -1,16 +1,53 @@
 import { html } from 'hono/html'
+import type { Finding } from '../../administration/finding.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { pageHead, time } from '../layout.ts'
-import { renderAdmin, requireReader } from './acting.ts'
+import { formToken, type Html, pageHead, time } from '../layout.ts'
+import { act, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
-/** /admin/nodes: the running processes. */
+/** /admin/nodes: the running processes, what is wrong with the installation, and the keys that sign tokens. */
 export async function renderNodes(kit: PageKit, c: PageContext): Promise<Response> {
-  requireReader(kit, c)
+  const signedIn = requireReader(kit, c)
   const { nodes } = adminTexts
   const { columns } = nodes
-  const rows = await kit.administration.nodes()
+  // The whole takes longer, so a link on another site must not cause it.
+  const isForeign = ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
+  const isWhole = c.req.query('check') === 'all' && !isForeign
+  const [rows, findings] = await Promise.all([
+    kit.administration.nodes(),
+    isWhole ? kit.examination.whole() : kit.examination.quick(),
+  ])
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const body = html`${pageHead(nodes.title, nodes.lead)}
-<section class="card flush"><table class="rows even"><thead><tr><th scope="col">${columns.id}</th><th scope="col">${columns.version}</th><th scope="col">${columns.started}</th><th scope="col" class="amount">${columns.agents}</th></tr></thead><tbody>${rows.map(node => html`<tr><th scope="row"><code>${node.id}</code></th><td data-label="${columns.version}">${node.version}</td><td data-label="${columns.started}">${time(node.startedAt)}</td><td data-label="${columns.agents}" class="amount">${node.connections}</td></tr>`)}</tbody></table></section>`
+${findingsCard(findings, isWhole)}
+<section class="card flush"><table class="rows even"><thead><tr><th scope="col">${columns.id}</th><th scope="col">${columns.version}</th><th scope="col">${columns.started}</th><th scope="col" class="amount">${columns.agents}</th></tr></thead><tbody>${rows.map(node => html`<tr><th scope="row"><code>${node.id}</code></th><td data-label="${columns.version}">${node.version}</td><td data-label="${columns.started}">${time(node.startedAt)}</td><td data-label="${columns.agents}" class="amount">${node.connections}</td></tr>`)}</tbody></table></section>
+${signingKeys(kit, token)}`
   return renderAdmin(kit, c, 'nodes', { title: nodes.title }, body)
+}
+
+/** Problems first. */
+function findingsCard(findings: readonly Finding[], isWhole: boolean): Html {
+  const { nodes } = adminTexts
+  const problems = findings.filter(({ ok }) => !ok)
+  const sorted = [...problems, ...findings.filter(({ ok }) => ok)]
+  const row = ({ check, ok, detail }: Finding) =>
+    html`<li class="item finding"><span class="tag ${ok ? 'active' : 'revoked'}">${ok ? nodes.ok : nodes.look}</span><div class="what"><span class="name">${check.replaceAll('_', ' ')}</span><p>${detail}</p></div></li>`
+  const more = isWhole ? '' : html` <a href="/admin/nodes?check=all">${nodes.checkAll}</a>`
+  return html`<section class="card flush"><div class="card-head"><h2>${nodes.health(problems.length)}</h2><p class="quiet">${isWhole ? nodes.checkedAll : nodes.checkedSome}${more}</p></div><ul class="list">${sorted.map(row)}</ul></section>`
+}
+
+function signingKeys(kit: PageKit, token: string | null): Html {
+  const { nodes } = adminTexts
+  const keys = kit.signingKeys.jwks().keys
+  const rotate = token
+    ? html`<form method="post" action="/admin/nodes/rotate-signing-keys" class="inline spaced card-foot">${formToken(token)}${reasonField('reason')}<button class="second">${nodes.rotate}</button></form>`
+    : ''
+  return html`<section class="card flush"><div class="card-head"><h2>${nodes.signingKeys}</h2><p class="quiet">${nodes.signingKeysLead}</p></div><ul class="list">${keys.map(({ kid, alg }) => html`<li class="item"><div class="what"><span class="name">${alg}</span><p><code>${kid}</code></p></div></li>`)}</ul>${rotate}</section>`
+}
+
+/** POST /admin/nodes/rotate-signing-keys */
+export function rotateSigningKeys(kit: PageKit, c: PageContext): Promise<Response> {
+  return act(kit, c, '/admin/nodes', async (form, by) => {
+    await kit.signingKeys.rotate(by(form.get('reason') ?? undefined))
+  })
 }

@@ -182,7 +182,18 @@ export const adminTexts = {
   },
   nodes: {
     title: 'Nodes',
-    lead: 'The processes that serve now. "keyway doctor" on one of them checks everything else.',
+    lead: 'The processes that serve now, and what they lack.',
+    health: (problems: number) =>
+      problems === 0 ? 'No problem found' : problems === 1 ? 'One problem' : `${problems} problems`,
+    ok: 'ok',
+    look: 'look',
+    checkedSome: 'What this node knows by itself.',
+    checkedAll: 'As "keyway doctor" reports it, checked by this node.',
+    checkAll: 'Check everything: secrets, the whole audit, the mail server and the public URL.',
+    signingKeys: 'Signing keys',
+    signingKeysLead:
+      'The published keys. New ones sign some minutes later; old ones stay until nothing needs them.',
+    rotate: 'Rotate them',
     columns: { id: 'Node', version: 'Version', started: 'Started', agents: 'Agents' },
   },
   audit: {

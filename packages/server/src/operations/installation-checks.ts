@@ -1,18 +1,12 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Finding } from '../administration/finding.ts'
 import type { Config } from '../config.ts'
 import { isOpenToOthers } from '../folders.ts'
 import { isLoopbackHost } from '../network.ts'
 import type { Services } from '../services.ts'
 
 const ANSWER_WITHIN_MS = 5000
-
-export interface Finding {
-  check: string
-  ok: boolean
-  /** The result, or the problem and what to do. */
-  detail: string
-}
 
 /** The finding of a check, which resolves with its result or throws an error that says what to do. */
 export async function findingOf(check: string, run: () => Promise<string>): Promise<Finding> {

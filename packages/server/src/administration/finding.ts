@@ -1,0 +1,18 @@
+/** The result of one check of an installation. */
+export interface Finding {
+  check: string
+  ok: boolean
+  /** The result, or the problem and what to do. */
+  detail: string
+}
+
+/** The checks of a running node, for the pages of administrators. */
+export interface Examination {
+  /** What costs nothing to know. */
+  quick(): Promise<Finding[]>
+  /**
+   * What `keyway doctor` reports, with the whole audit and a login to the mail server. Calls at the same time share one
+   * run, so that nobody makes many of them.
+   */
+  whole(): Promise<Finding[]>
+}
