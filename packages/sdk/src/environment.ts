@@ -43,9 +43,23 @@ export function serviceOrigin(url: string | undefined): string {
 /** The platform's WebSocket. Throws an error that says where to get one. */
 export function platformWebSocket(): WebSocketConstructor {
   const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
-  if (WebSocket) return WebSocket
+  if (WebSocket) return isNode() ? namedWebSocket(WebSocket) : WebSocket
   const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).'
   throw new KeywayError('invalid_configuration', advice)
+}
+
+function isNode(): boolean {
+  const { process } = globalThis as { process?: { release?: { name?: string }; versions?: object } }
+  return process?.release?.name === 'node' && !('bun' in (process.versions ?? {})) && !('Deno' in globalThis)
+}
+
+/** Node's own takes headers with the protocols: its connections name this library, as its calls do. */
+function namedWebSocket(WebSocket: WebSocketConstructor): WebSocketConstructor {
+  return class extends WebSocket {
+    constructor(url: string, protocols: string[]) {
+      super(url, { protocols, headers: userAgent() } as unknown as string[])
+    }
+  }
 }
 
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import process from 'node:process'
 import { Agent } from '../agent.ts'
 import { environment } from '../environment.ts'
@@ -6,7 +7,7 @@ import { createCredentials } from './credentials.ts'
 import { EXIT } from './node-process.ts'
 import { serviceUrl } from './service-url.ts'
 
-/** A demo agent: connects, prints its events, and echoes messages. */
+/** A demo agent: connects, prints its events, echoes messages, and answers requests. */
 export function run(asked: string | undefined): void {
   const credentials = createCredentials()
   const url = serviceUrl(asked, credentials.latest)
@@ -27,6 +28,10 @@ export function run(asked: string | undefined): void {
       // Messages sent over HTTP have no connection to reply to, and echoing an echo would loop forever.
       if (from !== 'api' && !isEcho(data))
         agent.send(from, { echo: data }).catch(error => say(`not sent: ${error.message}`))
+    })
+    .onRequest(({ from, data }) => {
+      say(`request from ${from.startsWith('api') ? 'api' : from}: ${JSON.stringify(data)}`)
+      return `Hello from ${hostname()}, Node ${process.version}`
     })
     .on('stopped', ({ error }) => {
       say(error ? `stopped: ${error.message}` : 'stopped')

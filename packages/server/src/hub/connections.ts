@@ -4,6 +4,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { AgentConnection, type ConnectionHost, type HubSocket } from './agent-connection.ts'
+import type { ApiRequests } from './api-requests.ts'
 import {
   type CloseStatus,
   GOING_AWAY,
@@ -45,6 +46,7 @@ export interface ConnectionsDeps {
   maxUnsentBytesPerUser?: number
   registry: Registry
   ownerLimits: OwnerLimits
+  apiRequests: ApiRequests
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'list'> & RecordPresence
   watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>

@@ -2,6 +2,7 @@ import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/
 import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
+import { isApiRequester } from './api-requests.ts'
 import { BAD_MESSAGE, RATE_LIMITED } from './close-codes.ts'
 import { MAX_SEQ_BYTES } from './message-log.ts'
 import type { Messages } from './messages.ts'
@@ -98,7 +99,7 @@ export function createFrames({
       ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.lastReceivedAt)
       void renewals.renew(connection, frame.token)
     } else if (frame.type === 'unwatch') watches.unwatch(connection)
-    else if (!connection.allows(SCOPE_OF[frame.type])) {
+    else if (!connection.allows(SCOPE_OF[frame.type]) && !answersApi(frame)) {
       const detail = `The key lacks the scope ${SCOPE_OF[frame.type]}.`
       messages.refuse(connection, { ...frame, code: 'insufficient_scope', detail })
     } else if (frame.type === 'watch') watches.watch(connection, frame.id)
@@ -110,6 +111,11 @@ export function createFrames({
     if (isDraining()) await relay.catchUp()
     connection.send({ type: 'pong' })
   }
+}
+
+/** An answer to the API reaches no other connection, so it needs no scope. */
+function answersApi(frame: AgentFrame): boolean {
+  return frame.type === 'send' && isApiRequester(frame.to) && frame.reply_to !== undefined
 }
 
 export type ReadFrame =

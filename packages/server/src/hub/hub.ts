@@ -5,12 +5,14 @@ import type { Clock, Instant } from '../clock.ts'
 import type { Event, Events, RelayCommand, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
+import { ApiRequests } from './api-requests.ts'
 import { createConnections } from './connections.ts'
 import { DatabaseFreshness } from './database-freshness.ts'
 import { drain } from './drain.ts'
 import { createHandshakes } from './handshake.ts'
 import type { HubPorts } from './hub-ports.ts'
 import { createKeyStatusLoader } from './key-status-loader.ts'
+import type { AgentAnswer } from './messages.ts'
 import { createRelay } from './node-relay.ts'
 import { NOBODY, type Outcome } from './numbered-sends.ts'
 import { createPresence, type Presence, type RecordPresence } from './presence.ts'
@@ -73,6 +75,13 @@ export interface Hub {
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
   sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
+  /**
+   * Asks one connection, as an agent asks another, and awaits the answer for some seconds. Null if the user has no such
+   * connection.
+   *
+   * @throws KeywayError `rate_limited`
+   */
+  ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /** Closes a connection of the user, or all connections of a key, with 1001. False if there is none. */
   disconnect(userId: string, target: string): Promise<boolean>
   readonly connectionCount: number
@@ -112,6 +121,7 @@ export function createHub(deps: HubDeps): Hub {
   const isDraining = () => draining
   const { recheck } = revocations
   const ownerLimits = new OwnerLimits(deps.maxConnectionsPerUser)
+  const apiRequests = new ApiRequests(clock)
   const watches = createWatches({ clock, log, nodeId, presence, ownerLimits, notify })
   const recorded = recordIn(presence, feed)
   const shared = {
@@ -122,6 +132,7 @@ export function createHub(deps: HubDeps): Hub {
       presence: recorded,
       watches,
       relay,
+      apiRequests,
       ownerLimits,
       isDraining,
       freshness,
@@ -138,6 +149,7 @@ export function createHub(deps: HubDeps): Hub {
     handleUpgrade: handshakes.handle,
     connections: userId => presence.list(userId),
     sendTo: connections.messages.sendFromApi,
+    ask: connections.messages.ask,
     async disconnect(userId, target) {
       const here = connections.disconnect(userId, target)
       const elsewhere = await relay.broadcast({ op: 'disconnect', userId, target })
@@ -174,6 +186,7 @@ export function createHub(deps: HubDeps): Hub {
       for (const socket of [...connections.sockets]) socket.terminate()
       connections.resumptions.stop()
       keyStatuses.stop()
+      apiRequests.stop()
       feed.stop()
       relay.stop()
       await presence.deregister()

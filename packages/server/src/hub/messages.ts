@@ -1,8 +1,9 @@
-import type { AgentFrame, FrameErrorCode, Json } from '@keyway/sdk/protocol'
+import type { AgentFrame, Answer, FrameErrorCode, Json } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
+import { type ApiRequests, isApiRequester } from './api-requests.ts'
 import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
 import type { HubPorts } from './hub-ports.ts'
 import { KeptMessage } from './message-log.ts'
@@ -22,6 +23,13 @@ export interface MessagesDeps {
   ownerLimits: OwnerLimits
   relay: Pick<Relay, 'broadcast'>
   presence: Pick<Presence, 'list'>
+  apiRequests: Pick<ApiRequests, 'begin' | 'take'>
+}
+
+/** What an agent answered, with the milliseconds that it took; null: it gave no answer in time. */
+export interface AgentAnswer {
+  answer: Answer | null
+  afterMs: number
 }
 
 /** Delivers messages of agents and of the API to connections of the same owner, on all nodes. */
@@ -32,6 +40,8 @@ export interface Messages {
   refuse(sender: AgentConnection, refusal: Refusal): void
   /** `Hub.sendTo` */
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
+  /** `Hub.ask` */
+  ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /** Delivers a message of another node to the user's connections on this one. */
   receive(userId: string, to: string, frame: string, origin: string): Outcome
 }
@@ -44,7 +54,7 @@ interface Refusal {
 }
 
 export function createMessages(deps: MessagesDeps): Messages {
-  const { clock, nodeId, registry, ownerLimits, relay, presence } = deps
+  const { clock, nodeId, registry, ownerLimits, relay, presence, apiRequests } = deps
   const { meter } = deps.ports
   let lastNumber = 0
 
@@ -52,6 +62,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     sendFrom,
     refuse,
     sendFromApi,
+    ask,
     receive: (userId, to, frame, origin) => write({ userId, to, frame, origin, except: null }, true),
   }
 
@@ -104,16 +115,24 @@ export function createMessages(deps: MessagesDeps): Messages {
     const id = newId(clock.now())
     const frame = encodeMessage({ id, from: 'api', from_key_id: null, data, reply_to: replyTo })
     if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
-    if (!ownerLimits.mayDeliver(userId, clock.now())) {
-      throw new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
-        retryAfter: 1,
-      })
-    }
+    if (!ownerLimits.mayDeliver(userId, clock.now())) throw tooMany()
     const { delivered, held } = await deliver(userId, to, frame, null)
     if (delivered + held > 0) return delivered
     const rows = await presence.list(userId)
     const isThere = rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to)
     return isThere ? 0 : null
+  }
+
+  async function ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null> {
+    const request = ownerLimits.mayDeliver(userId, clock.now()) ? apiRequests.begin(userId) : null
+    if (!request) throw tooMany()
+    const { id, requester } = request
+    const frame = encodeMessage({ id, from: requester, from_key_id: null, data })
+    const askedAt = clock.now()
+    const { delivered, held } = frame ? await deliver(userId, connectionId, frame, null) : NOBODY
+    if (delivered + held === 0) request.end()
+    const answer = await request.answer
+    return delivered + held > 0 ? { answer, afterMs: Math.round(clock.now() - askedAt) } : null
   }
 
   /** Returns how many connections got it, on all nodes. */
@@ -123,6 +142,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     frame: string,
     except: AgentConnection | null,
   ): Promise<Outcome> {
+    if (isApiRequester(to) && apiRequests.take(userId, to, frame)) return ONE
     const number = ++lastNumber
     const here = write({ userId, to, frame, origin: messageOrigin(nodeId, number), except }, false)
     // If `to` is a connection of this node, no other node has it.
@@ -132,6 +152,7 @@ export function createMessages(deps: MessagesDeps): Messages {
   }
 
   function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Outcome {
+    if (isRelayed && isApiRequester(to)) return apiRequests.take(userId, to, frame) ? ONE : NOBODY
     const targets = registry.targets(userId, to, except?.id ?? null)
     const outcome = { ...NOBODY }
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
@@ -158,4 +179,12 @@ interface Sendable {
 function sendsOf(sender: AgentConnection): NumberedSends {
   sender.sends ??= new NumberedSends()
   return sender.sends
+}
+
+const ONE: Outcome = { delivered: 1, held: 0 }
+
+function tooMany(): KeywayError {
+  return new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
+    retryAfter: 1,
+  })
 }

@@ -3,12 +3,21 @@ import { html } from 'hono/html'
 import { parseId } from '../ids.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { empty, formToken, type Html, pageHead, time } from './layout.ts'
+import { HELLO } from './live.ts'
+import { answerOf, type Greeting } from './live-card.ts'
+import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 import { texts } from './texts.ts'
+
+/** The end of a connection's id, which is random. */
+const SHOWN_ID_CHARACTERS = 6
+
+type Greeted = { connectionId: string; greeting: Greeting }
 
 /** /agents: live connections, kept up to date by server-sent events. */
 export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/agents', c => renderAgents(kit, c))
   app.get('/agents/events', c => streamAgents(kit, c))
+  app.get('/agents/:id/disconnect', c => renderDisconnect(kit, c))
   app.post('/agents/:id/disconnect', async c => {
     const { user } = kit.requireSession(c)
     kit.forms.read(c)
@@ -19,62 +28,73 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/agents/:id/test', async c => {
     const { user } = kit.requireSession(c)
     kit.forms.read(c)
-    const sentAt = new Date(kit.clock.now()).toISOString()
-    const id = parseId(c.req.param('id'))
-    const delivered = id && (await kit.agents.sendTo(user.id, id, { test: true, sent_at: sentAt }))
-    return c.redirect(`/agents?done=${delivered ? 'tested' : 'gone'}`, 303)
+    const connectionId = parseId(c.req.param('id'))
+    const greeting = connectionId && (await kit.agents.ask(user.id, connectionId, HELLO))
+    if (!greeting) return c.redirect('/agents?done=gone', 303)
+    return renderAgents(kit, c, { connectionId, greeting })
   })
 }
 
-async function renderAgents(kit: PageKit, c: PageContext): Promise<Response> {
-  const { user } = kit.requireSession(c)
-  const agents = await kit.agents.connections(user.id)
+/** Asks first: an agent whose key is active comes back. */
+async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response> {
+  const { agents, keys } = texts
+  const id = parseId(c.req.param('id') ?? '')
+  const agent = (await connectionsOf(kit, c)).find(({ connectionId }) => connectionId === id)
+  if (!agent) return c.redirect('/agents?done=gone', 303)
+  const title = agents.disconnectTitle(agent.keyName ?? keys.unnamed)
+  const body = html`<section class="card ask"><h1>${title}</h1>
+<p class="quiet"><code>${agent.address}</code> · ${agent.client ?? agents.unknownClient}</p>
+<p>${agents.comesBack}</p>
+<form class="buttons" method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(kit.forms.token(c))}<button class="second harm">${agents.disconnectNow}</button><a class="button danger" href="/keys/${agent.keyId}/revoke">${agents.revokeKey}</a><a class="button second" href="/agents">${agents.keep}</a></form></section>`
+  return kit.render(c, { title, current: '/agents' }, body)
+}
+
+async function renderAgents(kit: PageKit, c: PageContext, greeted?: Greeted): Promise<Response> {
+  const agents = await connectionsOf(kit, c)
+  const events = `/agents/events?seen=${stateTag(listState(agents))}`
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" data-stream="/agents/events">${agentList(agents, kit.forms.token(c))}</section>`
+<section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${agentList(agents, kit.forms.token(c), greeted)}</section>`
   return kit.render(c, { title: texts.agents.title, current: '/agents' }, body)
 }
 
-function agentList(agents: readonly LiveAgent[], token: string): Html {
-  if (agents.length === 0) return empty(texts.agents.empty, texts.agents.emptyLead)
-  return html`<ul class="list">${agents.map(agent => agentRow(agent, token))}</ul>`
+function connectionsOf(kit: PageKit, c: PageContext): Promise<LiveAgent[]> {
+  return kit.agents.connections(kit.requireSession(c).user.id)
 }
 
-function agentRow(agent: LiveAgent, token: string): Html {
+/** Connection ids, and the names of their keys, which may change. */
+function listState(agents: readonly LiveAgent[]): string {
+  return JSON.stringify(agents.map(({ connectionId, keyName }) => [connectionId, keyName]))
+}
+
+function agentList(agents: readonly LiveAgent[], token: string, greeted?: Greeted): Html {
+  if (agents.length === 0) return empty(texts.agents.empty, texts.agents.emptyLead)
+  return html`<ul class="list">${agents.map(agent => agentRow(agent, token, greeted))}</ul>`
+}
+
+function agentRow(agent: LiveAgent, token: string, greeted?: Greeted): Html {
   const { agents, keys } = texts
   const name = agent.keyName ?? keys.unnamed
-  return html`<li class="item" data-row="${agent.connectionId}">
-<div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient}</p></div>
-<p class="when">${agents.since} ${time(agent.connectedAt)}<br><code>${agent.address}</code></p>
+  const { connectionId } = agent
+  const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
+  return html`<li class="item" data-row="${connectionId}">
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient} · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
+<p class="when">${agents.since} ${time(agent.connectedAt)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
-<form method="post" action="/agents/${agent.connectionId}/test">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>
-<form method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>
+<form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>
+<a class="button second small harm" href="/agents/${connectionId}/disconnect">${agents.disconnect}<span class="unseen"> ${name}</span></a>
 </div></li>`
 }
 
-/** Sends the whole list when it changed, or, for the page of a new key, its first connection. */
+/** Sends the whole list when it changed. */
 function streamAgents(kit: PageKit, c: PageContext): Response {
-  const signedIn = c.get('signedIn')
-  if (!signedIn) return c.body('event: ended\ndata: yes\n\n', 200, { 'Content-Type': 'text/event-stream' })
-  const cookie = kit.cookies.session(c) ?? ''
-  const keyId = c.req.query('key')
   const token = kit.forms.token(c)
-  let seen: string | null = null
-  return kit.streams.serve(c, signedIn.user.id, async send => {
-    if (!(await kit.sessions.authenticateCookie(cookie))) {
-      await send('ended', 'yes')
-      return false
-    }
-    const agents = await kit.agents.connections(signedIn.user.id)
-    if (keyId !== undefined) {
-      const isLive = agents.some(agent => agent.keyId === keyId)
-      if (isLive) await send('connected', 'yes')
-      return !isLive
-    }
-    const state = agents.map(agent => agent.connectionId).join()
-    if (state !== seen) await send('list', String(await agentList(agents, token)))
-    if (seen !== null && state !== seen) await send('announce', texts.agents.count(agents.length))
-    seen = state
-    return true
+  return streamToSignedIn(kit, c, async (send, seen) => {
+    const agents = await connectionsOf(kit, c)
+    const tag = stateTag(listState(agents))
+    if (tag === seen) return tag
+    await send('list', String(await agentList(agents, token)), tag)
+    await send('announce', texts.agents.count(agents.length))
+    return tag
   })
 }

@@ -86,35 +86,6 @@ ${
 <section class="card spread"><div><h2>${keys.revokeCard}</h2><p class="quiet">${keys.revokeCardLead}</p></div><a class="button danger" href="/keys/${key.id}/revoke">${keys.revoke}</a></section>`
 }
 
-/** The only page that shows a key itself. */
-export function renderCreated(
-  kit: PageKit,
-  c: PageContext,
-  made: { key: string; apiKey: ApiKey },
-  oldKeyUntil: Instant | null,
-): Response | Promise<Response> {
-  const { keys } = texts
-  const line = `KEYWAY_URL=${kit.publicUrl} KEYWAY_API_KEY=${made.key} npx -y ${kit.publicUrl}/sdk.tgz`
-  const powerShellLine = `$env:KEYWAY_URL='${kit.publicUrl}'; $env:KEYWAY_API_KEY='${made.key}'; npx -y ${kit.publicUrl}/sdk.tgz`
-  const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(made.apiKey)}</p></div></div>
-${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKeyUntil)}. ${keys.rotatedLead}</p>` : ''}
-<section class="card"><ol class="steps">
-<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', made.key)}</li>
-<li><strong>${keys.run}</strong><p>${keys.runLead}</p>${copyableText('run-line', line)}
-<details><summary>${keys.runPowerShell}</summary>${copyableText('run-line-powershell', powerShellLine)}</details></li>
-<li><strong class="live" role="status" data-waits-for="${made.apiKey.id}" data-live="${keys.live}">${keys.waiting}</strong><p>${keys.waitingLead} <a href="/agents">${texts.nav.agents}</a></p></li>
-</ol></section>
-<p><a class="button second" href="/keys">${keys.done}</a></p>`
-  c.header('Referrer-Policy', 'no-referrer')
-  return kit.render(c, { title: keys.created, current: '/keys' }, body, 201)
-}
-
-/** With a copy button if scripts run; its space is reserved, so that the layout does not shift. */
-function copyableText(id: string, text: string): Html {
-  const { keys } = texts
-  return html`<div class="secret"><code id="${id}" tabindex="0">${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`
-}
-
 export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): Promise<Response> {
   const { keys } = texts
   const agents = await kit.agents.connections(key.userId)

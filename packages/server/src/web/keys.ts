@@ -7,9 +7,11 @@ import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import { isTooOldForKey } from '../sessions/reauthentication.ts'
 import { createForm, type KeyFormFields, nameOf, readProperties } from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
-import { overlapOf, renderCreated, renderKey, renderRevoke } from './key-page.ts'
+import { overlapOf, renderKey, renderRevoke } from './key-page.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
+import { livePages } from './live.ts'
+import { renderCreated } from './new-key.ts'
 import { notFound } from './problem.ts'
 import { texts } from './texts.ts'
 
@@ -36,6 +38,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
       return renderCreated(kit, c, created, overlap > 0 ? kit.clock.now() + overlap * 1000 : null)
     }),
   )
+  livePages(app, kit)
   app.get('/keys/:id/revoke', async c => renderRevoke(kit, c, await keyOf(kit, c)))
   app.post('/keys/:id/revoke', c =>
     change(kit, c, async (userId, id) => {
@@ -112,7 +115,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
     return await renderCreated(kit, c, created, null)
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
-      return c.redirect('/keys?done=made_before', 303)
+      return c.redirect(`/keys/${id}?done=made_before`, 303)
     return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(c, error))
   }
 }

@@ -1,4 +1,4 @@
-import type { Json } from '@keyway/sdk/protocol'
+import type { Answer, Json } from '@keyway/sdk/protocol'
 import type { Context } from 'hono'
 import type { Administration } from '../administration/administration.ts'
 import type { Examination } from '../administration/finding.ts'
@@ -49,6 +49,12 @@ export interface PageAgents {
   connections(userId: string): Promise<LiveAgent[]>
   /** Number of connections to which it was written; null if the user has no such connection or key. */
   sendTo(userId: string, to: string, data: Json): Promise<number | null>
+  /** Asks one connection; null if the user has no such connection. `answer` is null if none came in time. */
+  ask(
+    userId: string,
+    connectionId: string,
+    data: Json,
+  ): Promise<{ answer: Answer | null; afterMs: number } | null>
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }
 

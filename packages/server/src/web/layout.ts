@@ -26,6 +26,8 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
+  /** Reloads the page after so long where no script runs. */
+  refreshSeconds?: number | null
 }
 
 /** A complete page that works without scripts. */
@@ -42,6 +44,7 @@ export function page(shell: Shell, options: PageOptions, body: Html): Html {
 <link rel="icon" href="${shell.markUrl}" type="image/svg+xml">
 <link rel="stylesheet" href="${shell.styleUrl}">
 <script type="module" src="${shell.scriptUrl}"></script>
+${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
 </head>
 <body class="${isWide(options) ? 'app' : 'gate'}"${user ? raw(' data-signed-in') : ''}>
 <a class="skip" href="#main">${texts.nav.skip}</a>

@@ -24,33 +24,120 @@ function localizeTimes(root) {
 }
 localizeTimes(document)
 
-// Ignores a second tap while a form is being submitted.
+// A form that is on its way shows it, and is not sent a second time.
 const RESENT_AFTER_MS = 10_000
-for (const form of document.querySelectorAll('form')) {
-  form.addEventListener('submit', event => {
-    if (form.dataset.sent) return event.preventDefault()
-    form.dataset.sent = 'yes'
-    setTimeout(() => delete form.dataset.sent, RESENT_AFTER_MS)
-  })
+function sending(form, submitter) {
+  const button = submitter ?? form.querySelector('button:not([type])')
+  form.dataset.sent = 'yes'
+  button?.setAttribute('aria-busy', 'true')
+  return () => {
+    delete form.dataset.sent
+    button?.removeAttribute('aria-busy')
+  }
 }
-addEventListener('pageshow', event => {
-  if (event.persisted) for (const form of document.forms) delete form.dataset.sent
+addEventListener('submit', event => {
+  const form = event.target
+  if (form.dataset.sent) return event.preventDefault()
+  const sent = sending(form, event.submitter)
+  if (form.dataset.inPlace) {
+    event.preventDefault()
+    void sendInPlace(form).finally(sent)
+  } else setTimeout(sent, RESENT_AFTER_MS)
 })
+addEventListener('pageshow', event => {
+  if (!event.persisted) return
+  for (const form of document.forms) delete form.dataset.sent
+  for (const button of document.querySelectorAll('[aria-busy]')) button.removeAttribute('aria-busy')
+})
+
+/** Sends a form and shows the part of the answer that has the same id, without leaving the page. */
+async function sendInPlace(form) {
+  const id = form.dataset.inPlace
+  try {
+    const answer = await fetch(form.action, {
+      method: 'POST',
+      body: new URLSearchParams(new FormData(form)),
+      headers: { accept: 'text/html' },
+    })
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
+    const part = page.getElementById(id)
+    if (part && answer.ok) show(document.getElementById(id), part.innerHTML)
+    else if (answer.redirected) location.assign(answer.url)
+    else announce(page.querySelector('[role=alert], h1')?.textContent ?? '', true)
+  } catch {
+    announce(document.getElementById(id).dataset.lost, true)
+  }
+}
+
+/** Said by screen readers; shown as well if it is a problem. */
+function announce(text, isProblem = false) {
+  const place = document.querySelector('[data-announce]')
+  if (!place) return
+  place.textContent = text
+  place.classList.toggle('unseen', !isProblem)
+  place.classList.toggle('banner', isProblem)
+  place.classList.toggle('problem', isProblem)
+}
+
+/** Replaces the content of a live part, and keeps the focus in its row. */
+function show(element, content) {
+  const focused = element.contains(document.activeElement) ? document.activeElement : null
+  const row = focused?.closest('[data-row]')
+  const position = row ? [...row.querySelectorAll('a, button')].indexOf(focused) : -1
+  element.innerHTML = content
+  localizeTimes(element)
+  if (focused) {
+    const same = row && element.querySelector(`[data-row="${CSS.escape(row.dataset.row)}"]`)
+    const target = same?.querySelectorAll('a, button')[position] ?? document.getElementById('main')
+    target.focus({ preventScroll: true })
+  }
+  const says = element.querySelector('[data-says]')
+  if (says) announce(says.dataset.says)
+  if (element.querySelector('[data-final]')) element.dispatchEvent(new Event('final'))
+}
 
 document.querySelector('form[data-auto-submit]')?.requestSubmit()
 
+const COPIED_SHOWN_MS = 2000
 for (const button of document.querySelectorAll('button[data-copy]')) {
   const source = document.getElementById(button.dataset.copy)
   button.addEventListener('click', async () => {
     getSelection().selectAllChildren(source)
-    await navigator.clipboard?.writeText(source.textContent)
     if (!navigator.clipboard) return
+    await navigator.clipboard.writeText(source.textContent)
+    if (source.hasAttribute('data-secret')) keyIsKept()
     const label = button.textContent
     button.textContent = button.dataset.copied
     setTimeout(() => {
       button.textContent = label
-    }, 2000)
+    }, COPIED_SHOWN_MS)
   })
+}
+
+// The page of a new key: leaving it asks until the key was copied; its address becomes that of the key's own page, so that
+// neither the history nor a reload leads back to the form; and nothing of the key is left in a page that is kept for Back.
+const guard = document.querySelector('[data-guards]')
+const askBeforeLeaving = event => event.preventDefault()
+const keyIsKept = () => removeEventListener('beforeunload', askBeforeLeaving)
+if (guard) {
+  history.replaceState(null, '', guard.dataset.becomes)
+  addEventListener('beforeunload', askBeforeLeaving)
+  document.querySelector('[data-releases]').addEventListener('click', keyIsKept)
+  document.addEventListener('copy', () => {
+    if (getSelection().toString().includes(document.getElementById('new-key').textContent)) keyIsKept()
+  })
+  addEventListener('pagehide', () => {
+    for (const secret of document.querySelectorAll('[data-secret]')) secret.textContent = ''
+  })
+  addEventListener('pageshow', event => event.persisted && location.reload())
+}
+
+for (const element of document.querySelectorAll('[data-opens-after]')) {
+  setTimeout(() => {
+    if (!element.parentElement.querySelector('[data-waiting]')) return
+    element.open = true
+    announce(element.dataset.says)
+  }, Number(element.dataset.opensAfter) * 1000)
 }
 
 for (const element of document.querySelectorAll('[data-countdown]')) {
@@ -75,22 +162,52 @@ for (const element of document.querySelectorAll('[data-goes-on]')) {
   })
 }
 
-// Browsers limit the connections to one server, so hidden tabs close their stream.
-function listen(url, listeners) {
+// Browsers limit the connections to one server, so hidden tabs close their stream. `onLink` is told whether it is open: not
+// while it is renewed, which takes a moment.
+const LOST_AFTER_MS = 3000
+const REOPENED_AFTER_MS = 5000
+function listen(url, listeners, onLink) {
+  const address = new URL(url, location.href)
   let stream = null
+  let lost = 0
+  let reopening = 0
   const close = () => {
+    clearTimeout(lost)
+    clearTimeout(reopening)
+    lost = reopening = 0
     stream?.close()
     stream = null
   }
-  const follow = () => {
-    if (document.hidden) return close()
-    if (stream) return
-    stream = new EventSource(url)
+  const open = () => {
+    stream = new EventSource(address)
+    stream.addEventListener('open', () => {
+      clearTimeout(lost)
+      lost = 0
+      onLink(true)
+    })
+    stream.addEventListener('error', () => {
+      lost ||= setTimeout(() => onLink(false), LOST_AFTER_MS)
+      // A proxy's answer, for example, ends a stream for good.
+      if (stream.readyState === EventSource.CLOSED && !reopening)
+        reopening = setTimeout(() => {
+          reopening = 0
+          open()
+        }, REOPENED_AFTER_MS)
+    })
     stream.addEventListener('ended', () => {
-      close()
+      stop()
       location.reload()
     })
-    for (const [name, listener] of Object.entries(listeners)) stream.addEventListener(name, listener)
+    for (const [name, listener] of Object.entries(listeners)) {
+      stream.addEventListener(name, event => {
+        if (event.lastEventId) address.searchParams.set('seen', event.lastEventId)
+        listener(event)
+      })
+    }
+  }
+  const follow = () => {
+    if (document.hidden) close()
+    else if (!stream) open()
   }
   const stop = () => {
     document.removeEventListener('visibilitychange', follow)
@@ -101,33 +218,16 @@ function listen(url, listeners) {
   return stop
 }
 
-// Live lists: the server sends the whole list whenever it changed.
+// Live parts: the server sends the whole part whenever it changed. What may be out of date is greyed out.
 for (const element of document.querySelectorAll('[data-stream]')) {
-  const announcement = document.querySelector('[data-announce]')
-  listen(element.dataset.stream, {
-    list(event) {
-      const focused = document.activeElement?.closest('[data-row]')
-      const position = [...(focused?.querySelectorAll('a, button') ?? [])].indexOf(document.activeElement)
-      element.innerHTML = event.data
-      localizeTimes(element)
-      if (focused) {
-        const same = element.querySelector(`[data-row="${CSS.escape(focused.dataset.row)}"]`)
-        const target = same?.querySelectorAll('a, button')[position] ?? document.getElementById('main')
-        target.focus({ preventScroll: true })
-      }
+  const stop = listen(
+    element.dataset.stream,
+    { list: event => show(element, event.data), announce: event => announce(event.data) },
+    isOpen => {
+      if (element.classList.contains('lost') === !isOpen) return
+      element.classList.toggle('lost', !isOpen)
+      announce(isOpen ? '' : element.dataset.lost)
     },
-    announce(event) {
-      announcement.textContent = event.data
-    },
-  })
-}
-
-for (const element of document.querySelectorAll('[data-waits-for]')) {
-  const stop = listen(`/agents/events?key=${encodeURIComponent(element.dataset.waitsFor)}`, {
-    connected() {
-      stop()
-      element.textContent = element.dataset.live
-      element.classList.add('on')
-    },
-  })
+  )
+  element.addEventListener('final', stop)
 }

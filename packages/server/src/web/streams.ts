@@ -19,7 +19,11 @@ export const MAX_STREAMS_PER_OWNER = 12
  */
 export const MAX_STREAMS = 500
 
-export type Send = (event: string, data: string) => Promise<void>
+/** How long a browser waits before it connects again; soon, since every stream ends after `ROUNDS`. */
+const RETRY_MS = 500
+
+/** `id`: sent back by the browser when it connects again, as `Last-Event-ID`. */
+export type Send = (event: string, data: string, id?: string) => Promise<void>
 /** One poll. `false` ends the stream. */
 export type Poll = (send: Send) => Promise<boolean>
 
@@ -56,7 +60,8 @@ export function createStreams({
           const gone = begin()
           stream.onAbort(() => gone.abort())
           const ended = AbortSignal.any([stopping, gone.signal])
-          const send: Send = (event, data) => stream.writeSSE({ event, data: data.replaceAll('\r', '') })
+          const send: Send = (event, data, id) =>
+            stream.writeSSE({ event, data: data.replaceAll('\r', ''), ...(id && { id }), retry: RETRY_MS })
           try {
             for (let round = 0; round < ROUNDS && !ended.aborted; round++) {
               if (!(await poll(send))) return

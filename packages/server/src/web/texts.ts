@@ -1,8 +1,11 @@
 import { appTexts } from './app-texts.ts'
+import { liveTexts, runTexts } from './live-texts.ts'
 
 /** All texts of the pages, ready for translation; functions insert values. */
 export const texts = {
   apps: appTexts,
+  live: liveTexts,
+  run: runTexts,
   nav: {
     main: 'Main',
     keys: 'Keys',
@@ -28,12 +31,13 @@ export const texts = {
     resent: 'A new mail is on its way. Earlier ones still work too.',
     welcome: 'Welcome. Your account is ready.',
     made_before:
-      'That key was created already, and it is shown only once. If you did not keep it, rotate it.',
+      'That key was created already, and it is shown only once. If you did not keep it, rotate it here.',
+    shown_once: 'The key itself was shown once, when it was created. If you did not keep it, rotate it here.',
     renamed: 'The name was changed.',
     revoked: 'The key was revoked. It no longer works, and its agents were disconnected.',
-    disconnected: 'Disconnected. An agent whose key is active may reconnect.',
+    disconnected:
+      'Disconnected. The agent connects again by itself while its key is active; revoke the key to keep it out.',
     gone: 'That connection has already ended.',
-    tested: 'The test message was delivered.',
     session_ended: 'The session was ended.',
     others_ended: 'All other sessions were ended.',
     saved: 'Saved.',
@@ -150,12 +154,6 @@ export const texts = {
     rotatedLead: 'Put the new one in its place before then.',
     copy: 'Copy',
     copied: 'Copied',
-    run: 'Connect an agent',
-    runLead: 'Paste this line into a terminal; it needs Node 20 or newer.',
-    runPowerShell: 'The same for PowerShell',
-    waiting: 'Waiting for your first agent…',
-    waitingLead: 'It shows here the moment it connects, and later under',
-    live: 'Connected. Your agent is live.',
     done: 'I have saved the key',
     filter: 'Filter by status',
     emptyFilter: 'No key has this status.',
@@ -233,7 +231,15 @@ export const texts = {
     empty: 'No agent is connected',
     emptyLead: 'Create a key and run the line that comes with it. The agent appears here by itself.',
     disconnect: 'Disconnect',
-    test: 'Send a test',
+    disconnectTitle: (name: string) => `Disconnect ${name}?`,
+    comesBack:
+      'Its connection ends, and it connects again by itself within seconds, since its key is active. To keep it out, revoke the key.',
+    disconnectNow: 'Disconnect',
+    revokeKey: 'Revoke its key…',
+    keep: 'Keep it',
+    connection: 'connection',
+    host: 'From',
+    test: 'Say hello',
     testTo: 'to',
     since: 'Since',
     unknownClient: 'Unknown program',

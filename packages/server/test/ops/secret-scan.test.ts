@@ -196,6 +196,7 @@ const LEARNT: Record<string, string> = {
   'config/keyway-secret.ts': 'createSecrets, which is given it',
   'device-authorizations/device-authorization.ts': 'a user code, which its device shows on purpose',
   'device-authorizations/device-authorizations.ts': 'randomToken',
+  'hub/api-requests.ts': 'randomToken',
   'hub/resume-token.ts': 'randomToken',
   'ids.ts': 'names, of which only the login id is secret: createSend',
   'magic-links/login-code.ts': 'generateCode',

@@ -49,6 +49,7 @@ export interface Page {
   context(): BrowserContext
   goto(url: string, options?: { waitUntil?: 'load' | 'domcontentloaded' | 'commit' }): Promise<Answer | null>
   reload(): Promise<unknown>
+  goBack(): Promise<unknown>
   url(): string
   title(): Promise<string>
   content(): Promise<string>
@@ -67,13 +68,23 @@ export interface Page {
   clock: { install(): Promise<void>; runFor(milliseconds: number): Promise<void> }
   keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> }
   on(event: 'console', listener: (message: { type(): string; text(): string }) => void): void
+  on(event: 'dialog', listener: (dialog: Dialog) => void): void
   on(event: 'pageerror', listener: (error: Error) => void): void
   on(event: 'request', listener: (request: { url(): string }) => void): void
   on(event: 'response', listener: (response: Response) => void): void
-  route(url: string, handler: (route: { abort(): Promise<void> }) => unknown): Promise<void>
+  route(
+    url: string,
+    handler: (route: { abort(): Promise<void>; continue(): Promise<void> }) => unknown,
+  ): Promise<void>
   screenshot(options: { path?: string; fullPage?: boolean }): Promise<Buffer>
   setContent(html: string): Promise<void>
   close(): Promise<void>
+}
+
+export interface Dialog {
+  type(): string
+  accept(): Promise<void>
+  dismiss(): Promise<void>
 }
 
 interface Response extends Answer {
@@ -92,6 +103,7 @@ export interface Locator {
   textContent(): Promise<string | null>
   inputValue(): Promise<string>
   getAttribute(name: string): Promise<string | null>
+  getByText: Page['getByText']
   isVisible(): Promise<boolean>
   isDisabled(): Promise<boolean>
   count(): Promise<number>

@@ -57,6 +57,7 @@ async function openPages(
       '/keys/new',
       key,
       `${key}/revoke`,
+      `${key}/live`,
       '/keys?status=expired',
       '/agents',
       '/sessions',

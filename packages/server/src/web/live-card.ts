@@ -1,0 +1,114 @@
+import type { Answer } from '@keyway/sdk/protocol'
+import { html } from 'hono/html'
+import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
+import type { Instant } from '../clock.ts'
+import { API_ANSWER_TIMEOUT_MS } from '../hub/api-requests.ts'
+import type { LiveAgent } from './kit.ts'
+import { formToken, type Html, time } from './layout.ts'
+import { texts } from './texts.ts'
+
+/** Connections in the card; the page of all agents has the others. */
+const MAX_SHOWN = 5
+/** Characters of an answer; it is the agent's own text. */
+const MAX_ANSWER_LENGTH = 400
+
+/** What an agent answered to a hello; null: it is not connected any more. */
+export type Greeting = { answer: Answer | null; afterMs: number } | null
+
+export interface LiveView {
+  key: ApiKey
+  agents: readonly LiveAgent[]
+  now: Instant
+  token: string
+  /** After a hello to one of the connections. */
+  greeted?: { connectionId: string; greeting: Greeting }
+  /** After the key was revoked here: how many connections there were, and until none was left; null: one still is. */
+  ended?: { connections: number; afterMs: number | null }
+}
+
+/** A value that changes whenever the card shows something else. */
+export function liveState({ key, agents, now }: Pick<LiveView, 'key' | 'agents' | 'now'>): string {
+  return [statusOf(key, now), ...agents.map(agent => agent.connectionId)].join()
+}
+
+/** Waiting for the key's agent, its connections with what can be done with them, or the end of the key. */
+export function liveCard(view: LiveView): Html {
+  if (statusOf(view.key, view.now) !== 'active') return endedCard(view)
+  return view.agents.length > 0 ? connectedCard(view) : waitingCard()
+}
+
+function waitingCard(): Html {
+  const { live } = texts
+  return html`<p class="live" data-waiting><strong>${live.waiting}</strong></p><p class="quiet">${live.waitingLead}</p>`
+}
+
+function connectedCard(view: LiveView): Html {
+  const { live } = texts
+  const { agents, key, token } = view
+  const hidden = agents.length - MAX_SHOWN
+  const title = agents.length === 1 ? live.live : live.liveMany(agents.length)
+  return html`<p class="live on" data-says="${view.greeted ? greetingText(view.greeted.greeting, true) : title}"><strong>${title}</strong></p>
+${agents.slice(0, MAX_SHOWN).map(agent => connection(view, agent))}
+${hidden > 0 ? html`<p><a href="/agents">${live.more(hidden)}</a></p>` : ''}
+${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
+<details class="confirm"><summary>${live.revoke}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
+}
+
+function connection({ key, token, greeted }: LiveView, agent: LiveAgent): Html {
+  const { live } = texts
+  const greeting = greeted?.connectionId === agent.connectionId ? greeted.greeting : undefined
+  const facts: [string, Html | string][] = [
+    [live.host, html`<code>${agent.address}</code>`],
+    [live.program, agent.client ?? texts.agents.unknownClient],
+    [live.since, time(agent.connectedAt)],
+    [live.latency, greeting?.answer ? live.milliseconds(greeting.afterMs) : live.notMeasured],
+  ]
+  return html`<div class="connection" data-row="${agent.connectionId}"><dl class="facts">${facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+${greeting === undefined ? '' : answerOf(greeting)}
+<form method="post" action="/keys/${key.id}/live/hello" data-in-place="live-card">${formToken(token)}<input type="hidden" name="connection" value="${agent.connectionId}"><button class="second small">${live.hello}<span class="unseen"> ${live.helloTo} ${agent.address}</span></button></form></div>`
+}
+
+/** An agent's answer for people; what it says itself is quoted. */
+export function answerOf(greeting: Greeting): Html {
+  const said = saidOf(greeting)
+  return html`<p class="answer">${greetingText(greeting, false)}${said === null ? '' : html` <q>${said}</q>`}</p>`
+}
+
+/** @param isWhole with what the agent said, as one text for a screen reader */
+function greetingText(greeting: Greeting, isWhole: boolean): string {
+  const { live } = texts
+  if (greeting === null) return live.gone
+  const { answer, afterMs } = greeting
+  if (answer === null) return live.silent(API_ANSWER_TIMEOUT_MS / 1000)
+  if ('result' in answer) return `${live.answered(afterMs)}${isWhole ? ` ${saidOf(greeting)}` : ''}`
+  if (answer.error.code === 'no_handler') return live.noHandler(afterMs)
+  return live.failed(afterMs, shortened(answer.error.message))
+}
+
+function saidOf(greeting: Greeting): string | null {
+  const answer = greeting?.answer
+  if (!answer || !('result' in answer)) return null
+  return shortened(typeof answer.result === 'string' ? answer.result : JSON.stringify(answer.result))
+}
+
+function shortened(text: string): string {
+  const characters = [...text.slice(0, 2 * MAX_ANSWER_LENGTH)]
+  return characters.length > MAX_ANSWER_LENGTH
+    ? `${characters.slice(0, MAX_ANSWER_LENGTH - 1).join('')}…`
+    : text
+}
+
+function endedCard({ key, agents, ended }: LiveView): Html {
+  const { live } = texts
+  const title = key.revokedAt === null ? live.ended : endedText(ended, agents.length)
+  // Final: nothing more comes, so the page stops listening.
+  const isFinal = agents.length === 0 ? html` data-final` : ''
+  return html`<p class="live off" data-says="${title}"${isFinal}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
+}
+
+function endedText(ended: LiveView['ended'], left: number): string {
+  const { live } = texts
+  if (left > 0) return live.closing
+  if (!ended?.connections || ended.afterMs === null) return live.revoked
+  return live.closedAfter(ended.connections, ended.afterMs)
+}

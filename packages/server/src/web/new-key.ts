@@ -1,0 +1,118 @@
+import { html, raw } from 'hono/html'
+import { type ApiKey, allows } from '../api-keys/api-key.ts'
+import type { Instant } from '../clock.ts'
+import { isLoopbackHost } from '../network.ts'
+import { labelOf } from './key-list.ts'
+import type { PageContext, PageKit } from './kit.ts'
+import { type Html, time } from './layout.ts'
+import { streamedCard } from './live.ts'
+import { texts } from './texts.ts'
+
+/** What a key without `agent:connect` is shown with: the first of these that it may do. */
+const EXAMPLE_CALLS = [
+  ['agents:read', '/v1/agents'],
+  ['keys:read', '/v1/api-keys'],
+  ['account:read', '/v1/me'],
+  ['events:read', '/v1/security-events'],
+] as const
+
+/** A way to run an agent, with the lines to copy. */
+interface Way {
+  name: string
+  label: string
+  lead: Html | string
+  line: string
+  /** The same for another shell. */
+  other?: { label: string; line: string }
+}
+
+/**
+ * The only page that shows a key itself. It is the answer to a form, and the script gives it the address of the key's
+ * page: going back to it or loading it again opens that page.
+ */
+export function renderCreated(
+  kit: PageKit,
+  c: PageContext,
+  made: { key: string; apiKey: ApiKey },
+  oldKeyUntil: Instant | null,
+): Response | Promise<Response> {
+  const { keys } = texts
+  const { apiKey } = made
+  const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(apiKey)}</p></div></div>
+${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKeyUntil)}. ${keys.rotatedLead}</p>` : ''}
+<section class="card" data-guards="${apiKey.id}" data-becomes="/keys/${apiKey.id}?done=shown_once"><ol class="steps">
+<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', made.key)}</li>
+${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, made) : callStep(kit, made)}
+</ol></section>
+<p><a class="button second" href="/keys" data-releases>${keys.done}</a></p>`
+  c.header('Referrer-Policy', 'no-referrer')
+  return kit.render(c, { title: keys.created, current: '/keys' }, body, 201)
+}
+
+function connectSteps(kit: PageKit, c: PageContext, { key, apiKey }: { key: string; apiKey: ApiKey }): Html {
+  const { run, live } = texts
+  const ways = waysToRun(kit.publicUrl, key)
+  const view = { key: apiKey, agents: [], now: kit.clock.now(), token: kit.forms.token(c) }
+  return html`<li><strong>${run.title}</strong>
+<fieldset class="ways"><legend class="unseen">${run.ways}</legend>
+<div class="segments">${ways.map(({ name, label }, index) => html`<input type="radio" id="way-${name}" name="way" value="${name}"${index === 0 ? raw(' checked') : ''}><label for="way-${name}">${label}</label>`)}</div>
+${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p>${copyableText(`run-${way.name}`, way.line)}${way.other ? html`<details><summary>${way.other.label}</summary>${copyableText(`run-${way.name}-other`, way.other.line)}</details>` : ''}</div>`)}
+</fieldset></li>
+<li class="watch"><strong>${run.watch}</strong>
+<div class="followed">${streamedCard(view)}${help(kit.publicUrl, apiKey)}</div>
+<noscript><p>${live.waitingElsewhere}</p><p><a class="button second" href="/keys/${apiKey.id}/live" target="_blank">${live.open}</a></p>${help(kit.publicUrl, apiKey)}</noscript></li>`
+}
+
+/** Opened by the script when nothing has connected for a while. */
+function help(publicUrl: string, { allowedNetworks }: ApiKey): Html {
+  const { live } = texts
+  const checks = [...live.check(`${publicUrl}/livez`)]
+  if (allowedNetworks.length) checks.push(live.checkNetworks(allowedNetworks.join(', ')))
+  return html`<details class="help" data-opens-after="20" data-says="${live.helpNow}"><summary>${live.help}</summary><ul>${checks.map(check => html`<li>${check}</li>`)}</ul><button type="button" class="second small copy" data-copy="run-node" data-copied="${texts.keys.copied}">${live.again}</button></details>`
+}
+
+function waysToRun(publicUrl: string, key: string): Way[] {
+  const { run } = texts
+  const { hostname, origin } = new URL(publicUrl)
+  const hub = html`<code>${origin.replace(/^http/, 'ws')}/hub</code>`
+  // In a container, loopback is the container itself.
+  const network = isLoopbackHost(hostname) ? ' --network host' : ''
+  const settings = `KEYWAY_URL=${publicUrl} KEYWAY_API_KEY=${key}`
+  return [
+    {
+      name: 'node',
+      label: run.node,
+      lead: run.nodeLead,
+      line: `${settings} npx -y ${publicUrl}/sdk.tgz`,
+      other: {
+        label: run.powerShell,
+        line: `$env:KEYWAY_URL='${publicUrl}'; $env:KEYWAY_API_KEY='${key}'; npx -y ${publicUrl}/sdk.tgz`,
+      },
+    },
+    {
+      name: 'curl',
+      label: run.curl,
+      lead: html`${run.curlLead} ${hub}.`,
+      line: `curl -sS ${publicUrl}/auth/agent-token -H 'Content-Type: application/json' -d '{"api_key":"${key}"}'`,
+    },
+    {
+      name: 'docker',
+      label: run.docker,
+      lead: run.dockerLead,
+      line: `docker run --rm -it${network} -e KEYWAY_URL=${publicUrl} -e KEYWAY_API_KEY=${key} node:24-slim npx -y ${publicUrl}/sdk.tgz`,
+    },
+  ]
+}
+
+function callStep({ publicUrl }: PageKit, { key, apiKey }: { key: string; apiKey: ApiKey }): Html {
+  const { run } = texts
+  const [, path] = EXAMPLE_CALLS.find(([scope]) => allows(apiKey.scopes, scope)) ?? []
+  if (!path) return html`<li><strong>${run.api}</strong><p>${run.noAgent}</p></li>`
+  return html`<li><strong>${run.api}</strong><p>${run.noAgent} ${run.apiLead}</p>${copyableText('run-call', `curl -sS ${publicUrl}${path} -H 'Authorization: Bearer ${key}'`)}</li>`
+}
+
+/** With a copy button if scripts run; its space is reserved, so that the layout does not shift. */
+function copyableText(id: string, text: string): Html {
+  const { keys } = texts
+  return html`<div class="secret"><code id="${id}" tabindex="0" data-secret>${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`
+}

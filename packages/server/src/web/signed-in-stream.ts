@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+import type { PageContext, PageKit } from './kit.ts'
+import type { Send } from './streams.ts'
+
+/** Of the state that a part of a page shows: short enough for a URL and an event's id. */
+export function stateTag(state: string): string {
+  return createHash('sha256').update(state).digest('base64url').slice(0, 16)
+}
+
+/**
+ * Server-sent events for as long as the session lives. `update` is called once a second with the tag of the state that
+ * the page shows, sends what changed with its tag as the id, and returns that tag: a browser that connects again has its
+ * page replaced only if something changed meanwhile.
+ */
+export function streamToSignedIn(
+  kit: PageKit,
+  c: PageContext,
+  update: (send: Send, seen: string) => Promise<string>,
+): Response {
+  const signedIn = c.get('signedIn')
+  if (!signedIn) return c.body('event: ended\ndata: yes\n\n', 200, { 'Content-Type': 'text/event-stream' })
+  const cookie = kit.cookies.session(c) ?? ''
+  let seen = c.req.header('last-event-id') ?? c.req.query('seen') ?? ''
+  return kit.streams.serve(c, signedIn.user.id, async send => {
+    if (!(await kit.sessions.authenticateCookie(cookie))) {
+      await send('ended', 'yes')
+      return false
+    }
+    seen = await update(send, seen)
+    return true
+  })
+}

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { Agent } from '@keyway/sdk'
+import { type Page, sharedBrowser } from '../support/browser.ts'
+import { createJourney } from '../support/journey.ts'
+import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+
+const PHONE = { width: 390, height: 844 }
+const DESKTOP = { width: 1280, height: 800 }
+const CLIPBOARD = ['clipboard-read', 'clipboard-write']
+
+async function createKey(page: Page, name: string): Promise<string> {
+  await page.getByLabel('Name').fill(name)
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.locator('#new-key').waitFor()
+  return (await page.locator('#new-key').textContent())!
+}
+
+async function openNewKey(web: WebServer, page: Page): Promise<string> {
+  await signIn(page, web, 'ada@example.com')
+  return createKey(page, 'robot')
+}
+
+async function playFirstMinute(
+  t: TestContext,
+  { viewport, javaScriptEnabled }: { viewport: typeof PHONE; javaScriptEnabled: boolean },
+): Promise<void> {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { context, page } = await newPerson(browser, { javaScriptEnabled, viewport })
+  const startedAt = performance.now()
+  const key = await openNewKey(web, page)
+  let live = page
+  if (!javaScriptEnabled) {
+    // The browser's own switch covers tabs that a script opens, the test's only tabs that the test opens.
+    const path = await page.getByRole('link', { name: 'Open the live view' }).getAttribute('href')
+    live = await context.newPage()
+    await live.goto(web.url + path)
+  }
+  await live.getByText('Waiting for your first agent').waitFor()
+
+  const agent = new Agent({ url: web.url, apiKey: key })
+  agent.onRequest(() => 'Hello from the test bench')
+  t.after(() => agent.close())
+  const stopped = new Promise(resolve => agent.on('stopped', ({ error }) => resolve(error?.code)))
+  const card = live.locator('#live-card')
+  await card.getByText('Connected. Your agent is live.').waitFor()
+  assert.match((await card.textContent())!, /Host(127\.0\.0\.1|::1)Programkeyway-sdk\/[\d.]+Connected/)
+
+  await live.getByRole('button', { name: 'Say hello' }).click()
+  await card.getByText('Hello from the test bench').waitFor()
+  assert.match((await card.textContent())!, /Latency\d+ ms/)
+  await live.locator('summary').filter({ hasText: 'Revoke' }).click()
+  await live.getByRole('button', { name: 'Revoke this key' }).click()
+  await card.getByText(/Revoked\. The connection was closed after \d+ ms\./).waitFor()
+  assert.equal(await stopped, 'revoked')
+  t.diagnostic(`${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+}
+
+test('the first minute, from sign-in to closed after revoke, on a phone with scripts', t =>
+  playFirstMinute(t, { viewport: PHONE, javaScriptEnabled: true }))
+
+test('the first minute, from sign-in to closed after revoke, on a phone without scripts', t =>
+  playFirstMinute(t, { viewport: PHONE, javaScriptEnabled: false }))
+
+test('the first minute, from sign-in to closed after revoke, on a desktop with scripts', t =>
+  playFirstMinute(t, { viewport: DESKTOP, javaScriptEnabled: true }))
+
+test('the first minute, from sign-in to closed after revoke, on a desktop without scripts', t =>
+  playFirstMinute(t, { viewport: DESKTOP, javaScriptEnabled: false }))
+
+test('leaving the page of a new key asks until the key was copied, and Back opens the key’s page', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser, { permissions: CLIPBOARD })
+  const asked: string[] = []
+  page.on('dialog', dialog => {
+    asked.push(dialog.type())
+    void dialog.dismiss()
+  })
+  const key = await openNewKey(web, page)
+  assert.match(page.url(), /\/keys\/[0-9a-f-]{36}\?done=shown_once$/)
+
+  await page.getByRole('link', { name: 'Account' }).click()
+  await page.waitForFunction('true')
+  assert.deepEqual(asked, ['beforeunload'])
+  assert.equal(await page.locator('#new-key').textContent(), key)
+
+  await page.getByRole('button', { name: 'Copy', exact: true }).first().click()
+  await page.getByRole('button', { name: 'Copied' }).waitFor()
+  assert.equal(await page.evaluate<string>('navigator.clipboard.readText()'), key)
+  await page.getByRole('link', { name: 'Account' }).click()
+  await page.waitForURL(/\/account$/)
+  assert.equal(asked.length, 1)
+
+  await page.goBack()
+  await page.getByText('The key itself was shown once').waitFor()
+  assert.ok(!(await page.content()).includes(key))
+  await page.reload()
+  await page.getByRole('heading', { name: 'robot' }).waitFor()
+  await page.goto(`${web.url}/keys`)
+  assert.equal(await page.locator('tr.key').count(), 1)
+})
+
+test('after 20 seconds without an agent the page of a new key says what to check', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, 'ada@example.com')
+  await page.clock.install()
+  const key = await createKey(page, 'robot')
+  const check = page.getByText('Was the whole line pasted')
+  await page.clock.runFor(19_000)
+  assert.equal(await check.isVisible(), false)
+  await page.clock.runFor(1500)
+  await check.waitFor()
+  assert.match((await page.locator('[data-announce]').textContent())!, /No agent has connected yet/)
+  await page.getByRole('button', { name: 'Copy the line again' }).waitFor()
+  const journey = createJourney(web.url)
+  const socket = await journey.connect(await journey.exchange(key))
+  t.after(() => socket.terminate())
+  await page.locator('#live-card').getByText('Connected. Your agent is live.').waitFor()
+  assert.equal(await check.isVisible(), false)
+})
+
+test('each way to run an agent is shown by its tab, without scripts too', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser, {
+    javaScriptEnabled: false,
+    viewport: { width: 320, height: 640 },
+  })
+  const key = await openNewKey(web, page)
+  for (const [label, way, line] of [
+    ['curl', 'curl', /^curl -sS .*\/auth\/agent-token/],
+    ['Docker', 'docker', /^docker run --rm -it --network host/],
+    ['Node', 'node', /^KEYWAY_URL=\S+ KEYWAY_API_KEY=svc_\w{32} npx -y \S+\/sdk\.tgz$/],
+  ] as const) {
+    await page.locator(`label[for="way-${way}"]`).click()
+    const shown = page.locator(`#run-${way}`)
+    assert.ok(await shown.isVisible(), label)
+    const text = (await shown.textContent())!
+    assert.match(text, line)
+    assert.ok(text.includes(key))
+  }
+  assert.equal(await page.locator('#run-curl').isVisible(), false)
+})
+
+test('a page whose stream is lost greys out and says so, until it is connected again', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, 'ada@example.com')
+  let isCut = true
+  await page.route('**/agents/events*', route => (isCut ? route.abort() : route.continue()))
+  await page.goto(`${web.url}/agents`)
+  await page.locator('#agents.lost').waitFor()
+  assert.equal(await page.locator('[data-announce]').textContent(), 'Reconnecting…')
+  isCut = false
+  await page.locator('#agents:not(.lost)').waitFor()
+  assert.equal(await page.locator('[data-announce]').textContent(), '')
+})
