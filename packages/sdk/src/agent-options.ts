@@ -39,6 +39,8 @@ export interface AgentReady {
   scopes: string[]
   /** Seconds. */
   expiresIn: number
+  /** Whether the last connection continues, with all messages that were missed. */
+  resumed: boolean
 }
 
 export interface AgentMessage {
@@ -85,6 +87,10 @@ export interface AgentEvents {
   ready: AgentReady
   message: AgentMessage
   disconnected: AgentDisconnected
+  /**
+   * The last connection could not be resumed: messages to it may be lost. `ready` of the new one came just before.
+   */
+  gap: { connectionId: string; previousConnectionId: string }
   /** The token was renewed in place; `expiresIn` in seconds. */
   renewed: { expiresIn: number }
   /** The last event. Without `error` the cause was `close()` or the signal; otherwise the message says what to do. */

@@ -11,8 +11,9 @@ import type {
 import { AgentTokenSource } from './agent-token-source.ts'
 import { systemClock } from './clock.ts'
 import { Dial } from './dial.ts'
+import { Draining } from './draining.ts'
 import { Emitter } from './emitter.ts'
-import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.ts'
+import { environment, onAbort, platformWebSocket, randomId, serviceOrigin } from './environment.ts'
 import { closedError, type KeywayError } from './errors.ts'
 import { Handover, type MessageFrame } from './handover.ts'
 import {
@@ -28,6 +29,7 @@ import type { Json, ServerFrame } from './protocol.ts'
 import { Renewal } from './renewal.ts'
 import { type RequestOptions, Requests } from './requests.ts'
 import { Responder } from './responder.ts'
+import { Resumption } from './resumption.ts'
 import { RESTART_JITTER_MS, Retries } from './retries.ts'
 import {
   describe,
@@ -39,8 +41,6 @@ import {
 } from './stop-reasons.ts'
 import { Watching } from './watching.ts'
 
-/** How long after the announced end a drained connection is kept open. */
-const DRAIN_MARGIN_MS = 5_000
 interface Live {
   connection: HubConnection
   renewal: Renewal
@@ -67,13 +67,14 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #responder: Responder
   #watching: Watching
   #handover: Handover
+  #resumption: Resumption
   #retries = new Retries()
   #idPrefix = randomId()
   #idCounter = 0
   #forgetSignal = () => {}
 
   #current: Live | undefined
-  #drained = new Map<HubConnection, () => void>()
+  #draining: Draining
   #dialing: Dial | undefined
   #cancelWait: (() => void) | undefined
   #stopped: { error?: KeywayError } | undefined
@@ -89,7 +90,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal))
     this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }))
     this.#watching = new Watching(this.#clock)
+    this.#draining = new Draining(this.#clock)
     this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame))
+    this.#resumption = new Resumption(this.#clock, this.#handover)
     this.#tokens = new AgentTokenSource({
       origin,
       apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
@@ -97,7 +100,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       fetch: options.fetch ?? fetch,
       clock: this.#clock,
     })
-    this.#obey(options.signal)
+    this.#forgetSignal = onAbort(options.signal, () => this.close())
     queueMicrotask(() => this.#dial())
   }
 
@@ -113,9 +116,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   /**
    * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-   * the hub has written it to `delivered` open connections (0 when there is none). Messages are queued while
-   * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
-   * receiver may get a message twice (at-least-once delivery).
+   * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
+   * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
    */
   send(to: string, data: Json, { signal, replyTo }: SendOptions = {}): Promise<Delivery> {
     const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data }
@@ -168,14 +170,6 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     return stream
   }
 
-  #obey(signal: AbortSignal | undefined): void {
-    if (!signal) return
-    const close = () => this.close()
-    if (signal.aborted) queueMicrotask(close)
-    signal.addEventListener('abort', close, { once: true })
-    this.#forgetSignal = () => signal.removeEventListener('abort', close)
-  }
-
   #dial(): void {
     if (this.#stopped || this.#dialing) return
     this.#dialing = new Dial({
@@ -194,6 +188,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       WebSocket: this.#WebSocket,
       url: this.#hubUrl,
       token,
+      offer: this.#resumption.offer(),
       clock: this.#clock,
       onReady: (connection, frame) => this.#ready(connection, frame),
       onFrame: (connection, frame) => this.#frame(connection, frame),
@@ -206,25 +201,28 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#dialing = undefined
     this.#cancelWait?.()
     this.#current?.renewal.stop()
-    if (this.#current) this.#handover.begin(this.#current.connection, connection)
+    const { session, missed } = this.#resumption.ready(connection, frame)
+    const old = this.#current?.connection
+    if (frame.resumed) old?.abandon()
+    else if (old) this.#handover.begin(old, connection)
     const renewal = new Renewal({
       tokens: this.#tokens,
       clock: this.#clock,
       present: token => void connection.send({ type: 'token', token }),
       isFinal: error => this.#stopIfFinal(error),
     })
-    const ready = readyEvent(frame)
-    this.#current = { connection, renewal, since: this.#clock.now(), ready }
+    this.#current = { connection, renewal, since: this.#clock.now(), ready: readyEvent(frame) }
     renewal.schedule(frame.expires_in)
-    this.#sends.use(connection)
+    this.#sends.use(connection, session.resumeToken === undefined ? undefined : session)
     this.#watching.use(connection)
-    this.emit('ready', ready)
+    this.emit('ready', this.#current.ready)
+    if (missed) this.emit('gap', { connectionId: frame.connection_id, previousConnectionId: missed })
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
-    if (frame.type === 'message') this.#handover.arrived(connection, frame)
+    if (frame.type === 'message') this.#resumption.take(connection, frame)
     if (frame.type === 'pong') this.#handover.caughtUp(connection)
-    if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered)
+    if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered, frame.held)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
     this.#watching.take(connection, frame)
@@ -237,7 +235,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #message(connection: HubConnection, frame: MessageFrame): void {
-    if (!this.#inbox.isNew(connection, frame)) return
+    if (!this.#inbox.isNew(this.#resumption.of(connection), frame)) return
     if (this.#requests.take(frame) || this.#responder.take(frame)) return
     this.emit('message', this.#inbox.take(frame))
   }
@@ -253,25 +251,32 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   /** Make before break: the old connection stays in use until its successor is ready. */
   #drain(connection: HubConnection, closeInSeconds: number): void {
-    if (this.#current?.connection !== connection || this.#drained.has(connection)) return
-    const endsIn = Math.max(0, Math.min(closeInSeconds, 60)) * 1000
-    const giveUp = this.#clock.after(endsIn + DRAIN_MARGIN_MS, () => {
-      connection.close()
+    if (this.#current?.connection !== connection) return
+    const endsIn = this.#draining.begin(connection, closeInSeconds, () => {
+      connection.abandon()
       this.#closed(connection, { code: 1012, reason: 'restarting' })
     })
-    this.#drained.set(connection, giveUp)
-    this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2))
+    if (endsIn !== undefined) this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2))
   }
 
   #closed(connection: HubConnection, closed: HubClosed): void {
     if (this.#stopped) return
-    this.#drained.get(connection)?.()
-    this.#drained.delete(connection)
+    this.#draining.ended(connection)
     this.#handover.caughtUp(connection)
     this.#sends.lost(connection)
-    if (this.#dialing?.owns(connection)) this.#dialing.fail(closed)
+    this.#resumption.lost(connection)
+    if (closed.code === 4409 && this.#resumption.isOwnDoing(connection)) this.#superseded(connection)
+    else if (this.#dialing?.owns(connection)) this.#dialing.fail(closed)
     else if (this.#current?.connection === connection) this.#lost(closed)
     else if (reconnectAfter(closed.code) === 'never') this.#stop(stopErrorFromClose(closed))
+  }
+
+  /** Its successor took it over, and is ready soon; or an attempt that was given up did. */
+  #superseded(connection: HubConnection): void {
+    if (this.#current?.connection !== connection) return
+    this.#current.renewal.stop()
+    if (this.#dialing) this.#current = undefined
+    else this.#lost({ code: 1006, reason: 'resumed_elsewhere' })
   }
 
   #lost(closed: HubClosed): void {
@@ -337,11 +342,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #endConnections(): void {
     this.#dialing?.giveUp()
     this.#dialing = undefined
-    for (const [connection, giveUp] of this.#drained) {
-      giveUp()
-      connection.close()
-    }
-    this.#drained.clear()
+    this.#draining.closeAll()
     this.#current?.renewal.stop()
     this.#current?.connection.close()
     this.#current = undefined

@@ -27,6 +27,8 @@ export interface HubConnectionOptions {
   WebSocket: WebSocketConstructor
   url: string
   token: string
+  /** Further subprotocols to offer. */
+  offer: string[]
   clock: SdkClock
   onReady(connection: HubConnection, frame: ReadyFrame): void
   onFrame(connection: HubConnection, frame: ServerFrame): void
@@ -39,7 +41,10 @@ const SILENCE_BEFORE_PING_MS = 25_000
 /** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
 const PONG_DEADLINE_MS = 10_000
 const OPEN = 1
+const NORMAL = 1000
 const ABNORMAL = 1006
+/** The hub holds a connection that is closed with a code other than 1000. */
+const ABANDONED = 4000
 
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {
@@ -53,7 +58,8 @@ export class HubConnection {
     this.#options = options
     this.#heardAt = options.clock.now()
     // Sent as a subprotocol, since only some platforms let clients set headers.
-    this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token])
+    const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer]
+    this.#socket = new options.WebSocket(options.url, offered)
     this.#socket.onmessage = (event: { data: unknown }) => this.#received(event.data)
     this.#socket.onerror = () => {} // a close event with all details follows
     this.#socket.onclose = (event: { code: number; reason: string }) =>
@@ -77,18 +83,24 @@ export class HubConnection {
   }
 
   /**
-   * Abandons the socket at once, since a dead connection may take minutes to close. No further events are reported.
+   * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
+   * events are reported.
    */
-  close(): void {
+  close(code = NORMAL): void {
     this.#over = true
     this.#cancelWatch()
     this.#socket.onmessage = null
     this.#socket.onclose = null
     try {
-      this.#socket.close(1000)
+      this.#socket.close(code)
     } catch {
       // some platforms throw while not yet connected
     }
+  }
+
+  /** Abandons the socket, so that another one can resume the connection. */
+  abandon(): void {
+    this.close(ABANDONED)
   }
 
   #received(data: unknown): void {
@@ -119,7 +131,7 @@ export class HubConnection {
     this.send({ type: 'ping' })
     this.#cancelWatch = this.#options.clock.after(PONG_DEADLINE_MS, () => {
       if (this.#heardAt !== heardBefore) return this.#watchSilence()
-      this.close()
+      this.abandon()
       this.#options.onClosed(this, { code: ABNORMAL, reason: 'no answer to a ping' })
     })
   }
@@ -152,5 +164,6 @@ export function readyEvent(frame: ReadyFrame): AgentReady {
     keyName: frame.key_name,
     scopes: frame.scopes,
     expiresIn: frame.expires_in,
+    resumed: frame.resumed === true,
   }
 }

@@ -1,7 +1,6 @@
 import type { AgentMessage } from './agent-options.ts'
 import type { KeywayError } from './errors.ts'
 import type { MessageFrame } from './handover.ts'
-import type { HubConnection } from './hub-connection.ts'
 import { MessageStream } from './message-stream.ts'
 import { RecentIds } from './recent-ids.ts'
 
@@ -10,9 +9,9 @@ export class Inbox {
   #seen = new RecentIds()
   #streams = new Set<MessageStream<AgentMessage>>()
 
-  /** False if the frame arrived already over the other of two overlapping connections. */
-  isNew(connection: HubConnection, { id, from }: MessageFrame): boolean {
-    return this.#seen.add(`${from} ${id}`, connection)
+  /** False if the frame arrived already over another connection. */
+  isNew(session: object, { id, from }: MessageFrame): boolean {
+    return this.#seen.add(`${from} ${id}`, session)
   }
 
   /** Passes the message of a frame to all iterators. */

@@ -37,6 +37,7 @@ describe('connect', () => {
       keyName: 'Robot',
       scopes: [],
       expiresIn: 900,
+      resumed: false,
     })
     assert.equal(agent.connected, true)
     assert.equal(agent.connection?.connectionId, 'connection-1')

@@ -26,7 +26,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     const { url, keyway } = await newPerson()
     const [first, second] = await Promise.all([connect('first'), connect('second')])
     const delivery = await first.agent.send(second.ready.connectionId, { hello: 'world' })
-    assert.deepEqual(delivery, { delivered: 1 })
+    assert.deepEqual(delivery, { delivered: 1, held: 0 })
     const message = await second.events.message.next()
     assert.deepEqual(message.data, { hello: 'world' })
     assert.equal(message.from, first.ready.connectionId)

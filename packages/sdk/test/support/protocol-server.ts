@@ -14,11 +14,15 @@ export type ExchangeAnswer =
 export interface ServerEnd {
   id: string
   token: string
+  /** What it asked to resume: `<resume_token>.<last seq>`. */
+  resume: string | undefined
   frames: Queue<AgentFrame>
   closed: Promise<number>
   send(frame: ServerFrame | Record<string, unknown>): void
   sendRaw(data: string | Buffer): void
   close(code: number, reason: string): void
+  /** Breaks the connection without a close frame. */
+  cut(): void
 }
 
 export interface ProtocolServer {
@@ -127,11 +131,13 @@ function accept(server: ProtocolServer, socket: WebSocket, request: IncomingMess
   const end: ServerEnd = {
     id: `connection-${++server.connectionCount}`,
     token: /bearer\.([^,\s]+)/.exec(offered)?.[1] ?? '',
+    resume: /resume\.([^,\s]+)/.exec(offered)?.[1],
     frames,
     closed: new Promise(resolve => socket.on('close', resolve)),
     send: frame => socket.send(JSON.stringify(frame)),
     sendRaw: data => socket.send(data),
     close: (code, reason) => socket.close(code, reason),
+    cut: () => socket.terminate(),
   }
   socket.on('message', data => frames.push(JSON.parse(String(data))))
   socket.on('error', () => {})

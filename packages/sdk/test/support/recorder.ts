@@ -10,6 +10,7 @@ export function record(agent: Agent): Recorded {
     ready: new Queue(),
     message: new Queue(),
     disconnected: new Queue(),
+    gap: new Queue(),
     renewed: new Queue(),
     stopped: new Queue(),
   }
@@ -17,6 +18,7 @@ export function record(agent: Agent): Recorded {
     .on('ready', event => events.ready.push(event))
     .on('message', event => events.message.push(event))
     .on('disconnected', event => events.disconnected.push(event))
+    .on('gap', event => events.gap.push(event))
     .on('renewed', event => events.renewed.push(event))
     .on('stopped', event => events.stopped.push(event))
   return events

@@ -1,0 +1,39 @@
+import type { SdkClock } from './clock.ts'
+import type { HubConnection } from './hub-connection.ts'
+
+/** How long after the announced end a drained connection is kept open. */
+const MARGIN_MS = 5_000
+const LONGEST_MS = 60_000
+
+/** Connections whose nodes shut down, until they are closed. */
+export class Draining {
+  #clock: SdkClock
+  #cancels = new Map<HubConnection, () => void>()
+
+  constructor(clock: SdkClock) {
+    this.#clock = clock
+  }
+
+  /**
+   * @param onOverdue called when the node has not closed it in time
+   * @returns milliseconds until the node closes it; undefined if it is drained already
+   */
+  begin(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined {
+    if (this.#cancels.has(connection)) return undefined
+    const endsIn = Math.max(0, Math.min(closeInSeconds * 1000, LONGEST_MS))
+    this.#cancels.set(connection, this.#clock.after(endsIn + MARGIN_MS, onOverdue))
+    return endsIn
+  }
+
+  ended(connection: HubConnection): void {
+    this.#cancels.get(connection)?.()
+    this.#cancels.delete(connection)
+  }
+
+  closeAll(): void {
+    for (const connection of [...this.#cancels.keys()]) {
+      this.ended(connection)
+      connection.close()
+    }
+  }
+}

@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { KeywayError } from '../src/errors.ts'
+import { startConnected } from './support/agents.ts'
+import { type ProtocolServer, readyFrame, type ServerEnd } from './support/protocol-server.ts'
+
+type Send = { type: 'send'; id: string; data: unknown; seq?: number }
+
+/** Waits for I/O that is in progress and cannot be awaited. */
+const settle = async () => {
+  for (let round = 0; round < 20; round++) await new Promise(resolve => setTimeout(resolve, 1))
+}
+
+function ready(end: ServerEnd, resumed: boolean, connectionId = end.id): void {
+  const more = { resume_token: `token-of-${end.id}`, resume_seconds: 120, resumed }
+  end.send({ ...readyFrame(connectionId, 900), ...more })
+}
+
+/** A hub that resumes what it is asked to. */
+function resumes(server: ProtocolServer): void {
+  server.greet = end => ready(end, end.resume !== undefined, 'connection-1')
+}
+
+function message(seq: number, id = `m${seq}`) {
+  return { type: 'message', seq, id, from: 'x', from_key_id: null, data: seq } as const
+}
+
+async function start(t: Parameters<typeof startConnected>[0]) {
+  const { server, agent, events, clock, end } = await startConnected(t, {}, resumes)
+  /** The next socket, after a break. */
+  const next = async () => {
+    await settle()
+    clock.advance(1000)
+    return server.connections.next()
+  }
+  return { server, agent, events, clock, end, next }
+}
+
+async function sends(end: ServerEnd, count: number): Promise<[data: unknown, seq: number | undefined][]> {
+  const found: [unknown, number | undefined][] = []
+  for (let n = 0; n < count; n++) {
+    const { data, seq } = (await end.frames.next()) as Send
+    found.push([data, seq])
+  }
+  return found
+}
+
+describe('an agent whose connection broke', () => {
+  test('resumes it after the last message that it received, and gets each message once', async t => {
+    const { events, end, next } = await start(t)
+    assert.equal(end.resume, undefined)
+    for (const seq of [1, 2, 3]) end.send(message(seq))
+    await events.message.next()
+    await events.message.next()
+    await events.message.next()
+    end.cut()
+    const second = await next()
+    assert.equal(second.resume, 'token-of-connection-1.3')
+    const again = await events.ready.next()
+    assert.deepEqual([again.resumed, again.connectionId], [true, 'connection-1'])
+    for (const seq of [3, 4]) second.send(message(seq, 'of a sender that repeats ids'))
+    second.send(message(5, 'of a sender that repeats ids'))
+    assert.deepEqual([(await events.message.next()).data, (await events.message.next()).data], [4, 5])
+    assert.equal(events.gap.rest.length, 0)
+  })
+
+  test('tells of a gap when it cannot be resumed, and counts anew', async t => {
+    const { server, events, end, next } = await start(t)
+    end.send(message(7))
+    await events.message.next()
+    server.greet = each => ready(each, false)
+    end.cut()
+    const second = await next()
+    assert.equal((await events.ready.next()).resumed, false)
+    assert.deepEqual(await events.gap.next(), {
+      connectionId: 'connection-2',
+      previousConnectionId: 'connection-1',
+    })
+    second.send(message(1))
+    assert.equal((await events.message.next()).data, 1)
+    second.cut()
+    assert.equal((await next()).resume, 'token-of-connection-2.1')
+  })
+
+  test('does not ask to resume later than the hub allows', async t => {
+    const { server, events, clock, end } = await start(t)
+    await server.stop()
+    end.cut()
+    await events.disconnected.next()
+    clock.advance(120_001)
+    await server.start()
+    for (let waited = 0; waited < 60 && server.connectionCount < 2; waited++) {
+      await settle()
+      clock.advance(1000)
+    }
+    assert.equal((await server.connections.next()).resume, undefined)
+  })
+
+  test('does not resume with a hub that cannot, and sends without numbers', async t => {
+    const { server, agent, events, clock, end } = await startConnected(t)
+    agent.send('all', 'old').catch(() => {})
+    assert.deepEqual(await sends(end, 1), [['old', undefined]])
+    end.cut()
+    await settle()
+    clock.advance(1000)
+    const second = await server.connections.next()
+    assert.equal(second.resume, undefined)
+    assert.deepEqual(await sends(second, 1), [['old', undefined]])
+    assert.equal(events.gap.rest.length, 0)
+  })
+
+  test('closes for good with 1000, and abandons a dead socket with another code', async t => {
+    const { clock, agent, end, next } = await start(t)
+    await settle()
+    clock.advance(25_000)
+    await settle()
+    clock.advance(10_000)
+    assert.equal(await end.closed, 4000)
+    const second = await next()
+    await settle()
+    agent.close()
+    assert.equal(await second.closed, 1000)
+  })
+})
+
+describe('an agent whose connection is resumed while its old socket lives', () => {
+  test('takes 4409 after `draining` for the end of the old socket', async t => {
+    const { events, clock, server, end } = await start(t)
+    server.greet = () => {}
+    end.send({ type: 'draining', close_in_seconds: 10 })
+    await settle()
+    clock.advance(1000)
+    const second = await server.connections.next()
+    assert.equal(second.resume, 'token-of-connection-1.0')
+    end.close(4409, 'resumed_elsewhere')
+    await end.closed
+    await settle()
+    ready(second, true, 'connection-1')
+    assert.equal((await events.ready.next()).resumed, true)
+    second.send(message(1))
+    await events.message.next()
+    assert.deepEqual([events.disconnected.rest.length, events.stopped.rest.length], [0, 0])
+  })
+
+  test('stops when another program resumed its connection', async t => {
+    const { events, end } = await start(t)
+    end.close(4409, 'resumed_elsewhere')
+    const { error } = await events.stopped.next()
+    assert.match(error?.message ?? '', /Another program resumed this connection/)
+  })
+
+  test('connects anew when an attempt that it gave up resumed the connection', async t => {
+    const { server, events, clock, end } = await start(t)
+    server.greet = () => {}
+    end.send({ type: 'draining', close_in_seconds: 60 })
+    await settle()
+    clock.advance(1000)
+    await server.connections.next()
+    clock.advance(10_000) // no `ready` in time
+    await settle()
+    resumes(server)
+    end.close(4409, 'resumed_elsewhere')
+    for (let waited = 0; waited < 30 && events.ready.rest.length === 0; waited++) {
+      await settle()
+      clock.advance(1000)
+    }
+    await events.ready.next()
+    assert.equal(events.stopped.rest.length, 0)
+  })
+})
+
+describe('numbered sends', () => {
+  test('keep their numbers when the connection is resumed, and get new ones when it is not', async t => {
+    const { server, agent, events, end, next } = await start(t)
+    const sending = [1, 2, 3].map(n => agent.send('all', n))
+    assert.deepEqual(await sends(end, 3), [
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ])
+    end.cut()
+    const second = await next()
+    await events.ready.next()
+    const [first, ...rest] = (await Promise.all([1, 2, 3].map(() => second.frames.next()))) as Send[]
+    assert.deepEqual(
+      [first, ...rest].map(frame => frame?.seq),
+      [1, 2, 3],
+    )
+    second.send({ type: 'sent', id: first!.id, delivered: 1, held: 2 })
+    assert.deepEqual(await sending[0], { delivered: 1, held: 2 })
+    server.greet = each => ready(each, false)
+    second.cut()
+    const third = await next()
+    assert.deepEqual(await sends(third, 2), [
+      [2, 1],
+      [3, 2],
+    ])
+    agent.close()
+    await Promise.allSettled(sending)
+  })
+
+  test('are sent again in order after `rate_limited` and `out_of_order`', async t => {
+    const { agent, clock, end } = await start(t)
+    const sending = [1, 2, 3].map(n => agent.send('all', n))
+    const frames = (await Promise.all([1, 2, 3].map(() => end.frames.next()))) as Send[]
+    end.send({ type: 'sent', id: frames[0]!.id, delivered: 1, held: 0 })
+    end.send({ type: 'error', code: 'rate_limited', detail: '', id: frames[1]!.id })
+    end.send({ type: 'error', code: 'out_of_order', detail: '', id: frames[2]!.id })
+    await sending[0]
+    await settle()
+    clock.advance(1000)
+    assert.deepEqual(await sends(end, 2), [
+      [2, 2],
+      [3, 3],
+    ])
+    agent.close()
+    await Promise.allSettled(sending)
+  })
+
+  test('that are refused for good keep their number, and aborted ones are sent again as long as it counts', async t => {
+    const { agent, end, events, next } = await start(t)
+    const abort = new AbortController()
+    const refused = agent.send('all', 1)
+    const aborted = agent.send('all', 2, { signal: abort.signal })
+    const third = agent.send('all', 3)
+    const frames = (await Promise.all([1, 2, 3].map(() => end.frames.next()))) as Send[]
+    end.send({ type: 'error', code: 'insufficient_scope', detail: 'no', id: frames[0]!.id })
+    await assert.rejects(refused, (error: unknown) => error instanceof KeywayError)
+    abort.abort(new Error('changed my mind'))
+    await assert.rejects(aborted, /changed my mind/)
+    end.cut()
+    const second = await next()
+    await events.ready.next()
+    assert.deepEqual(await sends(second, 2), [
+      [2, 2],
+      [3, 3],
+    ])
+    agent.close()
+    await Promise.allSettled([third])
+  })
+})
