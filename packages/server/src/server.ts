@@ -25,7 +25,7 @@ import { createExamination } from './operations/examination.ts'
 import { checkHealth } from './operations/health.ts'
 import { createLogoutDelivery } from './operations/logout-delivery.ts'
 import { createTimers } from './operations/timers.ts'
-import { createWebhookDelivery } from './operations/webhook-delivery.ts'
+import { createWebhookDelivery, webhookBacklog } from './operations/webhook-delivery.ts'
 import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
@@ -293,6 +293,7 @@ function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
       const { queued, oldestDueAt } = await storage.store.outbox.depth(now)
       return { queued, oldestDueSeconds: oldestDueAt === null ? 0 : (now - oldestDueAt) / 1000 }
     },
+    webhooks: () => webhookBacklog({ storage, clock }),
     hub: () => hub.health(),
     events() {
       const { listening, lagMs, rejected } = storage.eventsHealth()

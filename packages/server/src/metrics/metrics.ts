@@ -15,6 +15,8 @@ export interface ObservedAnswer {
 /** Values that are read at each scrape. Failed reads are counted and logged. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
+  /** Events in the queues of webhooks, and those that were given up and are still in the log. */
+  webhooks(): Promise<{ waiting: number; oldestWaitingSeconds: number; failed: number; disabled: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
   events(): { listening: boolean; lagSeconds: number | null; rejected?: ReadonlyMap<string, number> }
   database(): { connections: number; idle: number; waiting: number } | null
@@ -96,6 +98,16 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
   function createReadings() {
     const queued = gauge('keyway_mail_queued', 'Mails in the queue.')
     const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.')
+    const eventsWaiting = gauge('keyway_webhook_waiting', 'Events that wait for webhooks.')
+    const eventsOldest = gauge(
+      'keyway_webhook_oldest_waiting_seconds',
+      'How long the oldest waiting event of a webhook has waited.',
+    )
+    const eventsFailed = gauge(
+      'keyway_webhook_failed',
+      'Events of webhooks that were given up in the last seven days.',
+    )
+    const disabled = gauge('keyway_webhooks_disabled', 'Webhooks that were disabled after failures.')
     const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.')
     const otherNodes = gauge('keyway_hub_other_nodes', 'Other live nodes.')
     const fresh = gauge(
@@ -121,6 +133,13 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
         const depth = await sources.mail()
         queued.set(depth.queued)
         oldest.set(depth.oldestDueSeconds)
+      },
+      async webhooks() {
+        const depth = await sources.webhooks()
+        eventsWaiting.set(depth.waiting)
+        eventsOldest.set(depth.oldestWaitingSeconds)
+        eventsFailed.set(depth.failed)
+        disabled.set(depth.disabled)
       },
       hub() {
         const hub = sources.hub()

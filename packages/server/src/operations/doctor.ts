@@ -9,6 +9,8 @@ import { checkDataDir, checkProxies, checkPublicUrl, findingOf } from './install
 const MAX_SKEW_MS = 1000
 /** If the oldest mail waits longer, the queue counts as stuck. Milliseconds. */
 const MAIL_LATE_MS = 60_000
+/** If the oldest event of a webhook waits longer, its endpoint counts as failing. Milliseconds. */
+const EVENTS_LATE_MS = 3_600_000
 const NO_STANDBYS = { synchronous: 0, asynchronous: 0 }
 
 /** Everything that the service needs: what `keyway doctor` reports. */
@@ -24,6 +26,7 @@ export async function examineAll(services: Services): Promise<Finding[]> {
     await findingOf('signing keys', () => checkSigningKeys(services)),
     await findingOf('audit', () => checkAudit(services)),
     await findingOf('mail', () => checkMail(services)),
+    await findingOf('webhooks', () => checkWebhooks(services)),
     ...(await checkPublicUrl(services)),
     ...checkProxies(config),
   ]
@@ -40,6 +43,7 @@ export async function examineQuickly(
     ...(await checkDataDir(config)),
     ...(await readiness()).map(({ name, ok, detail }) => ({ check: name, ok, detail: detail ?? 'works' })),
     await findingOf('standbys', () => checkStandbys(services)),
+    await findingOf('webhooks', () => checkWebhooks(services)),
     ...checkProxies(config),
   ]
 }
@@ -138,4 +142,22 @@ async function checkMail(services: Services): Promise<string> {
   const advice =
     reports && !config.mailHookSecret ? '; bounces are not reported without KEYWAY_MAIL_HOOK_SECRET' : ''
   return `${config.mail.kind} answers, ${queued} queued${advice}`
+}
+
+async function checkWebhooks(services: Services): Promise<string> {
+  const webhooks = await (await services.webhooks()).list()
+  const now = services.clock.now()
+  for (const { url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
+    if (disabledBy === 'failures')
+      throw new Error(
+        `${url} accepted nothing for three days and was disabled: mend it, then enable it on /admin/webhooks`,
+      )
+    if (disabledAt === null && oldestWaitingAt !== null && now - oldestWaitingAt > EVENTS_LATE_MS)
+      throw new Error(
+        `${waiting} events wait for ${url}, the oldest for ${Math.round((now - oldestWaitingAt) / 60_000)} minutes: /admin/webhooks shows why`,
+      )
+  }
+  if (webhooks.length === 0) return 'none'
+  const waiting = webhooks.reduce((sum, each) => sum + each.waiting, 0)
+  return `${webhooks.length}, ${waiting} events waiting`
 }

@@ -93,3 +93,18 @@ export async function dropBeyond(
   }
   return dropped
 }
+
+/** What waits for all endpoints together, and what was given up, for metrics and `doctor`. */
+export async function webhookBacklog({ storage, clock }: Pick<Services, 'storage' | 'clock'>) {
+  const { webhooks, webhookDeliveries } = storage.store
+  const endpoints = await webhooks.list()
+  if (endpoints.length === 0) return { waiting: 0, oldestWaitingSeconds: 0, failed: 0, disabled: 0 }
+  const queues = [...(await webhookDeliveries.waiting()).values()]
+  const oldest = Math.min(clock.now(), ...queues.map(({ oldestAt }) => oldestAt))
+  return {
+    waiting: queues.reduce((sum, { count }) => sum + count, 0),
+    oldestWaitingSeconds: (clock.now() - oldest) / SECOND,
+    failed: await webhookDeliveries.countFailed(),
+    disabled: endpoints.filter(({ disabledBy }) => disabledBy === 'failures').length,
+  }
+}

@@ -190,6 +190,34 @@ test('doctor reports an audit that somebody changed in the database', async t =>
   assert.match(detail, /^row 1 was changed\. .*"audit head"/)
 })
 
+test('doctor names a webhook that was disabled after failures, or for which events wait too long', async t => {
+  const { services } = await startKeyway(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' })
+  const check = async () => {
+    const { data } = await runCommand(services, 'doctor')
+    return (data.findings as Finding[]).find(each => each.check === 'webhooks')!
+  }
+  assert.deepEqual(await check(), { check: 'webhooks', ok: true, detail: 'none' })
+  const webhooks = await services.webhooks()
+  const wanted = { url: 'http://127.0.0.1:1/', events: ['user.updated' as const] }
+  const { webhook } = await webhooks.create(wanted, BY_COMMAND_LINE)
+  assert.equal((await check()).detail, '1, 0 events waiting')
+  await webhooks.change(webhook.id, { enabled: false }, BY_COMMAND_LINE)
+  assert.equal((await check()).ok, true, 'somebody did that on purpose')
+  const { store } = services.storage
+  await store.webhooks.update(webhook.id, { disabledBy: 'failures' })
+  const disabled = await check()
+  assert.equal(disabled.ok, false)
+  assert.match(disabled.detail, /127\.0\.0\.1:1\/ accepted nothing.*\/admin\/webhooks/)
+
+  const at = services.clock.now() - 61 * 60_000
+  await webhooks.change(webhook.id, { enabled: true }, BY_COMMAND_LINE)
+  const subject = { type: 'user', id: newId(at) } as const
+  await services.storage.transaction(async tx => tx.announce({ type: 'user.updated', subject, at, data: {} }))
+  const late = await check()
+  assert.equal(late.ok, false)
+  assert.match(late.detail, /^1 events wait .* the oldest for 61 minutes/)
+})
+
 async function createUser({ storage, clock }: Services): Promise<{ user: string }> {
   const user = newId(clock.now())
   await storage.store.users.insert({

@@ -75,6 +75,7 @@ test('an unavailable database removes only metrics that are read from it', async
   const metrics = createMetrics(
     {
       mail: () => Promise.reject(new Error('away')),
+      webhooks: async () => NO_EVENTS,
       hub: () => ({ connections: 3, otherNodes: 0, databaseFresh: false, draining: false }),
       events: () => ({ listening: false, lagSeconds: null }),
       database: () => null,
@@ -95,6 +96,7 @@ test('recording a response takes a few microseconds at most', () => {
   const metrics = createMetrics(
     {
       mail: async () => ({ queued: 0, oldestDueSeconds: 0 }),
+      webhooks: async () => NO_EVENTS,
       hub: () => idle,
       events: () => ({ listening: true, lagSeconds: null }),
       database: () => null,
@@ -155,6 +157,7 @@ test('concurrent scrapes share one rendering', async () => {
       asked++
       return { queued: 0, oldestDueSeconds: 0 }
     },
+    webhooks: async () => NO_EVENTS,
     hub: () => ({ connections: 0, otherNodes: 0, databaseFresh: true, draining: false }),
     events: () => ({ listening: true, lagSeconds: 0 }),
     database: () => null,
@@ -167,6 +170,7 @@ test('concurrent scrapes share one rendering', async () => {
   assert.equal(asked, 2)
 })
 
+const NO_EVENTS = { waiting: 0, oldestWaitingSeconds: 0, failed: 0, disabled: 0 }
 const TOKEN = 'a-token-for-prometheus-0123456789'
 const PUBLIC = {
   KEYWAY_PUBLIC_URL: 'https://keyway.example.com',

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import type { LookupAddress } from 'node:dns'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { HOUR } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { createOutgoing } from '../../src/outgoing/outgoing.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { openServices } from '../support/services.ts'
+import { deliveryOf, listen, openEndpoint } from '../support/webhook-endpoint.ts'
+
+/** The one address that may be called. */
+const ALLOWED = ['127.0.0.1/32']
+const FORBIDDEN = '127.0.0.2'
+
+/** Counts what connects to a port of all addresses of this machine but the allowed one. */
+async function openForbidden(t: TestContext) {
+  let connections = 0
+  const server = createServer((_request, response) => void response.end())
+  server.on('connection', () => connections++)
+  server.listen(0, FORBIDDEN)
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { port: (server.address() as AddressInfo).port, connections: () => connections }
+}
+
+forEachEngine(engine => {
+  test('no event reaches a private, loopback or IPv4-mapped address, however it is written', async t => {
+    const services = await openServices(engine, t, { webhookPrivateNetworks: ALLOWED })
+    const { port, connections } = await openForbidden(t)
+    const urls = [
+      `http://${FORBIDDEN}:${port}/`,
+      `https://${FORBIDDEN}:${port}/`,
+      `http://2130706434:${port}/`,
+      `http://0x7f.2:${port}/`,
+      `http://0177.0.0.2:${port}/`,
+      `http://127.2:${port}/`,
+      `http://[::ffff:127.0.0.2]:${port}/`,
+      `http://[::ffff:7f00:2]:${port}/`,
+      `http://[::127.0.0.2]:${port}/`,
+      `http://0.0.0.0:${port}/`,
+      `http://[::]:${port}/`,
+      `http://[::1]:${port}/`,
+      'https://10.0.0.1/',
+      'https://169.254.169.254/latest/meta-data/',
+      'https://[fd00::1]/',
+      'https://[64:ff9b::7f00:2]/',
+    ]
+    const { store, storage, clock } = services
+    for (const [index, url] of urls.entries()) {
+      // As if it were from a time with other settings: creating it is refused.
+      await assert.rejects(listen(services, url), /may not be called|https/, url)
+      const id = newId(clock.now() + index)
+      const now = { events: [], createdAt: clock.now(), disabledAt: null, disabledBy: null, dropped: 0 }
+      await store.webhooks.insert({ id, url, ...now })
+    }
+    await storage.transaction(async tx => tx.publish({ type: 'webhooks.changed' }))
+    await services.signIn('ada@example.com')
+    const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED) })
+    await delivery.drain()
+    for (const { id, url } of await store.webhooks.list()) {
+      const { rows } = await store.webhookDeliveries.list(id, null, { limit: 10, after: null })
+      assert.equal(rows.length, 2, url)
+      for (const { state, last } of rows) assert.deepEqual([state, last!.status], ['waiting', null], url)
+    }
+    assert.equal(connections(), 0)
+  })
+
+  test('a name that changes its address after it was checked leads nowhere else, and one with a forbidden address nowhere', async t => {
+    const services = await openServices(engine, t, { webhookPrivateNetworks: ALLOWED })
+    const forbidden = await openForbidden(t)
+    const endpoint = await openEndpoint(t)
+    const allowedPort = new URL(endpoint.url).port
+    const answers: LookupAddress[][] = []
+    let lookups = 0
+    const resolve = ((
+      _name: string,
+      _options: object,
+      done: (error: null, found: LookupAddress[]) => void,
+    ) => {
+      lookups++
+      done(null, answers.shift() ?? [{ address: FORBIDDEN, family: 4 }])
+    }) as never
+    const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolve) })
+    // Port of the forbidden one: whoever looks the name up twice connects there.
+    const { id } = await listen(services, `http://rebinding.example.com:${forbidden.port}/`, ['user.created'])
+    await services.signIn('ada@example.com')
+    for (const found of [
+      [{ address: FORBIDDEN, family: 4 }],
+      [
+        { address: '127.0.0.1', family: 4 },
+        { address: FORBIDDEN, family: 4 },
+      ],
+      [{ address: '::ffff:127.0.0.2', family: 6 }],
+      [{ address: '127.0.0.1', family: 4 }],
+    ]) {
+      answers.push(found)
+      const before = lookups
+      await delivery.drain()
+      assert.equal(lookups, before + 1, 'one look-up, of which the address is used')
+      services.clock.advance(HOUR)
+    }
+    assert.equal(forbidden.connections(), 0)
+    const webhooks = await services.webhooks()
+    await webhooks.change(id, { url: `http://rebinding.example.com:${allowedPort}/` }, BY_COMMAND_LINE)
+    answers.push([{ address: '127.0.0.1', family: 4 }])
+    await delivery.drain()
+    assert.equal(endpoint.received.length, 1)
+  })
+
+  test('redirects are failures, and are not followed', async t => {
+    const services = await openServices(engine, t, { webhookPrivateNetworks: ALLOWED })
+    const { port, connections } = await openForbidden(t)
+    const endpoint = await openEndpoint(t)
+    const { id } = await listen(services, endpoint.url, ['user.created'])
+    await services.signIn('ada@example.com')
+    const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED) })
+    const statuses = [300, 301, 302, 303, 304, 307, 308]
+    for (const status of statuses) {
+      endpoint.answer = () => ({ status, headers: { location: `http://${FORBIDDEN}:${port}/` } })
+      await delivery.drain()
+      services.clock.advance(HOUR)
+    }
+    assert.equal(endpoint.received.length, statuses.length)
+    const [waiting] = (await services.store.webhookDeliveries.list(id, 'waiting', { limit: 1, after: null }))
+      .rows
+    assert.deepEqual([waiting!.attempts, waiting!.last!.error], [statuses.length, 'status 308'])
+    assert.equal(connections(), 0)
+  })
+})

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { announceExpired } from '../../src/api-keys/key-expiry.ts'
+import { createCharges } from '../../src/billing/charges.ts'
+import { DAY, HOUR, SECOND } from '../../src/clock.ts'
+import type { PresenceRow } from '../../src/hub/presence-store.ts'
+import { recordedPresence } from '../../src/hub/recorded-presence.ts'
+import { newId } from '../../src/ids.ts'
+import type { SpendLimit } from '../../src/limits/limit.ts'
+import { NO_LIMITS } from '../../src/limits/limit.ts'
+import { createHousekeeping } from '../../src/operations/housekeeping.ts'
+import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../src/webhooks/webhook-event.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { openServices, type Services } from '../support/services.ts'
+import {
+  deliveryOf,
+  LOCAL_NETWORKS,
+  listen,
+  openEndpoint,
+  type ReceivedEvent,
+} from '../support/webhook-endpoint.ts'
+
+const GUIDE = join(import.meta.dirname, '../../../../docs/webhooks.md')
+const WANTED = { name: 'Robot', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
+
+async function open(engine: EngineName, t: TestContext, events: WebhookEventType[] = []) {
+  const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
+  const endpoint = await openEndpoint(t)
+  await listen(services, endpoint.url, events)
+  const delivery = deliveryOf(services)
+  /** What was received since the last call. */
+  async function received(): Promise<ReceivedEvent[]> {
+    services.clock.advance(SECOND)
+    await delivery.drain()
+    return endpoint.received.splice(0)
+  }
+  const told = async () => (await received()).map(({ body }) => `${body.sequence} ${body.type}`)
+  return { services, ...services, received, told }
+}
+
+function connectionOf(userId: string, nodeId: string, connectedAt: number): PresenceRow {
+  const [connectionId, keyId] = [newId(connectedAt), newId(connectedAt)]
+  return {
+    connectionId,
+    nodeId,
+    userId,
+    keyId,
+    keyName: null,
+    address: '192.0.2.1',
+    client: null,
+    connectedAt,
+  }
+}
+
+forEachEngine(engine => {
+  test('every kind of event is sent, with the subject and the data that the guide lists', async t => {
+    const { services, received } = await open(engine, t)
+    await doEverything(services)
+    const events = await received()
+    assert.deepEqual(new Set(events.map(({ body }) => body.type)), new Set(WEBHOOK_EVENT_TYPES))
+    for (const [type, { subject, fields }] of documented()) {
+      const sent = events.filter(({ body }) => body.type === type)
+      const names = new Set(sent.flatMap(({ body }) => Object.keys(body.data)))
+      assert.deepEqual([...names].toSorted(), fields.toSorted(), type)
+      for (const { body } of sent) assert.equal(body.subject.type, subject, type)
+    }
+    for (const { raw } of events) assert.doesNotMatch(raw, /@|192\.0\.2|Robot|Ada|svc_/)
+  })
+
+  test('an agent is told of when it is recorded, once, and when it is gone: closed, or with its node', async t => {
+    const events = ['agent.connected', 'agent.disconnected'] as const
+    const { services, received, clock, storage, signIn } = await open(engine, t, [...events])
+    const { user } = await signIn('ada@example.com')
+    const presence = recordedPresence(services)
+    const [node, dead] = [newId(clock.now()), newId(clock.now())]
+    const beat = (id: string) =>
+      presence.heartbeat({
+        id,
+        startedAt: clock.now(),
+        seenAt: clock.now(),
+        version: '1',
+        sealsEvents: true,
+        relayVersion: 1,
+      })
+    await beat(node)
+    await beat(dead)
+    const row = connectionOf(user.id, node, clock.now())
+    const others = [connectionOf(user.id, node, clock.now()), connectionOf(user.id, dead, clock.now())]
+    const told = async () =>
+      (await received()).map(
+        ({ body: { type, data, sequence } }) => `${data.connection_id} ${sequence} ${type}`,
+      )
+    await presence.record(node, [row, ...others], [])
+    const connected = [row, ...others].map(({ connectionId }) => `${connectionId} 1 agent.connected`)
+    assert.deepEqual((await told()).toSorted(), connected.toSorted())
+    await presence.record(node, [{ ...row, keyId: newId(clock.now()) }], [])
+    await presence.record(node, [], [newId(clock.now())])
+    assert.deepEqual(await told(), [], 'a renewal with another key, and an unknown connection')
+    await presence.record(node, [], [row.connectionId])
+    assert.deepEqual(await told(), [`${row.connectionId} 2 agent.disconnected`])
+    await presence.deregister(node)
+    assert.deepEqual(await told(), [`${others[0]!.connectionId} 2 agent.disconnected`])
+    clock.advance(DAY)
+    await createHousekeeping({ storage, clock, log: services.log }).run()
+    assert.deepEqual(await told(), [`${others[1]!.connectionId} 2 agent.disconnected`])
+  })
+
+  test('a key that expires is told of once over all nodes, and not if it was revoked or expired before', async t => {
+    const { services, told, clock, apiKeys, signIn, caller } = await open(engine, t, ['api_key.expired'])
+    const { user } = await signIn('ada@example.com')
+    const expiring = async (inMs: number) =>
+      (await apiKeys.create(user.id, { ...WANTED, expiresAt: clock.now() + inMs }, caller())).apiKey
+    const key = await expiring(HOUR)
+    const revoked = await expiring(HOUR)
+    await apiKeys.revokeById(revoked.id)
+    clock.advance(HOUR - 1)
+    assert.equal(await announceExpired(services), 0)
+    clock.advance(1)
+    const storage = await services.opened.reopen()
+    const announced = await Promise.all([
+      announceExpired(services),
+      announceExpired({ ...services, storage }),
+    ])
+    assert.deepEqual(announced.toSorted(), [0, 1])
+    assert.equal(await announceExpired(services), 0)
+    assert.deepEqual(await told(), ['1 api_key.expired'])
+    await apiKeys.revokeById(key.id)
+    assert.deepEqual(await told(), [])
+  })
+
+  test('keys that expired before there was an endpoint are not told of', async t => {
+    const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
+    const { apiKeys, clock, caller } = services
+    const { user } = await services.signIn('ada@example.com')
+    await apiKeys.create(user.id, { ...WANTED, expiresAt: clock.now() + HOUR }, caller())
+    clock.advance(HOUR)
+    assert.equal(await announceExpired(services), 0)
+    await listen(services, 'http://127.0.0.1:1/')
+    assert.equal(await announceExpired(services), 0)
+  })
+
+  test('an act that is rolled back, and one that changes nothing, are not told of', async t => {
+    const { told, storage, users, signIn, clock } = await open(engine, t, ['user.updated', 'user.suspended'])
+    const { user } = await signIn('ada@example.com')
+    await assert.rejects(
+      storage.transaction(async tx => {
+        await tx.users.rename(user.id, 'Ada', clock.now())
+        throw new Error('no')
+      }),
+    )
+    await users.suspend(user.id)
+    await users.suspend(user.id)
+    assert.deepEqual(await told(), ['1 user.suspended'])
+  })
+})
+
+async function doEverything(services: Services): Promise<void> {
+  const { apiKeys, users, sessions, clock, caller, signIn, suppressions, auditKeeping, apps } = services
+  const { user, tokens } = await signIn('ada@example.com')
+  const { apiKey } = await apiKeys.create(user.id, WANTED, caller())
+  await apiKeys.update(user.id, apiKey.id, { name: 'Other' }, 'person')
+  const { apiKey: next } = await apiKeys.rotate(user.id, apiKey.id, 60, caller())
+  await apiKeys.revokeById(next.id)
+  await users.rename(user.id, 'Ada')
+  await users.setRole(user.id, 'support')
+  await sessions.refresh(tokens.refreshToken, null, caller())
+  await sessions.refresh(tokens.refreshToken, null, caller()).catch(() => {})
+
+  const spend: SpendLimit[] = [{ amount: 1_600_000, per: 'day' }]
+  const limited = await apiKeys.create(user.id, { ...WANTED, limits: { ...NO_LIMITS, spend } }, caller())
+  const charges = createCharges({ ...services, onSpend: apiKeys.alerts.onSpend })
+  const charge = { userId: user.id, keyId: limited.apiKey.id, amount: 1_600_000, description: 'x' }
+  await charges.charge(await apps.find('hub'), charge, 'key-of-the-charge-0')
+
+  const presence = recordedPresence(services)
+  const row = connectionOf(user.id, newId(clock.now()), clock.now())
+  await presence.record(row.nodeId, [row], [])
+  await presence.record(row.nodeId, [], [row.connectionId])
+  await suppressions.record({ addresses: ['ada@example.com'], reason: 'bounce' }, 'resend')
+  await users.suspend(user.id)
+  await users.activate(user.id)
+  await auditKeeping.seal()
+
+  const { user: other } = await signIn('eve@example.com')
+  await apiKeys.create(other.id, { ...WANTED, expiresAt: clock.now() + 30 * DAY }, caller())
+  clock.advance(17 * DAY)
+  await apiKeys.warnOfExpiry()
+  clock.advance(13 * DAY)
+  await announceExpired(services)
+  await users.delete(other.id)
+}
+
+/** The table of the guide. */
+function documented(): Map<string, { subject: string; fields: string[] }> {
+  const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| `([a-z_]+\.[a-z_]+)` \| `(\w+)` \| ([^|]+) \|/gm)
+  const named = [...rows].map(([, type, subject, fields]) => {
+    const names = [...fields!.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
+    return [type!, { subject: subject!, fields: names }] as const
+  })
+  assert.deepEqual(
+    named.map(([type]) => type),
+    [...WEBHOOK_EVENT_TYPES],
+  )
+  return new Map(named)
+}

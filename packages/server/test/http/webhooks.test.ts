@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { newId } from '../../src/ids.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { type CallOptions, openServer } from '../support/http.ts'
+import { deliveryOf, isSignedBy, LOCAL_NETWORKS, openEndpoint } from '../support/webhook-endpoint.ts'
+
+async function open(engine: EngineName, t: TestContext) {
+  const server = await openServer(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
+  const { user, tokens } = await server.signIn('admin@example.com')
+  await server.users.setRole(user.id, 'admin')
+  const endpoint = await openEndpoint(t)
+  const token = tokens.accessToken
+  const call = (method: string, path: string, body?: object, options: CallOptions = {}) =>
+    server.call(method, `/v1/admin${path}`, { token, body, ...options })
+  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  return { ...server, server, user, token, endpoint, call, lastAct }
+}
+
+forEachEngine(engine => {
+  test('a webhook is created, listed, changed, tested, rotated and removed by the API', async t => {
+    const { server, user, endpoint, call, lastAct, clock } = await open(engine, t)
+    const made = await call('POST', '/webhooks', {
+      url: endpoint.url,
+      events: ['user.updated'],
+      reason: 'crm',
+    })
+    assert.equal(made.status, 201)
+    const { secret, ...webhook } = made.body
+    assert.match(secret, /^whsec_/)
+    assert.deepEqual(webhook, {
+      id: webhook.id,
+      url: endpoint.url,
+      events: ['user.updated'],
+      enabled: true,
+      disabled_at: null,
+      disabled_by: null,
+      created_at: new Date(clock.now()).toISOString(),
+      secrets: webhook.secrets,
+      waiting: 0,
+      oldest_waiting_at: null,
+      dropped: 0,
+    })
+    assert.equal((await lastAct()).reason?.text, 'crm')
+    const path = `/webhooks/${webhook.id}`
+    assert.deepEqual((await call('GET', '/webhooks')).body, { data: [webhook] })
+    assert.deepEqual((await call('GET', path)).body, webhook)
+
+    await server.users.rename(user.id, 'Ada')
+    assert.equal((await call('GET', path)).body.waiting, 1)
+    await deliveryOf(server as never).drain()
+    const page = (await call('GET', `${path}/deliveries?state=delivered&limit=1`)).body
+    assert.equal(page.has_more, false)
+    const [delivery] = page.data
+    assert.deepEqual(
+      [delivery.type, delivery.sequence, delivery.status, delivery.attempts, delivery.error],
+      ['user.updated', 1, 200, 1, null],
+    )
+    assert.deepEqual(delivery.data, { user_id: user.id, changed: ['name'] })
+    const again = `/deliveries/${delivery.id}/send-again`
+    assert.equal((await call('POST', again)).body.state, 'waiting')
+    assert.equal((await call('POST', again)).status, 400)
+
+    const second = await call('POST', `${path}/secrets`)
+    assert.deepEqual(Object.keys(second.body), ['id', 'secret'])
+    const tested = (await call('POST', `${path}/test`)).body
+    assert.deepEqual([tested.type, tested.state], ['webhook.test', 'delivered'])
+    const sent = endpoint.received.at(-1)!
+    assert.ok(isSignedBy(sent, secret) && isSignedBy(sent, second.body.secret))
+    const [first] = webhook.secrets
+    assert.equal((await call('DELETE', `${path}/secrets/${first.id}`)).status, 204)
+    assert.equal((await call('DELETE', `${path}/secrets/${first.id}`)).status, 404)
+    assert.equal((await call('DELETE', `${path}/secrets/${second.body.id}`)).status, 400)
+
+    const disabled = (await call('PATCH', path, { enabled: false, events: [] })).body
+    assert.deepEqual([disabled.enabled, disabled.disabled_by, disabled.events], [false, 'person', []])
+    assert.deepEqual((await lastAct()).after, { events: [], enabled: false, disabled_by: 'person' })
+    assert.equal((await call('PATCH', path, { enabled: true })).body.disabled_at, null)
+    const moved = await call('PATCH', path, { url: `${endpoint.url}/other` })
+    assert.equal(moved.body.url, `${endpoint.url}/other`)
+    assert.equal((await lastAct()).after!.url, 'changed')
+    assert.equal((await call('DELETE', path)).status, 204)
+    for (const [method, missing] of [
+      ['GET', path],
+      ['PATCH', path],
+      ['DELETE', path],
+      ['POST', `${path}/test`],
+      ['POST', `${path}/secrets`],
+      ['GET', `${path}/deliveries`],
+      ['POST', again],
+      ['GET', `/webhooks/${newId(0)}`],
+      ['GET', '/webhooks/nonsense'],
+    ] as const)
+      assert.equal((await call(method, missing, method === 'PATCH' ? {} : undefined)).status, 404, missing)
+  })
+
+  test('bad input names the field, and unknown kinds of events the nearest known one', async t => {
+    const { call, endpoint } = await open(engine, t)
+    const problem = async (body: object) => {
+      const { status, body: answer } = await call('POST', '/webhooks', body)
+      assert.equal(status, 400, JSON.stringify(body))
+      return answer.errors
+        .map((each: { field: string; message: string }) => `${each.field}: ${each.message}`)
+        .join()
+    }
+    const url = endpoint.url
+    assert.match(await problem({}), /^url: is required/)
+    assert.match(await problem({ url: 'http://8.8.8.8/' }), /^url: .*may not be called/)
+    assert.match(await problem({ url: `https://x.example/${'x'.repeat(2048)}` }), /^url: .*2048/)
+    assert.match(await problem({ url, events: ['user.create'] }), /^events.*did you mean "user.created"\?/)
+    assert.match(await problem({ url, events: 'user.created' }), /^events: /)
+    assert.match(await problem({ url, event: ['user.created'] }), /did you mean "events"\?/)
+    assert.match(
+      await problem({ url, events: Array.from({ length: 22 }, () => 'user.created') }),
+      /^events: .*most/,
+    )
+    const { id } = (await call('POST', '/webhooks', { url })).body
+    assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: 'yes' })).status, 400)
+    assert.equal((await call('GET', `/webhooks/${id}/deliveries?state=lost`)).status, 400)
+  })
+
+  test('a key of an administrator changes webhooks, and gets no secret of one', async t => {
+    const { server, call, token, endpoint } = await open(engine, t)
+    const { key } = await server.createKey(token)
+    const own = { token: key }
+    const refused = await call('POST', '/webhooks', { url: endpoint.url }, own)
+    assert.deepEqual([refused.status, refused.body.code], [403, 'session_required'])
+    const { id } = (await call('POST', '/webhooks', { url: endpoint.url })).body
+    assert.equal((await call('POST', `/webhooks/${id}/secrets`, {}, own)).body.code, 'session_required')
+    assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, own)).status, 200)
+    assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, own)).status, 200)
+    const text = [
+      (await call('GET', '/webhooks', undefined, own)).text,
+      (await call('GET', `/webhooks/${id}/deliveries`, undefined, own)).text,
+    ].join()
+    assert.doesNotMatch(text, /whsec_/)
+  })
+})
