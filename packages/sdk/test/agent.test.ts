@@ -57,9 +57,15 @@ describe('connect', () => {
       /KEYWAY_API_KEY/,
     )
     const malformed = { url: 'https://keyway.test', apiKey: 'svc_short', WebSocket: platformWebSocket }
-    assert.throws(() => new Agent(malformed), isCode('invalid_api_key'))
+    for (const apiKey of ['svc_short', 'two words', ''])
+      assert.throws(() => new Agent({ ...malformed, apiKey }), isCode('invalid_api_key'), apiKey)
     assert.throws(() => new Agent({ apiKey: TEST_KEY, url: 'keyway' }), /https:\/\/keyway\.example\.com/)
     assert.throws(() => new Agent({ apiKey: TEST_KEY }), /KEYWAY_URL/)
+  })
+
+  test('a key that a service imported from another system is exchanged too', async t => {
+    const { server } = await startAgent(t, { apiKey: 'sk_live_0123456789abcdef' })
+    assert.equal(await server.exchanges.next(), 'sk_live_0123456789abcdef')
   })
 
   test('a browser gets tokens from its own backend, without a key', async t => {

@@ -22,6 +22,8 @@ export type Hint =
   | { type: 'webhooks.changed' }
   | { type: 'signing_keys.changed' }
   | { type: 'policies.changed' }
+  /** Keys of another system were imported. */
+  | { type: 'api_keys.imported' }
 
 /** A command of one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
@@ -161,6 +163,7 @@ export function parseHint(value: unknown): Hint | null {
     case 'webhooks.changed':
     case 'signing_keys.changed':
     case 'policies.changed':
+    case 'api_keys.imported':
       return { type: fields.type }
     default:
       return null

@@ -171,6 +171,11 @@ export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
     title: 'There are too many active keys',
     help: 'Revoke a key that is not needed, or rotate one, which also works at the limit.',
   },
+  key_conflict: {
+    status: 409,
+    title: 'Another account has this key',
+    help: 'A key belongs to one account. Nothing was imported; take the key out of the list.',
+  },
   idempotency_conflict: {
     status: 409,
     title: 'The Idempotency-Key was used with another body',

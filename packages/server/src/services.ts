@@ -1,5 +1,6 @@
 import { AGENT_TOKEN_SECONDS, createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
+import { createImportedKeys } from './api-keys/imported-keys.ts'
 import { createKeyAlerts } from './api-keys/key-alerts.ts'
 import { alertingLimiter } from './api-keys/limit-alerts.ts'
 import { createApps } from './apps/apps.ts'
@@ -71,7 +72,7 @@ export async function openServices(
     const instance = instanceOf(await openPepper(storage, secrets))
     const journal = await journalOf(config, { clock, secrets, instance })
     const services = compose(config, log, { storage, clock, secrets, instance, journal })
-    await Promise.all([services.signingKeys.load(), services.policies.load()])
+    await Promise.all([services.signingKeys.load(), services.policies.load(), services.imported.load()])
     return services
   } catch (error) {
     await storage.close()
@@ -147,8 +148,13 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     whenCutOff: config.limitsWhenCutOff,
   })
   const limiter = alertingLimiter(plainLimiter, keyAlerts)
+  const imported = createImportedKeys({
+    ...common,
+    reloadInterval: resources.storage.engine.pollInterval,
+  })
   const apiKeys = createApiKeys({
     ...common,
+    imported,
     outbox,
     alerts: keyAlerts,
     limiter,
@@ -208,6 +214,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     apiKeys,
     limiter,
     policies,
+    imported,
     agentTokens,
     sessions,
     magicLinks,

@@ -56,6 +56,10 @@ export interface ApiKeyStore {
    * Creation time of the n-th last key (1: the newest); null where there are fewer. Revoked and expired keys count.
    */
   nthLastCreation(userId: string, n: number): Promise<Instant | null>
+  /** Whether there is an imported key, also a revoked one; one read by an index that has only those. */
+  hasImported(): Promise<boolean>
+  /** The keys with these hashes; unknown ones are absent. */
+  ownersOfHashes(hashes: readonly string[]): Promise<Map<string, Pick<ApiKey, 'id' | 'userId'>>>
   /**
    * Active keys of active owners, without a successor, for which an expiry notice is due: one of `thresholds` (days,
    * and the same in milliseconds) is reached and not yet recorded. Soonest first, at most `batch`.
@@ -94,6 +98,8 @@ export interface RecordedUse {
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>
+  /** Inserts a key of another system. False, and nothing written, if there is a key with its hash. */
+  insertImported(key: ApiKey): Promise<boolean>
   /** Null for an unknown key and for another user's. */
   update(
     userId: string,

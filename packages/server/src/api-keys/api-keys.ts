@@ -25,6 +25,8 @@ import {
 } from './api-key.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
+import { createImport, type ImportedKey, type KeyToImport } from './import.ts'
+import type { ImportedKeys } from './imported-keys.ts'
 import type { KeyAlerts } from './key-alerts.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 import { createKeyNetworks } from './key-networks.ts'
@@ -75,6 +77,15 @@ export interface ApiKeys {
     overlapSeconds: number,
     caller: Caller,
   ): Promise<{ key: string; apiKey: ApiKey }>
+  /**
+   * Imports keys of another system by their hashes, all or none: they are accepted as keys of ours are. A hash that its owner
+   * has already is skipped, also where that key was revoked.
+   *
+   * @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict`
+   */
+  importKeys(keys: readonly KeyToImport[], by: By): Promise<ImportedKey[]>
+  /** Whether a text is to be looked up as a key: one of ours, or while imported ones exist any that may be one. */
+  isPresentable(text: string): boolean
   /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
   /** Sets the operator's limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
@@ -128,13 +139,14 @@ export interface ApiKeyDeps extends KeyLimits {
   meter: Meter
   limiter: Pick<KeyLimiter, 'quotasLeft'>
   policies: Pick<PolicyBook, 'read'>
+  imported: Pick<ImportedKeys, 'isPresentable' | 'load'>
 }
 
 type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused | 'condition' }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
-  const { storage, clock, log, meter, limiter, policies } = deps
+  const { storage, clock, log, meter, limiter, policies, imported } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
   const noteNetworks = createKeyNetworks(deps)
@@ -208,6 +220,10 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     rotate,
 
+    importKeys: createImport(deps),
+
+    isPresentable: imported.isPresentable,
+
     async revoke(userId, id, caller) {
       return lastUsed.withLastUse(required(await revoke(userId, id, caller)))
     },
@@ -219,7 +235,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     revokeByPossession,
 
     async authenticate(key, caller, { id, scope, accept } = {}) {
-      const apiKey = await findPresented(store, key, id)
+      const apiKey = await findPresented(store, imported, key, id)
       try {
         assertUsable(apiKey, { now: clock.now(), address: caller.address, scope })
         const accepted = accept?.(apiKey)

@@ -1,8 +1,8 @@
-import { API_KEY_PATTERN } from '@keyway/sdk/protocol'
 import { KeywayError } from '../errors.ts'
 import { sha256 } from '../secrets.ts'
 import type { Store } from '../store.ts'
 import { KEY_REFUSALS, type KeyUse, type OwnedApiKey, refusalOf } from './api-key.ts'
+import type { ImportedKeys } from './imported-keys.ts'
 
 /**
  * The stored key for a presented text, also if revoked or expired. Looked up by the hash of the whole text, so that
@@ -11,18 +11,18 @@ import { KEY_REFUSALS, type KeyUse, type OwnedApiKey, refusalOf } from './api-ke
  * @param id which the key must have, if any
  * @throws KeywayError `invalid_api_key`, the same for malformed and unknown keys, and those with another id
  */
-export async function findPresented(store: Store, key: string, id?: string): Promise<OwnedApiKey> {
-  const apiKey = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
+export async function findPresented(
+  { apiKeys }: Store,
+  imported: Pick<ImportedKeys, 'isPresentable'>,
+  key: string,
+  id?: string,
+): Promise<OwnedApiKey> {
+  const apiKey = imported.isPresentable(key) ? await apiKeys.findByHash(sha256(key)) : null
   if (apiKey && (id === undefined || apiKey.id === id)) return apiKey
   throw new KeywayError(
     'invalid_api_key',
     'This is no API key of this service. A key is svc_ and 32 letters or digits.',
   )
-}
-
-/** No trimming, no case folding: a key has exactly one text form. */
-export function isWellFormed(key: unknown): key is string {
-  return typeof key === 'string' && API_KEY_PATTERN.test(key)
 }
 
 /** @throws KeywayError that says why the key may not be used */

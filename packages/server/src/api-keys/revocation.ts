@@ -5,11 +5,10 @@ import { sha256 } from '../secrets.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, statusOf } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
-import { isWellFormed } from './authentication.ts'
 import { mailOwner } from './mail-owner.ts'
 
 /** Revokes keys: by their owner, by the operator, or by anyone who has the key. */
-export function createRevocation({ storage, clock, outbox, audit }: ApiKeyDeps) {
+export function createRevocation({ storage, clock, outbox, audit, imported }: ApiKeyDeps) {
   const { store } = storage
 
   return {
@@ -43,7 +42,7 @@ export function createRevocation({ storage, clock, outbox, audit }: ApiKeyDeps) 
 
     /** Revokes a key that somebody found and presents; its owner is notified. False if there is no such key. */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
-      const held = isWellFormed(key) ? await store.apiKeys.findByHash(sha256(key)) : null
+      const held = imported.isPresentable(key) ? await store.apiKeys.findByHash(sha256(key)) : null
       if (!held) return false
       const mailId = newId(clock.now())
       await storage.transaction(

@@ -18,6 +18,8 @@ export const AUDIT_TYPES = {
   'user.credit_granted': 'credit_granted',
   'user.read': 'account_read',
   'api_key.revoked': null,
+  'api_key.imported': null,
+  'user.imported': null,
   'api_key.limits_changed': 'api_key_limits_changed',
   'agent.disconnected': 'agent_disconnected',
   'mail.sent_again': 'mail_sent_again',

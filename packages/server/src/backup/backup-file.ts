@@ -5,9 +5,9 @@ import { basename } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { type Instant, toRfc3339 } from '../clock.ts'
+import { LineTooLong, wholeLines } from '../lines.ts'
 import { OperatorError } from '../operator-error.ts'
 import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_MEANS, withMac } from './authentication.ts'
-import { LineTooLong, wholeLines } from './lines.ts'
 
 /**
  * Increased when an older version could misread a newer file. Format 1 ended with a plain checksum, which anyone can

@@ -1,10 +1,10 @@
 import { createReadStream } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { LineTooLong, wholeLines } from '../lines.ts'
 import { OperatorError } from '../operator-error.ts'
 import { foreignSecret, splitMac, type Trust, UNAUTHENTICATED_MEANS } from './authentication.ts'
 import { type EntryOf, type JournalEntry, parseEntry } from './journal-entry.ts'
-import { LineTooLong, wholeLines } from './lines.ts'
 
 /**
  * Older versions, which wrote no MACs, also read files with AUTHENTICATED_SUFFIX by this suffix, and refuse their

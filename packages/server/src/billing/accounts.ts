@@ -28,7 +28,7 @@ export function createAccounts(deps: {
   clock: Clock
   changeLimits: ChangeLimits
 }): Accounts {
-  const { billing } = deps.storage.store
+  const { billing, users } = deps.storage.store
 
   return {
     async get(userId) {
@@ -37,8 +37,8 @@ export function createAccounts(deps: {
         billing.subscription(userId),
         billing.authorizations(userId),
       ])
-      if (!subscription) throw new KeywayError('not_found', 'There is no such account.')
-      return { balance, subscription, authorizations }
+      // Imported accounts, which may have keys, get theirs with the first sign-in.
+      return { balance, subscription: subscription ?? (await freePlanOf(userId)), authorizations }
     },
 
     ledger(userId, page) {
@@ -46,5 +46,11 @@ export function createAccounts(deps: {
     },
 
     ...createChargeAuthorizations(deps),
+  }
+
+  async function freePlanOf(userId: string): Promise<Subscription> {
+    const user = await users.find(userId)
+    if (!user) throw new KeywayError('not_found', 'There is no such account.')
+    return { userId, plan: 'free', status: 'active', startedAt: user.createdAt }
   }
 }

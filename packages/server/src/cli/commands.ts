@@ -18,6 +18,8 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   'users delete': () => import('./users.ts'),
   'users clear-limits': () => import('./users.ts'),
   'users set-role': () => import('./users.ts'),
+  'keys import': () => import('./import.ts'),
+  'users import': () => import('./import.ts'),
   'keys revoke': () => import('./keys.ts'),
   'keys limit': () => import('./keys.ts'),
   'keys rotate-signing': () => import('./keys.ts'),

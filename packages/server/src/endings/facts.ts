@@ -29,6 +29,7 @@ const NOTHING: readonly Fact[] = []
 export const FACTS: FactTable = {
   users: {
     insert: null,
+    insertImported: null,
     rename: null,
     setRole: user => (user ? [changed('user', user.id, user.id)] : NOTHING),
     suspend: (user, id, at) => (user ? ended('user', id, id, at, 'account_suspended') : NOTHING),
@@ -40,6 +41,7 @@ export const FACTS: FactTable = {
   },
   apiKeys: {
     insert: null,
+    insertImported: null,
     update: (key, _userId, _id, { allowedNetworks }, now) =>
       key && allowedNetworks ? restricted(key, now) : NOTHING,
     revoke: (key, id, _revokedAt, { at, caller }) =>

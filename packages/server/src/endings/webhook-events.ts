@@ -1,9 +1,11 @@
+import type { ApiKey } from '../api-keys/api-key.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import { type Instant, toRfc3339 } from '../clock.ts'
 import type { PresenceRow } from '../hub/presence-store.ts'
 import type { SessionEnd } from '../sessions/session.ts'
 import type { RecordedChanges } from '../store.ts'
+import type { User } from '../users/user.ts'
 import type { WebhookData, WebhookEvent, WebhookEventType } from '../webhooks/webhook-event.ts'
 
 /** Maps each operation to a function from its outcome and arguments to its webhook events; null: it has none. */
@@ -22,8 +24,8 @@ const NONE: readonly WebhookEvent[] = []
  */
 export const WEBHOOK_EVENTS: WebhookEventTable = {
   users: {
-    insert: (isNew, { id, role, status, createdAt }) =>
-      isNew ? [ofUser('user.created', id, createdAt, { role, status })] : NONE,
+    insert: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
+    insertImported: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
     rename: (user, id, _name, at) => (user ? [ofUser('user.updated', id, at, { changed: ['name'] })] : NONE),
     setRole: (user, id, role, at) =>
       user ? [ofUser('user.updated', id, at, { changed: ['role'], role })] : NONE,
@@ -32,13 +34,8 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
     erase: (user, id, at) => (user ? [ofUser('user.deleted', id, at, { status: 'deleted' })] : NONE),
   },
   apiKeys: {
-    insert: (_, key) => [
-      ofKey('api_key.created', key.id, key.userId, key.createdAt, {
-        app_id: key.appId,
-        scopes: key.scopes,
-        expires_at: key.expiresAt === null ? null : toRfc3339(key.expiresAt),
-      }),
-    ],
+    insert: (_, key) => [keyCreated(key)],
+    insertImported: (isNew, key) => (isNew ? [keyCreated(key)] : NONE),
     update: (key, userId, id, change, now) =>
       key ? [ofKey('api_key.updated', id, userId, now, { changed: changedFields(change) })] : NONE,
     revoke: (key, id, _revokedAt, { at }) => (key ? [ofKey('api_key.revoked', id, key.userId, at)] : NONE),
@@ -100,6 +97,15 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
     withdrawAsOf: null,
     withdrawConsentAsOf: null,
   },
+}
+
+function userCreated({ id, role, status, createdAt }: User): WebhookEvent {
+  return ofUser('user.created', id, createdAt, { role, status })
+}
+
+function keyCreated({ id, userId, createdAt, appId, scopes, expiresAt }: ApiKey): WebhookEvent {
+  const expires_at = expiresAt === null ? null : toRfc3339(expiresAt)
+  return ofKey('api_key.created', id, userId, createdAt, { app_id: appId, scopes, expires_at })
 }
 
 /** `balance.low` for a charge that took a balance from the mark or above to below it. */

@@ -233,7 +233,8 @@ export function createApp(options: AppOptions): HttpApp {
       answered = await run(caller)
     } catch (thrown) {
       const error = toKeywayError(thrown, requestId, log)
-      const refusal = declared.countsFailures ? limits.refusal(caller, error) : error
+      const counts = declared.countsFailures || error.extras.isGuess
+      const refusal = counts ? limits.refusal(caller, error) : error
       code = refusal.code
       fairQueue.refused(caller.network)
       requestLog.refused({ code, route: declared.operation, network: caller.network, request_id: requestId })

@@ -74,8 +74,10 @@ export function createAuthenticate({
     if (access === 'public') return null
     if (access === 'app') return await authenticateApp(parseAuthorization(incoming))
     const token = bearerToken(incoming)
-    const isKey = token.startsWith(API_KEY_PREFIX)
-    return isKey ? await authenticateKey(token, access, caller) : await authenticateSession(token, access)
+    if (token.startsWith(API_KEY_PREFIX)) return await authenticateKey(token, access, caller)
+    return apiKeys.isPresentable(token)
+      ? await authenticateImported(token, access, caller)
+      : await authenticateSession(token, access)
   }
 
   async function authenticateSession(token: string, access: UserAccess): Promise<Owner> {
@@ -112,6 +114,18 @@ export function createAuthenticate({
       },
     })
     return { userId, keyId: id, session: null, limits }
+  }
+
+  /** What is no imported key is as any other invalid token, and counts as a guess of one. */
+  async function authenticateImported(token: string, access: UserAccess, caller: Caller): Promise<Owner> {
+    try {
+      return await authenticateKey(token, access, caller)
+    } catch (error) {
+      if (!(error instanceof KeywayError) || error.code !== 'invalid_api_key') throw error
+      throw new KeywayError('invalid_token', 'The access token is not valid, or its session has ended.', {
+        isGuess: true,
+      })
+    }
   }
 
   async function authenticateApp(credential: Credential | null): Promise<App> {

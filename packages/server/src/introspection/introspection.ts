@@ -1,7 +1,7 @@
 import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
 import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
-import { isWellFormed } from '../api-keys/authentication.ts'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
 import { type App, covers } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
 import { capsOf, NOTHING_SPENT, remainingOf } from '../billing/spend.ts'
@@ -48,18 +48,19 @@ export function createIntrospection(deps: {
   storage: Storage
   clock: Clock
   agentTokens: Pick<AgentTokens, 'verify'>
+  apiKeys: Pick<ApiKeys, 'isPresentable'>
   limiter: Pick<KeyLimiter, 'consume' | 'left'>
   sessions: Pick<Sessions, 'authenticate'>
   jwt: Jwt
   meter: Meter
   publicUrl: string
 }): Introspection {
-  const { storage, clock, agentTokens, limiter, sessions, jwt, meter, publicUrl } = deps
+  const { storage, clock, agentTokens, apiKeys, limiter, sessions, jwt, meter, publicUrl } = deps
   const { store } = storage
 
   return {
     async introspect(token, app, consume = 0) {
-      if (isWellFormed(token)) return (await ofKey(token, app, consume)) ?? INACTIVE
+      if (apiKeys.isPresentable(token)) return (await ofKey(token, app, consume)) ?? INACTIVE
       const audience = await audienceOf(token)
       if (audience === null) return INACTIVE
       return (

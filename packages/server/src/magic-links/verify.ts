@@ -83,8 +83,9 @@ export function createVerify(deps: MagicLinkDeps) {
     const link = await tx.magicLinks.consume(claimed.id, clock.now())
     if (!link) return { refused: await whySpent(tx, claimed.id) }
     // Independent statements, sent together.
-    const [user] = await Promise.all([
+    const [user, isOnboarded] = await Promise.all([
       known ?? createAccount(tx, account, caller),
+      known !== null && onboardImported(tx, known, account, caller),
       tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
       link.codeTries > 0 && isByRequester(proof, link) && tx.wrongCodes.forgive(link.id),
     ])
@@ -98,7 +99,7 @@ export function createVerify(deps: MagicLinkDeps) {
     // Both are recorded, which locks the head of the audit: after all other rows.
     const claimer = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
     const signedIn = accepted ? await invitations.giveRole(tx, accepted, claimer) : claimer
-    return { user: signedIn, session, isNewUser: user.id === account.user.id }
+    return { user: signedIn, session, isNewUser: isOnboarded || user.id === account.user.id }
   }
 
   /**
@@ -107,6 +108,19 @@ export function createVerify(deps: MagicLinkDeps) {
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
     await tx.magicLinks.lockSendBuckets([addressBucketName(email)])
+  }
+
+  /** An imported account gets with its first sign-in what a new one has. False where that was done, or it is no such. */
+  async function onboardImported(
+    tx: Transaction,
+    known: User,
+    account: PreparedAccount,
+    caller: Caller,
+  ): Promise<boolean> {
+    if (!(await tx.users.claimOnboarding(known.id))) return false
+    const user = { ...account.user, id: known.id }
+    await onboarding.onboard(tx, { ...account, user }, caller, (await policies.read(tx)).trialCredit)
+    return true
   }
 
   async function createAccount(tx: Transaction, account: PreparedAccount, caller: Caller): Promise<User> {

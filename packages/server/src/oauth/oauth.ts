@@ -1,4 +1,3 @@
-import { API_KEY_PREFIX } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import { type App, isSelfDescribed } from '../apps/app.ts'
 import { webOriginOf } from '../apps/redirect-uri.ts'
@@ -52,7 +51,7 @@ export interface OAuth {
 export function createOAuth(
   deps: Omit<GrantDeps, 'clients'> & {
     introspection: Introspection
-    apiKeys: Pick<ApiKeys, 'revokeByPossession'>
+    apiKeys: Pick<ApiKeys, 'revokeByPossession' | 'isPresentable'>
     deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
     registered: Clients
     /** Networks in which URLs of apps may be called, besides the public Internet. */
@@ -117,7 +116,7 @@ export function createOAuth(
       const named = namedClient(request)
       // A key needs no authentication beside itself.
       const client = named && !parseId(named.id) ? await clients.app(request) : null
-      if (token.startsWith(API_KEY_PREFIX)) await apiKeys.revokeByPossession(token, caller)
+      if (apiKeys.isPresentable(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
       else await revokeAccessToken(token, client, caller)
     },

@@ -14,7 +14,7 @@ import type { ApiKeyRow, Schema } from './schema.ts'
 import { CHUNK, inChunks, type Statements, toList } from './statements.ts'
 
 /** Columns that no use of a key reads are left out of its look-ups. */
-type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice'>
+type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'>
 type OwnedRow = UsableRow & { owner_status: UserStatus }
 
 /**
@@ -123,6 +123,31 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         )
         .execute()
       return removed
+    },
+    async hasImported() {
+      const some = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)
+      return (await some.executeTakeFirst()) !== undefined
+    },
+    async ownersOfHashes(hashes) {
+      const found = new Map<string, { id: string; userId: string }>()
+      for (const some of inChunks(hashes)) {
+        const rows = await db
+          .selectFrom('api_keys')
+          .select(['key_hash', 'id', 'user_id'])
+          .where('key_hash', 'in', some)
+          .execute()
+        for (const { key_hash, id, user_id } of rows) found.set(key_hash, { id, userId: user_id })
+      }
+      return found
+    },
+    async insertImported(key) {
+      const row = await db
+        .insertInto('api_keys')
+        .values({ ...toRow(key), imported: 1 })
+        .onConflict(conflict => conflict.column('key_hash').doNothing())
+        .returning('id')
+        .executeTakeFirst()
+      return row !== undefined
     },
     insert: (key, metadata = null) =>
       atomically(async tx => {
@@ -296,7 +321,7 @@ async function remove(db: Db, keys: DeleteQueryBuilder<Schema, 'api_keys', Delet
   return ids.length
 }
 
-function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice'> {
+function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice' | 'imported'> {
   return {
     id: key.id,
     user_id: key.userId,

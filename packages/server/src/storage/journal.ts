@@ -65,7 +65,7 @@ async function applyUser(db: Db, { id, status, role, at }: EntryOf<'user'>): Pro
   }
   await db
     .updateTable('users')
-    .set({ status: 'deleted', email: null, name: null, deleted_at: at })
+    .set({ status: 'deleted', email: null, name: null, external_id: null, deleted_at: at })
     .where('id', '=', id)
     .execute()
   if (user.email !== null) await forgetAddress(db, user.email)

@@ -109,6 +109,10 @@ export interface UserRow {
   status: UserStatus
   created_at: Instant
   deleted_at: Instant | null
+  /** The owner's id for the person in another system, of an imported account. */
+  external_id: string | null
+  /** Imported, and not signed in yet. */
+  awaits_onboarding: Flag | null
   keys_pruned: Flag | null
   usage_pruned: Flag | null
 }
@@ -166,6 +170,8 @@ export interface ApiKeyRow {
   lineage_id: string | null
   limits: LimitsText | null
   operator_limits: LimitsText | null
+  /** Of another system, by its hash. */
+  imported: Flag | null
 }
 
 export interface AppRow {

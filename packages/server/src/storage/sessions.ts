@@ -44,7 +44,6 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         role: row.user_role,
         status: row.user_status,
         created_at: row.user_created_at,
-        deleted_at: null,
       })
       return { session: toSession(row)!, user: user! }
     },

@@ -1,7 +1,9 @@
 import type { User } from '../users/user.ts'
 import type { UserRow } from './schema.ts'
 
-export function toUser(row: Omit<UserRow, 'keys_pruned' | 'usage_pruned'> | undefined): User | null {
+export function toUser(
+  row: Pick<UserRow, 'id' | 'email' | 'name' | 'role' | 'status' | 'created_at'> | undefined,
+): User | null {
   if (!row) return null
   const { id, email, name, role, status, created_at } = row
   return { id, email, name, role, status, createdAt: created_at }

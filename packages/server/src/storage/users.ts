@@ -1,3 +1,4 @@
+import type { Insertable } from 'kysely'
 import { toSlice } from '../paging.ts'
 import type { User, UserStatus } from '../users/user.ts'
 import type { AdministrativeUserChanges, UserChanges, UserStore } from '../users/user-store.ts'
@@ -19,28 +20,29 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     async findByEmail(email) {
       return toUser(await db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst())
     },
-    async insert(user) {
-      const inserted = await db
-        .insertInto('users')
-        .values({
-          id: user.id,
-          email: user.email,
-          name: user.name,
-          role: user.role,
-          status: user.status,
-          created_at: user.createdAt,
-          deleted_at: null,
-        })
-        .onConflict(conflict => conflict.column('email').doNothing())
+    insert: user => insert(toRow(user)),
+    insertImported: (user, externalId) =>
+      insert({ ...toRow(user), external_id: externalId, awaits_onboarding: 1 }),
+    async claimOnboarding(id) {
+      const row = await db
+        .updateTable('users')
+        .set({ awaits_onboarding: null })
+        .where('id', '=', id)
+        .where('awaits_onboarding', '=', 1)
         .returning('id')
         .executeTakeFirst()
-      return inserted !== undefined
+      return row !== undefined
+    },
+    async externalIdOf(id) {
+      const row = await db.selectFrom('users').select('external_id').where('id', '=', id).executeTakeFirst()
+      return row?.external_id ?? null
     },
     rename: (id, name) => change(id, { name }),
     setRole: (id, role) => change(id, { role }),
     suspend: id => move(id, 'active', 'suspended'),
     activate: id => move(id, 'suspended', 'active'),
-    erase: (id, at) => change(id, { status: 'deleted', name: null, email: null, deleted_at: at }),
+    erase: (id, at) =>
+      change(id, { status: 'deleted', name: null, email: null, external_id: null, deleted_at: at }),
     async lock(id) {
       // An update that changes nothing is the only row lock that both engines have.
       const row = await db
@@ -83,6 +85,16 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     },
   }
 
+  async function insert(row: Insertable<UserRow>): Promise<boolean> {
+    const inserted = await db
+      .insertInto('users')
+      .values(row)
+      .onConflict(conflict => conflict.column('email').doNothing())
+      .returning('id')
+      .executeTakeFirst()
+    return inserted !== undefined
+  }
+
   /** Active ones, at most `limit`. The first condition is that of the partial index. */
   function administrators(limit: number): Promise<{ id: string }[]> {
     return db
@@ -118,4 +130,8 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
         .executeTakeFirst(),
     )
   }
+}
+
+function toRow({ id, email, name, role, status, createdAt }: User): Insertable<UserRow> {
+  return { id, email, name, role, status, created_at: createdAt, deleted_at: null }
 }

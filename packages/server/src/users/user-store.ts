@@ -19,6 +19,10 @@ export interface UserSearch {
 export interface UserStore {
   find(id: string): Promise<User | null>
   findByEmail(email: EmailAddress): Promise<User | null>
+  /** True once for an imported account. */
+  claimOnboarding(id: string): Promise<boolean>
+  /** The operator's own id for an imported person. */
+  externalIdOf(id: string): Promise<string | null>
   /**
    * Locks the user's row until the transaction ends and returns it. Operations that count before they insert (the key
    * limit) must hold this lock.
@@ -55,6 +59,8 @@ export interface AdministrativeUserChanges {
 export interface UserChanges {
   /** False, and nothing written, if the address has an account already. */
   insert(user: User): Promise<boolean>
+  /** The same for an account of another system, which awaits its onboarding. */
+  insertImported(user: User, externalId: string | null): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null, at: Instant): Promise<User | null>
   /** Sets the status to deleted and erases name and address. Null if that was done before. */

@@ -6,6 +6,7 @@ import type { Secrets } from '../secrets.ts'
 import type { AuditedTransaction, Storage, Transaction } from '../store.ts'
 import { type EmailAddress, parseEmailAddress } from './email-address.ts'
 import { erasedAddressHash } from './erased-address.ts'
+import { createUserImport, type ImportedUser, type UserToImport } from './import.ts'
 import type { ListedAdministrators } from './listed-administrators.ts'
 import type { User, UserRole } from './user.ts'
 import { about, roleChange, statusChange } from './user-changes.ts'
@@ -14,6 +15,8 @@ export interface Users {
   get(id: string): Promise<User | null>
   /** By id or address. @throws KeywayError `not_found` */
   find(who: string): Promise<User>
+  /** Those whose address has an account are skipped. */
+  importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]>
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
   /** The same by an administrator. @throws KeywayError `not_found` */
@@ -60,6 +63,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       const user = id ? await store.users.find(id) : email ? await store.users.findByEmail(email) : null
       return required(user)
     },
+
+    importUsers: createUserImport({ clock, audit }),
 
     async rename(id, name) {
       return required(await storage.transaction(tx => tx.users.rename(id, name, clock.now())))

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -89,6 +90,55 @@ describe('the command line', () => {
       assert.match(err, new RegExp(`^There is no database at ${empty}/keyway\\.db\\..+\n$`))
     }
     assert.ok(!existsSync(empty))
+  })
+
+  test('"users import" and "keys import" read JSON lines, name the line that is refused, skip what is there, and a running server accepts the keys', async () => {
+    const file = (name: string, lines: object[]) => {
+      const path = join(folder.path, name)
+      writeFileSync(path, lines.map(line => JSON.stringify(line)).join('\n'))
+      return path
+    }
+    const emails = Array.from({ length: 1201 }, (_, n) => `imported${n}@example.com`)
+    const people = emails.map((email, n) => ({ email, name: `Person ${n}`, external_id: `p-${n}` }))
+    const bad = file('bad-people', [...people.slice(0, 700), { email: 'nobody' }, ...people.slice(700)])
+    const refused = await keyway('users', 'import', bad)
+    assert.equal(refused.status, 1)
+    assert.match(refused.err, /^Line 701: email: must be .+ \(500 imported before; mend the line/)
+    const path = file('people', people)
+    assert.deepEqual(await json('users', 'import', path), { imported: 701, skipped: 500 })
+    assert.deepEqual(await json('users', 'import', path), { imported: 0, skipped: 1201 })
+
+    const keyOf = (n: number) => `sk_live_${createHash('sha256').update(`imported ${n}`).digest('hex')}`
+    const keys = emails.map((email, n) => ({
+      email,
+      sha256: createHash('sha256').update(keyOf(n)).digest('hex'),
+      prefix: 'sk_live_',
+      scopes: ['agent:connect'],
+    }))
+    const noAccount = file('bad-keys', [...keys.slice(0, 600), { ...keys[600]!, email: 'x@example.com' }])
+    const half = await keyway('keys', 'import', noAccount)
+    assert.match(half.err, /^Line 601: email: has no account \(500 imported before/)
+    assert.deepEqual(await json('keys', 'import', file('keys', keys)), { imported: 701, skipped: 500 })
+    const exchange = (api_key: string) =>
+      fetch(`${server.url}/auth/agent-token`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ api_key }),
+      })
+    await until('the running server accepts them', async () => (await exchange(keyOf(1200))).status === 200)
+
+    for (const [content, why] of [
+      ['{"email":', /^Line 1: is no JSON object/],
+      ['[]', /^Line 1: /],
+      ['\n{"email":"a@example.com","mail":1}', /^Line 2: mail: is not a known field; did you mean "email"/],
+    ] as const) {
+      const broken = join(folder.path, 'broken')
+      writeFileSync(broken, content)
+      const { status, err } = await keyway('users', 'import', broken)
+      assert.equal(status, 1, content)
+      assert.match(err, why)
+    }
+    assert.match((await keyway('keys', 'import', join(folder.path, 'no-such-file'))).err, /cannot be read/)
   })
 
   test('a command refuses a database that needs migrations, and leaves it as it is', async () => {

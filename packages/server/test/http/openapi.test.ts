@@ -83,6 +83,8 @@ describe('the API document', () => {
         'createWebhook',
         'updateWebhook',
         'createWebhookSecret',
+        'importApiKeys',
+        'importUsers',
       ],
     )
   })

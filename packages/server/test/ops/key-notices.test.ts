@@ -65,14 +65,38 @@ forEachEngine(engine => {
 
   test('several nodes and restarts send one warning of expiry, also after its mail was pruned', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, make, warnings, apiKeys, store, limiter, policies, audit } =
-      services
+    const {
+      opened,
+      clock,
+      meter,
+      outbox,
+      log,
+      make,
+      warnings,
+      apiKeys,
+      store,
+      limiter,
+      policies,
+      imported,
+      audit,
+    } = services
     await make(30 * DAY)
     clock.advance(16 * DAY)
     const nodes: Pick<ApiKeys, 'warnOfExpiry'>[] = [apiKeys]
     for (let restart = 0; restart < 3; restart++) {
       const storage = await opened.reopen()
-      const deps = { limiter, policies, alerts: apiKeys.alerts, storage, clock, meter, log, outbox, audit }
+      const deps = {
+        limiter,
+        policies,
+        imported,
+        alerts: apiKeys.alerts,
+        storage,
+        clock,
+        meter,
+        log,
+        outbox,
+        audit,
+      }
       nodes.push(createApiKeys({ ...limits, ...deps }))
     }
     const sent = await Promise.all(nodes.flatMap(node => [node.warnOfExpiry(), node.warnOfExpiry()]))
@@ -121,13 +145,14 @@ forEachEngine(engine => {
 
   test('the owner is notified once, with the network, of the first use of a key after 90 days, also by two nodes', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, make, wakings, apiKeys, limiter, policies, audit } = services
+    const { opened, clock, meter, outbox, log, make, wakings, apiKeys, limiter, policies, imported, audit } =
+      services
     const { key, apiKey } = await make(null)
     await apiKeys.authenticate(key, caller('203.0.113.7'))
     await apiKeys.flushUses()
     const usedAt = clock.now()
     clock.set(usedAt + DORMANT_AFTER - 1)
-    const deps = { clock, meter, log, outbox, limiter, policies, audit, alerts: apiKeys.alerts }
+    const deps = { clock, meter, log, outbox, limiter, policies, imported, audit, alerts: apiKeys.alerts }
     const other = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)

@@ -36,6 +36,8 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'GET /v1/admin/suppressions': 'admin:read',
   'DELETE /v1/admin/suppressions/{address}': 'admin:write',
   'POST /v1/admin/signing-keys/rotate': 'admin:session',
+  'POST /v1/admin/api-keys/import': 'admin:session',
+  'POST /v1/admin/users/import': 'admin:write',
   'GET /v1/admin/invitations': 'admin:read',
   'POST /v1/admin/invitations': 'admin:write',
   'DELETE /v1/admin/invitations/{invitation_id}': 'admin:write',

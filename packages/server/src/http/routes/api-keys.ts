@@ -1,4 +1,3 @@
-import { MAX_SCOPE_LENGTH, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { administers, MAX_ALLOWED_NETWORKS, type Scopes, toScopes } from '../../api-keys/api-key.ts'
 import { withinPageBytes } from '../../api-keys/metadata.ts'
@@ -13,38 +12,14 @@ import { assertFresh, isFresh, isTooOldForKey } from '../../sessions/reauthentic
 import type { Session } from '../../sessions/session.ts'
 import { created, ok } from '../answer.ts'
 import { createKeyObjects } from '../api-key-object.ts'
-import {
-  appId,
-  expected,
-  instant,
-  name,
-  nameOrNone,
-  optional,
-  parsed,
-  text,
-  wholeNumber,
-} from '../body-fields.ts'
+import { appId, expected, instant, name, nameOrNone, optional, parsed, wholeNumber } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { externalId, MAX_KEY_BODY_BYTES, MAX_KEY_BODY_VALUES, metadata } from '../key-attachments.ts'
+import { scopes } from '../key-scopes.ts'
 import { limits } from '../limits-object.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-
-export const scope = text('a scope', 'agent:connect').superRefine((value, context) => {
-  const problem = scopeProblem(value)
-  if (problem) context.addIssue({ code: 'custom', message: problem })
-})
-
-/** Omitted or empty means unrestricted. Null is refused: it could be meant as "no rights". */
-const scopes = z
-  .array(scope, { error: expected('a list of scopes (omit it for all permissions)', '["agent:connect"]') })
-  .max(MAX_SCOPES, { error: `must have at most ${MAX_SCOPES} entries` })
-  .transform(list => [...new Set(list)])
-  .meta({
-    description: `Scopes that Keyway knows: ${Object.keys(SCOPES).join(', ')}; others are the operator's own, at most ${MAX_SCOPE_LENGTH} characters. Omitted or empty: all permissions.`,
-    examples: [['agent:connect']],
-  })
 
 const cidr = parsed(
   'a network in CIDR notation, with no address bits after the prefix',

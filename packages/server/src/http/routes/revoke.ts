@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { API_KEY_PREFIX } from '../../api-keys/api-key.ts'
 import { NO_CONTENT } from '../answer.ts'
 import { text } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
@@ -24,7 +23,7 @@ export function revokeRoute({ apiKeys, sessions }: Pick<HttpPorts, 'apiKeys' | '
     answers: [{ status: 204, description: 'It is revoked, or was unknown.' }],
     errors: [],
     async handle({ body, caller }) {
-      if (body.token.startsWith(API_KEY_PREFIX)) await apiKeys.revokeByPossession(body.token, caller)
+      if (apiKeys.isPresentable(body.token)) await apiKeys.revokeByPossession(body.token, caller)
       else await sessions.endByToken(body.token, 'revoked', caller)
       return NO_CONTENT
     },

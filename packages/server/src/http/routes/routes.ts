@@ -6,6 +6,7 @@ import type { Route } from '../route.ts'
 import { accountRoutes } from './account.ts'
 import { appRoutes } from './admin/apps.ts'
 import { auditRoutes } from './admin/audit.ts'
+import { importRoutes } from './admin/imports.ts'
 import { invitationRoutes } from './admin/invitations.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { operationRoutes } from './admin/operation.ts'
@@ -109,5 +110,6 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...policyRoutes(services),
     ...invitationRoutes(services, clock),
     ...webhookRoutes(services),
+    ...importRoutes(services),
   ]
 }

@@ -44,6 +44,7 @@ export const MIGRATIONS: readonly Migration[] = [
   whenApplied('0022-webhooks', async () => (await import('./0022-webhooks.ts')).webhooks),
   whenApplied('0024-policies', async () => (await import('./0024-policies.ts')).policies),
   whenApplied('0025-invitations', async () => (await import('./0025-invitations.ts')).invitations),
+  whenApplied('0026-imports', async () => (await import('./0026-imports.ts')).imports),
   whenApplied('0028-statistics', async () => (await import('./0028-statistics.ts')).statistics),
   whenApplied('0029-address-parts', async () => (await import('./0029-address-parts.ts')).addressParts),
   whenApplied('0031-relay-version', async () => (await import('./0031-relay-version.ts')).relayVersion),

@@ -223,6 +223,8 @@ export const adminTexts = {
       'user.credit_granted': 'Credit added',
       'user.read': 'Data read',
       'api_key.revoked': 'Key revoked',
+      'api_key.imported': 'Keys imported',
+      'user.imported': 'People imported',
       'api_key.limits_changed': 'Limits of a key changed',
       'agent.disconnected': 'Agent disconnected',
       'mail.sent_again': 'Mail sent again',

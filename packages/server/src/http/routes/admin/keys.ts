@@ -21,7 +21,7 @@ const anId = parsed('an id', answers.EXAMPLE_ID, parseId)
 const keysQuery = pageQuery.extend({
   prefix: z
     .string()
-    .regex(/^svc_[0-9A-Za-z]{0,8}$/, {
+    .regex(/^[\x21-\x7e]{1,12}$/, {
       error: 'must be the first characters of a key, at most 12, for example "svc_Ab3"',
     })
     .optional(),

@@ -20,9 +20,16 @@ const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, 
 const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
 
 export const person = answers.user
-  .extend({ balance: z.strictObject({ amount: z.string(), currency: z.string() }) })
+  .extend({
+    balance: z.strictObject({ amount: z.string(), currency: z.string() }),
+    external_id: nullable(z.string()),
+  })
   .meta({ id: 'Person' })
-export const personExample = { ...answers.userExample, balance: { amount: '2.00', currency: 'USD' } }
+export const personExample = {
+  ...answers.userExample,
+  balance: { amount: '2.00', currency: 'USD' },
+  external_id: null,
+}
 
 export const changedPerson = answers.user
   .extend({ gaining_keys: z.array(z.strictObject({ id, key_prefix: z.string() })).optional() })

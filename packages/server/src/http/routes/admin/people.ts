@@ -118,7 +118,7 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
       operation: 'getUser',
       tag: TAG,
       summary: 'Read a person',
-      description: 'With the balance.',
+      description: 'With the balance and, of an imported person, your own id.',
       access: 'admin:read',
       answers: [
         { status: 200, description: 'The person.', schema: objects.person, example: objects.personExample },
@@ -127,7 +127,8 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
       async handle({ params }) {
         const user = await required(params.user_id)
         const amount = formatMoney(await store.billing.balance(user.id))
-        return ok({ ...userObject(user), balance: { amount, currency: CURRENCY } })
+        const external_id = await store.users.externalIdOf(user.id)
+        return ok({ ...userObject(user), balance: { amount, currency: CURRENCY }, external_id })
       },
     }),
     route({

@@ -12,9 +12,9 @@ import {
 import { ok } from '../../answer.ts'
 import { expected, optional, parsed, strict, wholeNumber } from '../../body-fields.ts'
 import type { HttpPorts } from '../../http-ports.ts'
+import { scope } from '../../key-scopes.ts'
 import { requests } from '../../limits-object.ts'
 import { type Route, route } from '../../route.ts'
-import { scope } from '../api-keys.ts'
 import { byOf, reason, TAG } from './acting.ts'
 
 const MAX_ALLOWED_SCOPES = 100

@@ -1,0 +1,166 @@
+import { type By, performed, unchanged } from '../audit/audit.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { NO_LIMITS } from '../limits/limit.ts'
+import { withDefaults } from '../limits/policy.ts'
+import { violationOf } from '../policies/policy.ts'
+import { securityEvent } from '../security-events/security-event.ts'
+import type { AuditedTransaction } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import type { User } from '../users/user.ts'
+import { type ApiKey, isAdministrative, type NewApiKey, newApiKey } from './api-key.ts'
+import type { ApiKeyDeps } from './api-keys.ts'
+
+/** Keys that one transaction imports. */
+export const MAX_IMPORTED_KEYS = 1000
+
+/** A key of another system, of which only the hash is known. */
+export interface KeyToImport
+  extends Pick<NewApiKey, 'name' | 'scopes' | 'expiresAt' | 'appId' | 'externalId'> {
+  /** The owner, who has an account. */
+  owner: { userId: string } | { email: EmailAddress }
+  /** SHA-256 of the whole key, as stored. */
+  keyHash: string
+  /** Its first characters, at most 12. */
+  keyPrefix: string
+}
+
+export interface ImportedKey {
+  id: string
+  /** False: this person had it already. */
+  isNew: boolean
+}
+
+interface Prepared {
+  apiKey: ApiKey
+  index: number
+}
+
+/** Imports keys of another system by their hashes: all or none. */
+export function createImport({
+  storage,
+  clock,
+  audit,
+  policies,
+  imported: importedKeys,
+  maxActiveKeys,
+}: Pick<ApiKeyDeps, 'storage' | 'clock' | 'audit' | 'policies' | 'imported' | 'maxActiveKeys'>) {
+  /** @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict` (the key of another account) */
+  return async function importKeys(keys: readonly KeyToImport[], by: By): Promise<ImportedKey[]> {
+    const owners = await findOwners(keys)
+    const prepared = await prepare(keys, owners)
+    const imported = await audit.perform(by, async tx => {
+      const outcome = await insertAll(tx, prepared)
+      const created = outcome.filter(({ isNew }) => isNew).length
+      if (created === 0) return unchanged(outcome)
+      tx.publish({ type: 'api_keys.imported' })
+      return performed(outcome, {
+        type: 'api_key.imported',
+        subject: { type: 'api_key', id: null, user_id: null },
+        before: null,
+        after: { imported: created, skipped: keys.length - created },
+      })
+    })
+    await importedKeys.load()
+    return imported
+  }
+
+  async function findOwners(keys: readonly KeyToImport[]): Promise<User[]> {
+    const { users } = storage.store
+    const found = new Map<string, User | null>()
+    const owners: User[] = []
+    for (const [index, { owner }] of keys.entries()) {
+      const [field, who] = 'userId' in owner ? ['user_id', owner.userId] : ['email', owner.email]
+      if (!found.has(who))
+        found.set(
+          who,
+          'userId' in owner ? await users.find(owner.userId) : await users.findByEmail(owner.email),
+        )
+      const user = found.get(who)
+      if (!user || user.status === 'deleted') throw refused(index, field!, 'has no account')
+      owners.push(user)
+    }
+    return owners
+  }
+
+  /** Ids are created here, since a transaction may run again. */
+  async function prepare(keys: readonly KeyToImport[], owners: readonly User[]): Promise<Prepared[]> {
+    const now = clock.now()
+    const current = await policies.read()
+    return keys.map((key, index) => {
+      const owner = owners[index]!
+      if (key.expiresAt !== null && key.expiresAt <= now)
+        throw refused(index, 'expires_at', 'must lie in the future')
+      if (key.scopes?.some(isAdministrative) && owner.role !== 'admin')
+        throw refused(index, 'scopes', 'may contain admin:… for administrators only')
+      const violation = violationOf(key, current, now)
+      if (violation) throw refused(index, violation.field, violation.message)
+      const limits = withDefaults(NO_LIMITS, current)
+      const { apiKey } = newApiKey(owner.id, { ...key, allowedNetworks: [], limits, id: newId(now) }, now)
+      const { keyHash, keyPrefix } = key
+      return { apiKey: { ...apiKey, keyHash, keyPrefix }, index }
+    })
+  }
+
+  async function insertAll(tx: AuditedTransaction, prepared: readonly Prepared[]): Promise<ImportedKey[]> {
+    const now = clock.now()
+    const room = await roomOf(tx, [...new Set(prepared.map(({ apiKey }) => apiKey.userId))].sort(), now)
+    const known = await tx.apiKeys.ownersOfHashes(prepared.map(({ apiKey }) => apiKey.keyHash))
+    const outcome: ImportedKey[] = []
+    for (const { apiKey, index } of prepared) {
+      const { userId, keyHash } = apiKey
+      let holder = known.get(keyHash)
+      if (!holder) {
+        const left = room.get(userId)!
+        if (left === 0) throw limitReached(index, userId, maxActiveKeys)
+        if (await tx.apiKeys.insertImported({ ...apiKey, createdAt: now })) {
+          room.set(userId, left - 1)
+          known.set(keyHash, { id: apiKey.id, userId })
+          await tx.securityEvents.insert(
+            securityEvent('api_key_created', userId, now, null, { keyId: apiKey.id }),
+          )
+          outcome.push({ id: apiKey.id, isNew: true })
+          continue
+        }
+        // Another import was faster.
+        holder = (await tx.apiKeys.ownersOfHashes([keyHash])).get(keyHash)
+      }
+      if (holder?.userId !== userId) throw ofAnother(index)
+      outcome.push({ id: holder.id, isNew: false })
+    }
+    return outcome
+  }
+
+  /** How many more active keys each may have. Holds the locks of their rows, in order. */
+  async function roomOf(
+    tx: AuditedTransaction,
+    userIds: readonly string[],
+    now: number,
+  ): Promise<Map<string, number>> {
+    const room = new Map<string, number>()
+    for (const id of userIds) {
+      await tx.users.lock(id)
+      room.set(id, maxActiveKeys - (await tx.apiKeys.countActive(id, now, maxActiveKeys)))
+    }
+    return room
+  }
+}
+
+/** Thrown inside a transaction too: of an import that is refused nothing stays. */
+function refused(index: number, field: string, message: string): KeywayError {
+  return invalidRequest([{ field: `keys.${index}.${field}`, message }])
+}
+
+function limitReached(index: number, userId: string, limit: number): KeywayError {
+  return new KeywayError(
+    'key_limit_reached',
+    `keys.${index}: the account ${userId} would have more than ${limit} active keys, which is the limit (KEYWAY_MAX_ACTIVE_KEYS). Nothing was imported.`,
+  )
+}
+
+function ofAnother(index: number): KeywayError {
+  return new KeywayError(
+    'key_conflict',
+    `keys.${index}.sha256: another account has this key. Nothing was imported.`,
+  )
+}

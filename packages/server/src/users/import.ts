@@ -1,0 +1,45 @@
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import type { Clock } from '../clock.ts'
+import { newId } from '../ids.ts'
+import type { EmailAddress } from './email-address.ts'
+
+/** People that one transaction imports. */
+export const MAX_IMPORTED_USERS = 1000
+
+export interface UserToImport {
+  email: EmailAddress
+  name: string | null
+  /** The operator's own id for the person. */
+  externalId: string | null
+}
+
+export interface ImportedUser {
+  id: string
+  /** False: the address had an account already, which stays as it is. */
+  isNew: boolean
+}
+
+/** Imports accounts without credit, plan or mail, which the first sign-in to the address brings, once. */
+export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit }) {
+  return function importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]> {
+    // Ids are created here, since a transaction may run again.
+    const prepared = people.map(person => ({ ...person, id: newId(clock.now()) }))
+    return audit.perform(by, async tx => {
+      const createdAt = clock.now()
+      const outcome: ImportedUser[] = []
+      for (const { id, email, name, externalId } of prepared) {
+        const user = { id, email, name, role: 'user', status: 'active', createdAt } as const
+        const isNew = await tx.users.insertImported(user, externalId)
+        outcome.push({ id: isNew ? id : ((await tx.users.findByEmail(email))?.id ?? id), isNew })
+      }
+      const created = outcome.filter(({ isNew }) => isNew).length
+      if (created === 0) return unchanged(outcome)
+      return performed(outcome, {
+        type: 'user.imported',
+        subject: { type: 'user', id: null, user_id: null },
+        before: null,
+        after: { imported: created, skipped: people.length - created },
+      })
+    })
+  }
+}

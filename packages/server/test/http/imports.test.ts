@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { DAY } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { type EngineName, forEachEngine } from '../support/engines.ts'
+import { basic, openServer } from '../support/http.ts'
+import { until } from '../support/patience.ts'
+
+/** A key of another system, with 128 random bits or more. */
+const foreignKey = (n: number) => `sk_live_${createHash('sha256').update(`key ${n}`).digest('hex')}`
+const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')
+
+async function open(engine: EngineName, t: TestContext, overrides: Parameters<typeof openServer>[2] = {}) {
+  const server = await openServer(engine, t, overrides)
+  const admin = await server.signIn('admin@example.com')
+  await server.users.setRole(admin.user.id, 'admin')
+  const ada = await server.signIn('ada@example.com')
+  const token = admin.tokens.accessToken
+  const call = (path: string, body: object) => server.call('POST', `/v1/admin${path}/import`, { token, body })
+  const row = (n: number, change: object = {}) => ({
+    email: 'ada@example.com',
+    sha256: sha256(foreignKey(n)),
+    prefix: 'sk_live_',
+    scopes: ['agent:connect', 'account:read'],
+    ...change,
+  })
+  const importKeys = (...keys: object[]) => call('/api-keys', { keys })
+  const exchange = (key: string) => server.post('/auth/agent-token', { api_key: key })
+  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  return { ...server, server, admin, ada, token, call, row, importKeys, exchange, lastAct }
+}
+
+forEachEngine(engine => {
+  test('an imported key is accepted by exchange, API, OAuth and introspection until it is revoked', async t => {
+    const { importKeys, row, exchange, get, form, registerApp, post, call, ada, token, server } = await open(
+      engine,
+      t,
+    )
+    const key = foreignKey(1)
+    assert.equal((await exchange(key)).body.code, 'invalid_api_key')
+    const made = await importKeys(row(1, { name: 'Old laptop', external_id: 'k-1' }))
+    assert.deepEqual([made.status, made.body.imported, made.body.skipped], [200, 1, 0], made.text)
+    const { id } = made.body.data[0]
+    const exchanged = await exchange(key)
+    assert.deepEqual([exchanged.status, exchanged.body.agent_id], [200, ada.user.id], exchanged.text)
+    const me = await get('/v1/me', { token: key })
+    assert.equal(me.body.user.email, 'ada@example.com')
+    assert.equal((await get('/v1/api-keys', { token: key })).body.code, 'insufficient_scope')
+    const granted = await form('/oauth/token', {
+      grant_type: 'client_credentials',
+      client_id: id,
+      client_secret: key,
+    })
+    assert.equal(granted.status, 200, granted.text)
+    const secret = await registerApp('reports')
+    const headers = basic('reports', secret)
+    const introspect = async () => (await post('/auth/introspect', { token: key }, { headers })).body
+    const active = await introspect()
+    assert.deepEqual([active.active, active.key_id, active.type], [true, id, 'api_key'])
+
+    const hers = ada.tokens.accessToken
+    const shown = (await get(`/v1/api-keys/${id}`, { token: hers })).body
+    assert.deepEqual([shown.key_prefix, shown.name, shown.external_id], ['sk_live_', 'Old laptop', 'k-1'])
+    assert.ok(!JSON.stringify(shown).includes(key.slice(0, 13)))
+    const found = await get('/v1/admin/api-keys?prefix=sk_li', { token })
+    assert.deepEqual(
+      found.body.data.map((each: { id: string }) => each.id),
+      [id],
+    )
+    assert.equal((await server.call('DELETE', `/v1/api-keys/${id}`, { token: hers })).status, 200)
+    assert.equal((await exchange(key)).body.code, 'api_key_revoked')
+    assert.equal((await introspect()).active, false)
+    const again = await importKeys(row(1))
+    assert.deepEqual([again.body.imported, again.body.skipped, again.body.data[0].id], [0, 1, id])
+    assert.equal((await exchange(key)).body.code, 'api_key_revoked', 'a revoked one is never revived')
+    assert.equal((await call('/api-keys', { keys: [] })).status, 400)
+  })
+
+  test('who holds an imported key may revoke it, its owner may rotate it, and an unknown Bearer value counts as a failure', async t => {
+    const { importKeys, row, exchange, get, post, ada, call, server } = await open(engine, t, {
+      failureLimits: [{ window: 'minute', limit: 3 }],
+    })
+    assert.equal((await get('/v1/me', { token: foreignKey(9) })).body.code, 'invalid_token')
+    const { data } = (await importKeys(row(1), row(2), row(3))).body
+    assert.equal((await post('/auth/revoke', { token: foreignKey(1) })).status, 204)
+    assert.equal((await exchange(foreignKey(1))).body.code, 'api_key_revoked')
+    const rotated = await server.call('POST', `/v1/api-keys/${data[1].id}/rotate`, {
+      token: ada.tokens.accessToken,
+      body: { overlap_seconds: 0 },
+    })
+    assert.match(rotated.body.key, /^svc_/)
+    assert.equal((await exchange(foreignKey(2))).body.code, 'api_key_revoked')
+    assert.ok(call)
+    const misses = []
+    for (let n = 0; n < 4; n++) misses.push((await get('/v1/me', { token: foreignKey(90 + n) })).body.code)
+    assert.deepEqual(misses.slice(-2), ['rate_limited', 'rate_limited'])
+    assert.equal((await get('/v1/me', { token: foreignKey(3) })).status, 200, 'good keys are always served')
+    assert.equal((await get('/v1/me', { token: 'eyJhbGciOiJFZERTQSJ9.e30.x' })).body.code, 'invalid_token')
+  })
+
+  test('a text that is no key of ours is looked up on every node while imported keys exist, and never otherwise', async t => {
+    const { importKeys, row, opened, exchange, imported, ada, apiKeys, server } = await open(engine, t)
+    const node = await opened.reopen()
+    const other = await openServer(engine, t, { on: { node, of: opened } })
+    other.imported.start()
+    t.after(() => other.imported.stop())
+    assert.equal(imported.isPresentable(foreignKey(1)), false)
+    const { data } = (await importKeys(row(1))).body
+    if (engine === 'sqlite') await other.imported.load() // two nodes on SQLite have no events
+    await until('the other node looks them up', () => other.imported.isPresentable(foreignKey(1)))
+    assert.equal((await other.post('/auth/agent-token', { api_key: foreignKey(1) })).status, 200)
+    for (const text of ['', 'x'.repeat(513), 'svr_x', 'sva_x', 'eyJhbGciOiJFZERTQSJ9.e30.x'])
+      assert.equal(imported.isPresentable(text), false, text.slice(0, 20))
+    await apiKeys.revoke(ada.user.id, data[0].id, server.caller())
+    await imported.load()
+    assert.equal((await exchange(foreignKey(1))).body.code, 'api_key_revoked', 'it stays listed')
+  })
+
+  test('an import is refused as a whole: wrong fields, no account, the key of another, a policy, the key limit', async t => {
+    const { importKeys, row, store, ada, signIn, policies, clock, admin, lastAct } = await open(engine, t, {
+      maxActiveKeys: 3,
+    })
+    const bob = await signIn('bob@example.com')
+    await importKeys(row(1, { email: undefined, user_id: bob.user.id }))
+    const act = await lastAct()
+    assert.deepEqual([act.type, act.after], ['api_key.imported', { imported: 1, skipped: 0 }])
+    const wrong: [object, string][] = [
+      [{ sha256: 'abc' }, 'keys.1.sha256'],
+      [{ prefix: 'much too long' }, 'keys.1.prefix'],
+      [{ prefix: 'a b' }, 'keys.1.prefix'],
+      [{ scopes: undefined }, 'keys.1.scopes'],
+      [{ scopes: ['agent:fly'] }, 'keys.1.scopes.0'],
+      [{ scopes: ['admin:read'] }, 'keys.1.scopes'],
+      [{ user_id: admin.user.id }, 'keys.1'],
+      [{ email: undefined }, 'keys.1'],
+      [{ email: 'nobody@example.com' }, 'keys.1.email'],
+      [{ email: undefined, user_id: newId(0) }, 'keys.1.user_id'],
+      [{ expires_at: '2020-01-01T00:00:00Z' }, 'keys.1.expires_at'],
+      [{ expiresAt: '2090-01-01T00:00:00Z' }, 'keys.1'],
+    ]
+    for (const [change, field] of wrong) {
+      const refused = await importKeys(row(2), row(3, change))
+      assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, field], refused.text)
+    }
+    const foreign = await importKeys(row(2), row(1))
+    assert.deepEqual([foreign.status, foreign.body.code], [409, 'key_conflict'])
+    const many = await importKeys(row(2), row(3), row(4), row(5))
+    assert.deepEqual([many.status, many.body.code], [409, 'key_limit_reached'])
+    await policies.change({ maxKeyLifetimeDays: 30 }, BY_COMMAND_LINE)
+    const endless = await importKeys(row(2))
+    assert.match(endless.body.detail, /keys\.0\.expires_at.*max_key_lifetime_days/)
+    assert.equal((await store.apiKeys.list(ada.user.id, null, 0, { limit: 9, after: null })).rows.length, 0)
+    const expires_at = new Date(clock.now() + 30 * DAY).toISOString()
+    const twice = await importKeys(row(2, { expires_at }), row(2, { expires_at }))
+    assert.deepEqual([twice.body.imported, twice.body.skipped], [1, 1])
+    const { rows } = await store.securityEvents.list(ada.user.id, { limit: 9, after: null })
+    assert.equal(rows.filter(({ type }) => type === 'api_key_created').length, 1)
+  })
+
+  test('eight imports at once on two nodes import each key once', async t => {
+    const { row, opened, server, token, store, ada } = await open(engine, t)
+    const node = await opened.reopen()
+    const other = await openServer(engine, t, { on: { node, of: opened } })
+    await other.signingKeys.load()
+    const keys = Array.from({ length: 10 }, (_, n) => row(n))
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, n) =>
+        (n % 2 ? server : other).call('POST', '/v1/admin/api-keys/import', { token, body: { keys } }),
+      ),
+    )
+    for (const { status, text } of answers) assert.equal(status, 200, text)
+    assert.equal(
+      answers.reduce((sum, { body }) => sum + body.imported, 0),
+      10,
+    )
+    assert.equal((await store.apiKeys.list(ada.user.id, null, 0, { limit: 99, after: null })).rows.length, 10)
+  })
+
+  test('imported people have neither credit nor plan nor mail, and get all of it once with the first sign-in', async t => {
+    const { call, store, signIn, mailsTo, get, token, importKeys, row, accounts, lastAct } = await open(
+      engine,
+      t,
+    )
+    const users = [
+      { email: 'Grace@example.com', name: 'Grace', external_id: 'c-42' },
+      { email: 'ada@example.com', name: 'Other' },
+      { email: 'grace@example.com' },
+    ]
+    const made = await call('/users', { users })
+    assert.deepEqual([made.status, made.body.imported, made.body.skipped], [200, 1, 2], made.text)
+    assert.deepEqual((await lastAct()).after, { imported: 1, skipped: 2 })
+    const { id } = made.body.data[0]
+    assert.equal(made.body.data[2].id, id)
+    const person = (await get(`/v1/admin/users/${id}`, { token })).body
+    assert.deepEqual([person.name, person.external_id, person.balance.amount], ['Grace', 'c-42', '0.00'])
+    assert.equal(await store.billing.subscription(id), null)
+    assert.equal((await store.outbox.recentFor('grace@example.com' as never, 9)).length, 0)
+    await importKeys(row(1, { email: 'grace@example.com' }))
+    assert.equal((await get('/v1/me', { token: foreignKey(1) })).body.subscription.plan, 'free')
+
+    const first = await signIn('grace@example.com')
+    assert.deepEqual([first.user.id, first.user.name, first.isNewUser], [id, 'Grace', true])
+    const second = await signIn('grace@example.com')
+    assert.equal(second.isNewUser, false)
+    const account = await accounts.get(id)
+    assert.deepEqual([account.balance, account.authorizations.length], [2_000_000, 2])
+    assert.equal((await mailsTo('grace@example.com', 'welcome')).length, 1)
+    for (const wrong of [
+      { email: 'grace' },
+      { mail: 'x@example.com' },
+      { email: 'x@example.com', role: 'admin' },
+    ])
+      assert.equal((await call('/users', { users: [wrong] })).status, 400, JSON.stringify(wrong))
+  })
+
+  test('a thousand keys and people are imported by one call, and no more', async t => {
+    const { call, store, row, importKeys } = await open(engine, t, { maxActiveKeys: 5 })
+    const users = Array.from({ length: 1000 }, (_, n) => ({
+      email: `p${n}@example.com`,
+      name: 'ü'.repeat(100),
+    }))
+    assert.equal((await call('/users', { users: [...users, { email: 'one@example.com' }] })).status, 400)
+    assert.equal((await call('/users', { users })).body.imported, 1000)
+    const scopes = Array.from({ length: 32 }, (_, n) => `shop:${n}`)
+    const keys = users.map(({ email }, n) => row(n, { email, scopes }))
+    const made = await importKeys(...keys)
+    assert.equal(made.body.imported, 1000, made.text.slice(0, 300))
+    assert.equal(await store.apiKeys.hasImported(), true)
+  })
+})
