@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
@@ -11,6 +11,7 @@ import { openPostgres } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
 import { patienceMs } from '../support/patience.ts'
 import { withClient } from '../support/postgres.ts'
+import { startProxy } from '../support/proxy.ts'
 import { aUser } from './fixtures.ts'
 
 describe('postgres', { skip: postgresMissing() }, () => {
@@ -103,28 +104,29 @@ describe('postgres', { skip: postgresMissing() }, () => {
   })
 
   test('the outcome of a COMMIT without an answer is read back, and the transaction not repeated', async t => {
-    const { storage, losingAnswers } = await openThroughProxy(t)
+    const { storage, proxy } = await openThroughProxy(t)
     const user = aUser()
     let runs = 0
+    proxy.cutCommits(1, 'unanswered')
     const outcome = await storage.transaction(
       async tx => {
         runs++
         await tx.users.insert(user)
-        losingAnswers()
         return 'made'
       },
       async store => ((await store.users.find(user.id)) ? 'made' : undefined),
     )
     assert.equal(outcome, 'made')
     assert.equal(runs, 1)
+    assert.equal(proxy.commitsCut, 1)
   })
 
   test('a COMMIT without an answer and without a way to read back its outcome is unavailable', async t => {
-    const { storage, losingAnswers } = await openThroughProxy(t)
+    const { storage, proxy } = await openThroughProxy(t)
     const user = aUser()
+    proxy.cutCommits(1, 'unanswered')
     const unknown = storage.transaction(async tx => {
       await tx.users.insert(user)
-      losingAnswers()
     })
     await assert.rejects(unknown, { code: 'unavailable' })
   })
@@ -207,48 +209,16 @@ function barrier(count: number): () => Promise<void> {
   }
 }
 
-/** Opens a storage through a proxy that can drop the next answer and close the connection. */
+/** Opens a storage through a proxy that injects faults. */
 async function openThroughProxy(t: TestContext) {
   const { config, log } = await openTestStorage('postgres', t)
-  const direct = new URL(urlOf(config))
-  const sockets = new Set<Socket>()
-  let losing = false
-  const proxy = createServer(client => {
-    const server = connect(Number(direct.port), direct.hostname)
-    for (const socket of [client, server]) {
-      sockets.add(socket)
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        client.destroy()
-        server.destroy()
-      })
-    }
-    client.pipe(server)
-    server.on('data', answer => {
-      if (!losing) return void client.write(answer)
-      losing = false
-      client.destroy()
-    })
-  })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  const url = new URL(direct)
-  url.port = String((proxy.address() as { port: number }).port)
+  const proxy = await startProxy(urlOf(config), t)
   const storage = await createStorage(
-    { ...postgresConfig(url.href), events: { kind: 'postgres', url: direct.href } },
+    { ...postgresConfig(proxy.through(urlOf(config))), events: { kind: 'postgres', url: urlOf(config) } },
     log,
   )
-  t.after(async () => {
-    await storage.close()
-    for (const socket of sockets) socket.destroy()
-    proxy.close()
-  })
-  return {
-    storage,
-    losingAnswers() {
-      losing = true
-    },
-  }
+  t.after(() => storage.close())
+  return { storage, proxy }
 }
 
 /** A server that accepts a connection and shuts down in one packet: AuthenticationOk, ReadyForQuery, ErrorResponse. */
