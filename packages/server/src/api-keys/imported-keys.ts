@@ -10,8 +10,8 @@ const MAX_FOREIGN_LENGTH = 512
 const NO_KEY = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 
 /**
- * Whether there are keys of another system here, which stay listed once they are revoked. While there is none, a text that is no key of ours is refused without a
- * read, so that nobody pays for imports that does not use them.
+ * Whether there are keys of another system here, also revoked ones. While there are none, a text that is no key of ours is
+ * refused without a read, so that imports cost nothing where nobody uses them.
  */
 export interface ImportedKeys {
   load(): Promise<void>
