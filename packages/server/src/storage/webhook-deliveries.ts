@@ -1,16 +1,12 @@
-import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
+import { type ExpressionBuilder, sql } from 'kysely'
 import type { Instant } from '../clock.ts'
-import { newId } from '../ids.ts'
-import { toSlice } from '../paging.ts'
 import type { AttemptResult, WebhookDelivery } from '../webhooks/webhook.ts'
-import { DROPPED_FIRST, parseSubject, subjectText } from '../webhooks/webhook-event.ts'
 import type { WebhookDeliveryStore } from '../webhooks/webhook-store.ts'
 import type { Db } from './engine.ts'
-import { before } from './paging.ts'
-import type { Schema, WebhookDeliveryRow } from './schema.ts'
+import type { Schema } from './schema.ts'
 import type { Statements } from './statements.ts'
+import { createWebhookLog, fromRow, resultColumns } from './webhook-log.ts'
 import { pruneWebhooks } from './webhook-prune.ts'
-import { toDelivery } from './webhook-queue.ts'
 
 export function createWebhookDeliveryStore({ db, atomically }: Statements): WebhookDeliveryStore {
   return {
@@ -59,25 +55,15 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
     },
 
     async nextDue(webhookIds) {
-      if (webhookIds.length === 0) return null
-      const row = await db
+      const held = await db
         .selectFrom('webhook_queues')
-        .select(eb =>
-          eb.fn
-            .min<Instant | null>(
-              eb
-                .case()
-                .when('leased_until', '>', eb.ref('next_attempt_at'))
-                .then(eb.ref('leased_until'))
-                .else(eb.ref('next_attempt_at'))
-                .end(),
-            )
-            .as('due'),
-        )
-        .where('webhook_id', 'in', [...webhookIds])
-        .where('next_attempt_at', 'is not', null)
+        .select(eb => eb.fn.min<Instant | null>('leased_until').as('due'))
+        .where('leased_until', 'is not', null)
+        .where('webhook_id', 'in', [...webhookIds, ''])
         .executeTakeFirst()
-      return row?.due ?? null
+      const free = await Promise.all(webhookIds.map(id => firstFree(db, id)))
+      const due = [held?.due ?? null, ...free].filter(at => at !== null)
+      return due.length === 0 ? null : Math.min(...due)
     },
 
     async releaseAbandoned(nodesSeenSince) {
@@ -85,7 +71,7 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
       const released = await db
         .updateTable('webhook_queues')
         .set({ leased_until: null, leased_by: null })
-        .where('leased_by', 'is not', null)
+        .where('leased_until', 'is not', null)
         .where('leased_by', 'not in', alive)
         .executeTakeFirst()
       return Number(released.numUpdatedRows)
@@ -95,154 +81,14 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
       const released = await db
         .updateTable('webhook_queues')
         .set({ leased_until: null, leased_by: null })
+        .where('leased_until', 'is not', null)
         .where('leased_by', '=', nodeId)
         .$if(knownIds.length > 0, query => query.where('id', 'not in', [...knownIds]))
         .executeTakeFirst()
       return Number(released.numUpdatedRows)
     },
 
-    insertTest: (webhookId, id, event) =>
-      atomically(async tx => {
-        const subject = subjectText(event.subject)
-        const queue = await tx
-          .insertInto('webhook_queues')
-          .values({
-            id: newId(event.at),
-            webhook_id: webhookId,
-            subject,
-            last_sequence: 1,
-            next_attempt_at: null,
-            leased_until: null,
-            leased_by: null,
-            forgotten_after: null,
-          })
-          .onConflict(conflict =>
-            conflict
-              .columns(['webhook_id', 'subject'])
-              .doUpdateSet({ last_sequence: sql<number>`webhook_queues.last_sequence + 1` }),
-          )
-          .returning(['id', 'webhook_id', 'subject', 'last_sequence'])
-          .executeTakeFirstOrThrow()
-        const row: WebhookDeliveryRow = {
-          ...toDelivery(queue, queue.last_sequence, event),
-          id,
-          state: 'failed',
-          settled_at: event.at,
-        }
-        await tx.insertInto('webhook_deliveries').values(row).execute()
-        return fromRow(row)
-      }),
-
-    async recordTest(id, state, result) {
-      await db
-        .updateTable('webhook_deliveries')
-        .set({
-          ...resultColumns(result),
-          state,
-          attempts: 1,
-          first_attempt_at: result.at,
-          settled_at: result.at,
-        })
-        .where('id', '=', id)
-        .execute()
-    },
-
-    async find(id) {
-      const row = await db
-        .selectFrom('webhook_deliveries')
-        .selectAll()
-        .where('id', '=', id)
-        .executeTakeFirst()
-      return row ? fromRow(row) : null
-    },
-
-    async list(webhookId, state, { limit, after }) {
-      const rows = await db
-        .selectFrom('webhook_deliveries')
-        .selectAll()
-        .where('webhook_id', '=', webhookId)
-        .$if(state !== null, query => query.where('state', '=', state!))
-        .$if(after !== null, query => query.where(before('created_at', after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(limit + 1)
-        .execute()
-      return toSlice(rows.map(fromRow), limit, ({ createdAt, id }) => ({ at: createdAt, id }))
-    },
-
-    requeue: (id, now) =>
-      atomically(async tx => {
-        const found = await tx
-          .selectFrom('webhook_deliveries')
-          .select('queue_id')
-          .where('id', '=', id)
-          .executeTakeFirst()
-        if (!found) return null
-        await tx
-          .updateTable('webhook_queues')
-          .set({ next_attempt_at: sql<number>`coalesce(next_attempt_at, ${now})` })
-          .where('id', '=', found.queue_id)
-          .execute()
-        const row = await tx
-          .updateTable('webhook_deliveries')
-          .set({ state: 'waiting', attempts: 0, first_attempt_at: null, settled_at: null })
-          .where('id', '=', id)
-          .where('state', '<>', 'waiting')
-          .returningAll()
-          .executeTakeFirst()
-        return row ? fromRow(row) : null
-      }),
-
-    async hasDeliveredSince(webhookId, since) {
-      const row = await db
-        .selectFrom('webhook_deliveries')
-        .select('id')
-        .where('webhook_id', '=', webhookId)
-        .where('state', '=', 'delivered')
-        .where('settled_at', '>', since)
-        .limit(1)
-        .executeTakeFirst()
-      return row !== undefined
-    },
-
-    async waiting() {
-      const rows = await db
-        .selectFrom('webhook_deliveries')
-        .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
-        .select(eb => [
-          'webhook_id',
-          eb.fn.countAll<number>().as('count'),
-          eb.fn.min<Instant>('webhook_deliveries.created_at').as('oldest_at'),
-        ])
-        .where('state', '=', 'waiting')
-        .where('webhooks.removed_at', 'is', null)
-        .groupBy('webhook_id')
-        .execute()
-      return new Map(rows.map(row => [row.webhook_id, { count: row.count, oldestAt: row.oldest_at }]))
-    },
-
-    async countFailed() {
-      const { failed } = await db
-        .selectFrom('webhook_deliveries')
-        .innerJoin('webhooks', 'webhooks.id', 'webhook_deliveries.webhook_id')
-        .select(eb => eb.fn.countAll<number>().as('failed'))
-        .where('state', '=', 'failed')
-        .where('webhooks.removed_at', 'is', null)
-        .executeTakeFirstOrThrow()
-      return failed
-    },
-
-    drop: (webhookId, count, at) =>
-      atomically(async tx => {
-        const agents = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST}%`)
-        const others = agents < count ? await dropOldest(tx, webhookId, count - agents, at, '%') : 0
-        await tx
-          .updateTable('webhooks')
-          .set(eb => ({ dropped: eb('dropped', '+', agents + others) }))
-          .where('id', '=', webhookId)
-          .execute()
-        return agents + others
-      }),
+    ...createWebhookLog({ db, atomically }),
 
     prune: (settledBefore, now, batch) => atomically(tx => pruneWebhooks(tx, settledBefore, now, batch)),
   }
@@ -257,6 +103,20 @@ function dueOf(db: Db, webhookId: string, now: Instant, room: number) {
     .orderBy('next_attempt_at')
     .orderBy('id')
     .limit(room)
+}
+
+/** When the first queue of an endpoint is due that nobody holds. */
+async function firstFree(db: Db, webhookId: string): Promise<Instant | null> {
+  const row = await db
+    .selectFrom('webhook_queues')
+    .select('next_attempt_at')
+    .where('webhook_id', '=', webhookId)
+    .where('next_attempt_at', 'is not', null)
+    .where('leased_until', 'is', null)
+    .orderBy('next_attempt_at')
+    .limit(1)
+    .executeTakeFirst()
+  return row?.next_attempt_at ?? null
 }
 
 function isDue(eb: ExpressionBuilder<Schema, 'webhook_queues'>, now: Instant) {
@@ -307,66 +167,4 @@ async function record(
     .where('id', '=', id)
     .where('state', '=', 'waiting')
     .execute()
-}
-
-function resultColumns({ at, durationMs, status, error, answer }: AttemptResult) {
-  return {
-    last_attempt_at: at,
-    last_duration_ms: durationMs,
-    last_status: status,
-    last_error: error,
-    last_answer: answer,
-  }
-}
-
-async function dropOldest(
-  tx: Db,
-  webhookId: string,
-  count: number,
-  at: Instant,
-  type: string,
-): Promise<number> {
-  const oldest = tx
-    .selectFrom('webhook_deliveries')
-    .select('id')
-    .where('webhook_id', '=', webhookId)
-    .where('state', '=', 'waiting')
-    .where(sql<SqlBool>`type like ${type}`)
-    .orderBy('created_at')
-    .orderBy('sequence')
-    .limit(count)
-  const dropped = await tx
-    .updateTable('webhook_deliveries')
-    .set({ state: 'dropped', settled_at: at })
-    .where('id', 'in', oldest)
-    .where('state', '=', 'waiting')
-    .executeTakeFirst()
-  return Number(dropped.numUpdatedRows)
-}
-
-function fromRow(row: WebhookDeliveryRow): WebhookDelivery {
-  return {
-    id: row.id,
-    webhookId: row.webhook_id,
-    queueId: row.queue_id,
-    subject: parseSubject(row.subject),
-    sequence: row.sequence,
-    type: row.type,
-    data: row.data,
-    state: row.state,
-    createdAt: row.created_at,
-    attempts: row.attempts,
-    firstAttemptAt: row.first_attempt_at,
-    settledAt: row.settled_at,
-    last:
-      row.last_attempt_at === null
-        ? null
-        : {
-            at: row.last_attempt_at,
-            durationMs: row.last_duration_ms ?? 0,
-            status: row.last_status,
-            error: row.last_error,
-            answer: row.last_answer,
-          },
-  }
 }

@@ -36,9 +36,8 @@ export const webhooks = defineMigration('0022-webhooks', async ({ db }) => {
     .execute()
   await sql`create index webhook_queues_due on webhook_queues (webhook_id, next_attempt_at)
     where next_attempt_at is not null`.execute(db)
-  await sql`create index webhook_queues_leased on webhook_queues (leased_by) where leased_by is not null`.execute(
-    db,
-  )
+  await sql`create index webhook_queues_leased on webhook_queues (leased_until)
+    where leased_until is not null`.execute(db)
   await sql`create index webhook_queues_over on webhook_queues (forgotten_after)
     where forgotten_after is not null`.execute(db)
   await db.schema
@@ -71,7 +70,9 @@ export const webhooks = defineMigration('0022-webhooks', async ({ db }) => {
   )
   await sql`create index webhook_deliveries_settled on webhook_deliveries (settled_at)
     where settled_at is not null`.execute(db)
-  await sql`create index webhook_deliveries_by_state on webhook_deliveries (webhook_id, state, settled_at)`.execute(
+  await sql`create index webhook_deliveries_by_state on webhook_deliveries (webhook_id, state, created_at, id)`.execute(
     db,
   )
+  await sql`create index webhook_deliveries_delivered on webhook_deliveries (webhook_id, settled_at)
+    where state = 'delivered'`.execute(db)
 })
