@@ -11,6 +11,7 @@ const PROGRAMS = [
   'cores',
   'sign-in',
   'hub',
+  'between-nodes',
   'growth',
   'lists',
   'administration',

@@ -100,8 +100,8 @@ export const MISTAKES: Mistake[] = [
     edits: [
       { find: '    registry.add(connection)\n', put: '' },
       {
-        find: 'await keyStatuses.loadFor(connection, connection.keyId)\n',
-        put: 'await keyStatuses.loadFor(connection, connection.keyId)\n    registry.add(connection)\n',
+        find: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n',
+        put: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n    registry.add(connection)\n',
       },
     ],
     tests: [HUB],

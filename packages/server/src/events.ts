@@ -32,6 +32,8 @@ export type RelayCommand =
   | { op: 'disconnect'; userId: string; target: string }
   /** Has no effect but its answer, which arrives after all that the asked node had published before. */
   | { op: 'ping'; relayVersion?: number }
+  /** The sender has connections of these users; see hub/locations.ts. */
+  | { op: 'enter'; userIds: readonly string[] }
 
 /** A connection as its owner may see it. */
 export interface LiveConnection {
@@ -68,8 +70,11 @@ export type RelayNotice =
 /** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
-  /** `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version. */
-  | { kind: 'answer'; from: string; question: number; count: number; held?: number }
+  /**
+   * `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version.
+   * `absent`: the node has no connections of the user, and will tell before it has.
+   */
+  | { kind: 'answer'; from: string; question: number; count: number; held?: number; absent?: boolean }
   | { kind: 'notice'; from: string; notice: RelayNotice }
   | MoveMessage
 
@@ -122,8 +127,13 @@ export type SubjectEvent = Extract<Event, { type: 'api_key.changed' | 'session.e
 export interface Events {
   /** Calls `listener` for every event of every node, this one included. Returns a function to unsubscribe. */
   subscribe(listener: (event: Event) => void): () => void
-  /** Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. */
-  publish(event: Event): Promise<void>
+  /**
+   * Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. With `to` it is published to these
+   * nodes only, which must follow their own channels. All nodes receive events that concern two of them in the same order.
+   */
+  publish(event: Event, to?: readonly string[]): Promise<void>
+  /** Receives from now on also what is published to this node. Absent where this process is the only one. */
+  follow?(nodeId: string): Promise<void>
   /**
    * Whether a live node of the previous minor version exists, which cannot seal or open events. While one does, hints
    * are exchanged with it unsealed (decision 7). Absent where this process is the only node.
@@ -180,7 +190,7 @@ export function parseEvent(value: unknown): Hint | RelayEvent | null {
 }
 
 function parseMessage(value: unknown): RelayMessage | null {
-  const { kind, from: sender, question, order, count, held, notice: noticed } = toFields(value)
+  const { kind, from: sender, question, order, count, held, absent, notice: noticed } = toFields(value)
   const from = idIn(sender)
   if (!from) return null
   if (kind === 'notice') {
@@ -191,7 +201,8 @@ function parseMessage(value: unknown): RelayMessage | null {
   if (!isWhole(question, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') {
     if (!isWhole(count, MAX_COUNT)) return null
-    return { kind, from, question, count, ...(isWhole(held, MAX_COUNT) ? { held } : {}) }
+    const kept = isWhole(held, MAX_COUNT) ? { held } : {}
+    return { kind, from, question, count, ...kept, absent: absent === true }
   }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
   const parsed = kind === 'order' ? parseCommand(order) : null
@@ -231,8 +242,12 @@ function parseConnectionName(value: unknown): ConnectionName | null {
 }
 
 function parseCommand(value: unknown): RelayCommand | null {
-  const { op, userId: owner, to, target, frame, number, relayVersion } = toFields(value)
+  const { op, userId: owner, userIds, to, target, frame, number, relayVersion } = toFields(value)
   if (op === 'ping') return isWhole(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
+  if (op === 'enter' && Array.isArray(userIds)) {
+    const ids = userIds.map(idIn)
+    return ids.includes(null) ? null : { op, userIds: ids as string[] }
+  }
   const userId = idIn(owner)
   if (!userId) return null
   if (op === 'deliver' && isTarget(to) && typeof frame === 'string') {

@@ -168,6 +168,7 @@ export function composeHub(services: Services, nodeId: string, times?: HubTimes)
     log,
     events: storage.events,
     presence: recordedPresence(services),
+    locations: storage.store.locations,
     ports: {
       verifyToken: agentTokens.verify,
       keyStatus: apiKeys.findMany,
@@ -298,8 +299,8 @@ function metricSources({ storage, clock }: Services, hub: Hub): MetricSources {
     webhooks: () => webhookBacklog({ storage, clock }),
     hub: () => hub.health(),
     events() {
-      const { listening, lagMs, rejected } = storage.eventsHealth()
-      return { listening, lagSeconds: lagMs === undefined ? null : lagMs / 1000, rejected }
+      const { lagMs, ...health } = storage.eventsHealth()
+      return { ...health, lagSeconds: lagMs === undefined ? null : lagMs / 1000 }
     },
     database: () => storage.engine.load?.() ?? null,
     clockSkewSeconds: () => clock.skew / 1000,

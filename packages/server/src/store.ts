@@ -12,6 +12,7 @@ import type { DeviceAuthorizationStore } from './device-authorizations/device-au
 import type { EndingStore } from './endings/ending-store.ts'
 import type { Fact } from './endings/fact.ts'
 import type { Event, Events, SubjectEvent } from './events.ts'
+import type { LocationStore } from './hub/location-store.ts'
 import type { PresenceChanges, PresenceStore } from './hub/presence-store.ts'
 import type {
   AdministrativeInvitationChanges,
@@ -62,6 +63,7 @@ export interface Store {
   outbox: OutboxStore
   policies: PolicyStore
   presence: PresenceStore
+  locations: LocationStore
   quotas: QuotaStore
   replay: ReplayStore
   securityEvents: SecurityEventStore

@@ -1,9 +1,7 @@
 import { type Answer, type Json, REQUEST_ID_PREFIX } from '@keyway/sdk/protocol'
-import type { Clock } from '../clock.ts'
-import { newId } from '../ids.ts'
 import { randomToken } from '../secrets.ts'
 
-/** A requester over HTTP is no connection: its name, which takes one answer, is this and an id. */
+/** A requester over HTTP is no connection: its name is this and the id of its node. */
 const API_REQUESTER_PREFIX = 'api.'
 const REQUEST_ID_BYTES = 16
 /** How long an answer is awaited, in milliseconds. */
@@ -11,13 +9,12 @@ export const API_ANSWER_TIMEOUT_MS = 4000
 /** Maximum number of requests of one owner that await their answers on this node. */
 export const MAX_API_REQUESTS_PER_OWNER = 8
 
-export function isApiRequester(to: string): boolean {
-  return to.startsWith(API_REQUESTER_PREFIX)
+/** The node of a requester over HTTP; null for the name of a connection or key. */
+export function nodeOfRequester(to: string): string | null {
+  return to.startsWith(API_REQUESTER_PREFIX) ? to.slice(API_REQUESTER_PREFIX.length) : null
 }
 
 export interface ApiRequest {
-  /** `from` of the message, to which agents answer. */
-  requester: string
   /** `id` of the message, which an answer repeats as `reply_to`. */
   id: string
   /** Resolves with null if no answer came in time. */
@@ -28,12 +25,13 @@ export interface ApiRequest {
 
 /** Requests of this node that await an answer: what the pages ask agents. */
 export class ApiRequests {
-  readonly #clock: Clock
+  /** `from` of the messages, to which agents answer. */
+  readonly requester: string
   readonly #timeoutMs: number
-  readonly #pending = new Map<string, { userId: string; id: string; settle(answer: Answer | null): void }>()
+  readonly #pending = new Map<string, { userId: string; settle(answer: Answer | null): void }>()
 
-  constructor(clock: Clock, timeoutMs: number = API_ANSWER_TIMEOUT_MS) {
-    this.#clock = clock
+  constructor(nodeId: string, timeoutMs: number = API_ANSWER_TIMEOUT_MS) {
+    this.requester = API_REQUESTER_PREFIX + nodeId
     this.#timeoutMs = timeoutMs
   }
 
@@ -41,36 +39,34 @@ export class ApiRequests {
   begin(userId: string): ApiRequest | null {
     const ofOwner = [...this.#pending.values()].filter(each => each.userId === userId)
     if (ofOwner.length >= MAX_API_REQUESTS_PER_OWNER) return null
-    const requester = API_REQUESTER_PREFIX + newId(this.#clock.now())
     // Unguessable, so that only connections that got it can answer.
     const id = REQUEST_ID_PREFIX + randomToken(REQUEST_ID_BYTES)
     const { promise, resolve } = Promise.withResolvers<Answer | null>()
-    const timer = setTimeout(() => this.#settle(requester, null), this.#timeoutMs)
+    const timer = setTimeout(() => this.#settle(id, null), this.#timeoutMs)
     const settle = (answer: Answer | null) => {
       clearTimeout(timer)
       resolve(answer)
     }
-    this.#pending.set(requester, { userId, id, settle })
-    return { requester, id, answer: promise, end: () => this.#settle(requester, null) }
+    this.#pending.set(id, { userId, settle })
+    return { id, answer: promise, end: () => this.#settle(id, null) }
   }
 
   /** Takes the message frame of an answer; false if it is none to a request of this node. */
-  take(userId: string, requester: string, frame: string): boolean {
-    const pending = this.#pending.get(requester)
+  take(userId: string, frame: string): boolean {
+    const { reply_to: id, data } = JSON.parse(frame) as { reply_to?: string; data: Json }
+    const pending = id === undefined ? undefined : this.#pending.get(id)
     if (pending?.userId !== userId) return false
-    const { reply_to, data } = JSON.parse(frame) as { reply_to?: string; data: Json }
-    if (reply_to !== pending.id) return false
-    this.#settle(requester, toAnswer(data))
+    this.#settle(id!, toAnswer(data))
     return true
   }
 
   stop(): void {
-    for (const requester of [...this.#pending.keys()]) this.#settle(requester, null)
+    for (const id of [...this.#pending.keys()]) this.#settle(id, null)
   }
 
-  #settle(requester: string, answer: Answer | null): void {
-    const pending = this.#pending.get(requester)
-    this.#pending.delete(requester)
+  #settle(id: string, answer: Answer | null): void {
+    const pending = this.#pending.get(id)
+    this.#pending.delete(id)
     pending?.settle(answer)
   }
 }

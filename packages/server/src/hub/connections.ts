@@ -18,6 +18,7 @@ import { createFrames } from './frames.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
+import type { Locations } from './locations.ts'
 import { MessageBudget, MessageLog } from './message-log.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createMetering } from './metering.ts'
@@ -50,7 +51,8 @@ export interface ConnectionsDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'list'> & RecordPresence
   watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>
-  relay: Pick<Relay, 'broadcast' | 'catchUp' | 'publish' | 'peers'>
+  relay: Pick<Relay, 'request' | 'catchUp' | 'publish' | 'peers'>
+  locations: Pick<Locations, 'enter' | 'nodesOf'>
   relayTimeoutMs?: number
   nodeId: string
   /** `Revocations.recheck` */

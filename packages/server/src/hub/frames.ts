@@ -2,7 +2,7 @@ import type { AgentFrame, FrameErrorCode, Json, ServerFrame } from '@keyway/sdk/
 import { HUB_MAX_FRAME_BYTES } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { isApiRequester } from './api-requests.ts'
+import { nodeOfRequester } from './api-requests.ts'
 import { BAD_MESSAGE, RATE_LIMITED } from './close-codes.ts'
 import { MAX_SEQ_BYTES } from './message-log.ts'
 import type { Messages } from './messages.ts'
@@ -115,7 +115,7 @@ export function createFrames({
 
 /** An answer to the API reaches no other connection, so it needs no scope. */
 function answersApi(frame: AgentFrame): boolean {
-  return frame.type === 'send' && isApiRequester(frame.to) && frame.reply_to !== undefined
+  return frame.type === 'send' && nodeOfRequester(frame.to) !== null && frame.reply_to !== undefined
 }
 
 export type ReadFrame =

@@ -12,6 +12,8 @@ import { drain } from './drain.ts'
 import { createHandshakes } from './handshake.ts'
 import type { HubPorts } from './hub-ports.ts'
 import { createKeyStatusLoader } from './key-status-loader.ts'
+import type { LocationStore } from './location-store.ts'
+import { createLocations } from './locations.ts'
 import type { AgentAnswer } from './messages.ts'
 import { createRelay } from './node-relay.ts'
 import { NOBODY, type Outcome } from './numbered-sends.ts'
@@ -43,6 +45,7 @@ export interface HubDeps {
   ports: HubPorts
   events: Events
   presence: HubPresence
+  locations: LocationStore
   log: Log
   /** Base address without a trailing slash; its origin may open the hub from a browser. */
   publicUrl: string
@@ -111,8 +114,23 @@ export function createHub(deps: HubDeps): Hub {
     execute,
     receiveNotice,
     receiveMove: message => connections.resumptions.receive(message),
+    isAbsent: userId => !locations.has(userId),
+    receiveAbsent(from, userId) {
+      locations.absent(from, userId)
+      watches.absent(from, userId)
+    },
     timeoutMs: deps.relayTimeoutMs,
   })
+  const locations = createLocations({
+    clock,
+    log,
+    nodeId,
+    store: deps.locations,
+    presence,
+    hasUser: userId => registry.hasUser(userId),
+    ask: async (to, command) => (await relay.request([to], command)).delivered,
+  })
+  presence.onLapse(locations.enterAgain)
   const notify = (to: string, notice: RelayNotice) =>
     to === nodeId ? receiveNotice(nodeId, notice) : relay.notify(to, notice)
   const feed = createPresenceFeed({ clock, registry, notify })
@@ -121,8 +139,8 @@ export function createHub(deps: HubDeps): Hub {
   const isDraining = () => draining
   const { recheck } = revocations
   const ownerLimits = new OwnerLimits(deps.maxConnectionsPerUser)
-  const apiRequests = new ApiRequests(clock)
-  const watches = createWatches({ clock, log, nodeId, presence, ownerLimits, notify })
+  const apiRequests = new ApiRequests(nodeId)
+  const watches = createWatches({ clock, log, nodeId, presence, locations, ownerLimits, notify })
   const recorded = recordIn(presence, feed)
   const shared = {
     ...deps,
@@ -133,6 +151,7 @@ export function createHub(deps: HubDeps): Hub {
       watches,
       relay,
       apiRequests,
+      locations,
       ownerLimits,
       isDraining,
       freshness,
@@ -152,7 +171,8 @@ export function createHub(deps: HubDeps): Hub {
     ask: connections.messages.ask,
     async disconnect(userId, target) {
       const here = connections.disconnect(userId, target)
-      const elsewhere = await relay.broadcast({ op: 'disconnect', userId, target })
+      const nodes = await locations.nodesOf(userId)
+      const elsewhere = await relay.request(nodes, { op: 'disconnect', userId, target })
       return here + elsewhere.delivered > 0
     },
     get connectionCount() {
@@ -168,12 +188,13 @@ export function createHub(deps: HubDeps): Hub {
     }),
     async start() {
       unsubscribe = events.subscribe(receive)
+      await events.follow?.(nodeId)
       await Promise.all([revocations.sweep(), presence.heartbeat()])
       // An agent that connects before other nodes know this one could miss their messages.
       await relay.announce()
       every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, tick)
       every(SWEEP_MS, () => void revocations.sweep())
-      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(watches.followNodes))
+      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(followNodes))
     },
     async drain(deadlineMs) {
       draining = true
@@ -187,12 +208,18 @@ export function createHub(deps: HubDeps): Hub {
       connections.resumptions.stop()
       keyStatuses.stop()
       apiRequests.stop()
+      locations.stop()
       feed.stop()
       relay.stop()
       await presence.deregister()
     },
     tick,
     sweep: () => revocations.sweep(),
+  }
+
+  function followNodes(): void {
+    locations.tick()
+    watches.followNodes()
   }
 
   function tick(): void {
@@ -216,10 +243,15 @@ export function createHub(deps: HubDeps): Hub {
     else feed.unwatch(from, notice.userId)
   }
 
-  function execute(command: RelayCommand, origin: string): Outcome {
+  function execute(command: RelayCommand, from: string, origin: string): Outcome {
     if (command.op === 'ping') {
       watches.followNodes() // it may come from a new node
       return NOBODY
+    }
+    if (command.op === 'enter') {
+      locations.entered(from, command.userIds)
+      watches.followNodes()
+      return { delivered: 1, held: 0 }
     }
     const { userId } = command
     if (command.op === 'disconnect') {

@@ -11,8 +11,15 @@ export interface KeyStatusLoader {
    * share one query. While the database does not answer, the query is repeated: callers have their own deadline.
    */
   load(keyId: string): Promise<KeyStatus | undefined>
-  /** The same for a connection registered under the key; loads again when the key changed meanwhile. */
-  loadFor(connection: { statusIsStale: boolean }, keyId: string): Promise<KeyStatus | undefined>
+  /**
+   * The same for a connection registered under the key; loads again when the key changed meanwhile, or while `also` was
+   * awaited.
+   */
+  loadFor(
+    connection: { statusIsStale: boolean },
+    keyId: string,
+    also?: Promise<void>,
+  ): Promise<KeyStatus | undefined>
   /** Pending loads never settle after this. */
   stop(): void
 }
@@ -25,10 +32,11 @@ export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeySt
 
   return {
     load,
-    async loadFor(connection, keyId) {
+    async loadFor(connection, keyId, also) {
       for (;;) {
         connection.statusIsStale = false
         const status = await load(keyId)
+        if (also) await also
         if (!connection.statusIsStale) return status
       }
     },

@@ -3,9 +3,10 @@ import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import { type ApiRequests, isApiRequester } from './api-requests.ts'
+import { type ApiRequests, nodeOfRequester } from './api-requests.ts'
 import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
 import type { HubPorts } from './hub-ports.ts'
+import type { Locations } from './locations.ts'
 import { KeptMessage } from './message-log.ts'
 import { messageOrigin, type Relay } from './node-relay.ts'
 import { NOBODY, NumberedSends, type Outcome } from './numbered-sends.ts'
@@ -21,9 +22,10 @@ export interface MessagesDeps {
   nodeId: string
   registry: Registry
   ownerLimits: OwnerLimits
-  relay: Pick<Relay, 'broadcast'>
+  relay: Pick<Relay, 'request' | 'peers'>
+  locations: Pick<Locations, 'nodesOf'>
   presence: Pick<Presence, 'list'>
-  apiRequests: Pick<ApiRequests, 'begin' | 'take'>
+  apiRequests: Pick<ApiRequests, 'begin' | 'take' | 'requester'>
 }
 
 /** What an agent answered, with the milliseconds that it took; null: it gave no answer in time. */
@@ -54,7 +56,7 @@ interface Refusal {
 }
 
 export function createMessages(deps: MessagesDeps): Messages {
-  const { clock, nodeId, registry, ownerLimits, relay, presence, apiRequests } = deps
+  const { clock, nodeId, registry, ownerLimits, relay, locations, presence, apiRequests } = deps
   const { meter } = deps.ports
   let lastNumber = 0
 
@@ -126,8 +128,8 @@ export function createMessages(deps: MessagesDeps): Messages {
   async function ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null> {
     const request = ownerLimits.mayDeliver(userId, clock.now()) ? apiRequests.begin(userId) : null
     if (!request) throw tooMany()
-    const { id, requester } = request
-    const frame = encodeMessage({ id, from: requester, from_key_id: null, data })
+    const { id } = request
+    const frame = encodeMessage({ id, from: apiRequests.requester, from_key_id: null, data })
     const askedAt = clock.now()
     const { delivered, held } = frame ? await deliver(userId, connectionId, frame, null) : NOBODY
     if (delivered + held === 0) request.end()
@@ -142,17 +144,22 @@ export function createMessages(deps: MessagesDeps): Messages {
     frame: string,
     except: AgentConnection | null,
   ): Promise<Outcome> {
-    if (isApiRequester(to) && apiRequests.take(userId, to, frame)) return ONE
+    if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NOBODY
     const number = ++lastNumber
     const here = write({ userId, to, frame, origin: messageOrigin(nodeId, number), except }, false)
     // If `to` is a connection of this node, no other node has it.
     if (to === except?.id || (here.delivered + here.held > 0 && registry.byId.has(to))) return here
-    const there = await relay.broadcast({ op: 'deliver', userId, to, frame, number })
+    const requesting = nodeOfRequester(to)
+    const nodes =
+      requesting === null ? locations.nodesOf(userId) : relay.peers().filter(id => id === requesting)
+    const command = { op: 'deliver', userId, to, frame, number } as const
+    // Without waiting where the nodes are known, so that messages keep their order.
+    const there = await relay.request('then' in nodes ? await nodes : nodes, command)
     return { delivered: here.delivered + there.delivered, held: here.held + there.held }
   }
 
   function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Outcome {
-    if (isRelayed && isApiRequester(to)) return apiRequests.take(userId, to, frame) ? ONE : NOBODY
+    if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NOBODY
     const targets = registry.targets(userId, to, except?.id ?? null)
     const outcome = { ...NOBODY }
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null

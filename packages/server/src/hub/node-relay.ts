@@ -25,10 +25,10 @@ interface PendingRequest {
 /** Request and response between the hubs of all nodes, over events. */
 export interface Relay {
   /**
-   * Has all other live nodes execute a command; returns the sums of the counts that they answer within 1 s. Commands
-   * arrive in the order of the calls. Without other nodes nothing is published.
+   * Has other nodes execute a command; returns the sums of the counts that they answer within 1 s. Commands arrive in the
+   * order of the calls. Without nodes nothing is published.
    */
-  broadcast(command: RelayCommand): Promise<Outcome>
+  request(nodeIds: readonly string[], command: RelayCommand): Promise<Outcome>
   /** Resolves when the commands that other nodes published before now were executed here; at the latest in 2 s. */
   catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
@@ -48,11 +48,18 @@ export function createRelay(deps: {
   presence: Pick<Presence, 'peers' | 'currentPeers' | 'markAlive'>
   log: Log
   nodeId: string
-  /** Executes a command of another node; returns how many connections it reached. `origin` names the command. */
-  execute(command: RelayCommand, origin: string): Outcome
+  /**
+   * Executes a command of another node; returns how many connections it reached. `origin` names the command. An `enter`
+   * counts as one.
+   */
+  execute(command: RelayCommand, from: string, origin: string): Outcome
   receiveNotice(from: string, notice: RelayNotice): void
   /** Handles a message about a connection that moves; a node reads its own requests, too. */
   receiveMove(message: MoveMessage): void
+  /** Whether this node has no connections of the user. */
+  isAbsent(userId: string): boolean
+  /** Another node answered that it has none. */
+  receiveAbsent(nodeId: string, userId: string): void
   timeoutMs?: number
 }): Relay {
   const { presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
@@ -67,7 +74,7 @@ export function createRelay(deps: {
   let nextCatchUp: Promise<void> | undefined
 
   return {
-    broadcast,
+    request,
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
         nextCatchUp = undefined
@@ -93,8 +100,9 @@ export function createRelay(deps: {
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       if (message.kind !== 'order') return deps.receiveMove(message)
       const { from, question, order } = message
-      const { delivered: count, held } = execute(order, originOf(from, order, question))
-      publish([from], { kind: 'answer', from: nodeId, question, count, held })
+      const absent = order.op === 'deliver' && deps.isAbsent(order.userId)
+      const { delivered: count, held } = execute(order, from, originOf(from, order, question))
+      publish([from], { kind: 'answer', from: nodeId, question, count, held, absent })
     },
     stop() {
       for (const id of [...pending.keys()]) settle(id)
@@ -102,21 +110,20 @@ export function createRelay(deps: {
   }
 
   async function ping(waitMs: number): Promise<void> {
-    await broadcast({ op: 'ping', relayVersion: RELAY_VERSION }, waitMs)
+    await request(presence.peers(), { op: 'ping', relayVersion: RELAY_VERSION }, waitMs)
   }
 
-  function broadcast(command: RelayCommand, waitMs = timeoutMs): Promise<Outcome> {
-    const peers = presence.peers()
-    const owner = command.op === 'ping' ? null : command.userId
-    if (peers.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NOBODY)
+  function request(to: readonly string[], command: RelayCommand, waitMs = timeoutMs): Promise<Outcome> {
+    const owner = 'userId' in command ? command.userId : null
+    if (to.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NOBODY)
     if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(NOBODY)
     const id = ++lastId
-    const unanswered = new Set(peers.filter(peer => !unresponsive.has(peer)))
+    const unanswered = new Set(to.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
     // After a timeout the caller got 0 as the count, so the command must not be published.
     const isCurrent = () => !isAwaited || pending.has(id)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
-    if (!publish(peers, message, isCurrent) || !isAwaited) return Promise.resolve(NOBODY)
+    if (!publish(to, message, isCurrent) || !isAwaited) return Promise.resolve(NOBODY)
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)
       timer.unref()
@@ -126,9 +133,10 @@ export function createRelay(deps: {
   }
 
   function receiveResponse(answer: Extract<RelayMessage, { kind: 'answer' }>): void {
-    const { from, question, count, held = 0 } = answer
+    const { from, question, count, held = 0, absent } = answer
     const request = pending.get(question)
     if (!request?.unanswered.delete(from)) return
+    if (absent && request.owner) deps.receiveAbsent(from, request.owner)
     request.outcome.delivered += count
     request.outcome.held += held
     if (request.unanswered.size === 0) settle(question)
@@ -157,7 +165,15 @@ export function createRelay(deps: {
 
   /** False if the queue is full. */
   function publish(to: readonly string[], message: RelayMessage, isCurrent?: () => boolean): boolean {
-    return queue.add({ type: 'hub.relay', to, message }, isCurrent)
+    // What this node reads too, to learn its place in the order of all events, is published once.
+    const current = to.includes(nodeId) ? [] : presence.currentPeers()
+    const own = to.filter(id => current.includes(id))
+    const shared = to.filter(id => !current.includes(id))
+    const event = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
+    return (
+      (own.length === 0 || queue.add(event(own), { isCurrent, isOwn: true })) &&
+      (shared.length === 0 || queue.add(event(shared), { isCurrent }))
+    )
   }
 }
 

@@ -38,6 +38,8 @@ export interface Presence {
   currentPeers(): readonly string[]
   /** Connections of a user as recorded for these nodes, up to some hundred milliseconds ago. */
   recordedOn(nodeIds: readonly string[], userId: string): Promise<PresenceRow[]>
+  /** Called when other nodes may have taken this one for dead. */
+  onLapse(listener: () => void): void
   /** Called when a message of a peer arrives. */
   markAlive(nodeId: string, relayVersion?: number): void
   heartbeat(): Promise<void>
@@ -70,6 +72,7 @@ export function createPresence(deps: {
   let lastHeartbeatAt: Instant | null = null
   let heartbeatError: unknown = null
   let isDeregistered = false
+  let lapsed = () => {}
 
   return {
     add(connection) {
@@ -94,6 +97,9 @@ export function createPresence(deps: {
     },
     otherNodes: () => [...peers, ...unsealed],
     peers: () => peers,
+    onLapse(listener) {
+      lapsed = listener
+    },
     currentPeers: () => peers.filter(id => current.has(id)),
     async recordedOn(nodeIds, userId) {
       const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
@@ -131,7 +137,10 @@ export function createPresence(deps: {
     const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, ...ABILITIES }
     await presence.heartbeat(node)
     // After so long without a heartbeat another node may have pruned this node's connections.
-    if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) addAll()
+    if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) {
+      addAll()
+      lapsed()
+    }
     lastHeartbeatAt = now
     newcomers.clear()
     const alive = await presence.nodes(now - NODE_TIMEOUT_MS)

@@ -5,6 +5,7 @@ import { refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
+import type { Locations } from './locations.ts'
 import type { Metering } from './metering.ts'
 import type { RecordPresence } from './presence.ts'
 import type { Registry } from './registry.ts'
@@ -21,23 +22,25 @@ export interface ReadyDeps {
   presence: Pick<RecordPresence, 'add'>
   renewals: Pick<Renewals, 'noticeExpiry'>
   resumptions: Pick<Resumptions, 'claim'>
+  locations: Pick<Locations, 'enter'>
   nodeId: string
 }
 
 /**
- * Registers a connection, then loads the status of its key, takes up the connection that it resumes, and sends `ready`
- * with the missed messages; or closes it.
+ * Registers a connection, then loads the status of its key and tells other nodes of its owner's, takes up the connection
+ * that it resumes, and sends `ready` with the missed messages; or closes it.
  */
 export type MakeReady = (connection: AgentConnection, resume: ResumeRequest | null) => Promise<void>
 
 export function createMakeReady(deps: ReadyDeps): MakeReady {
-  const { clock, ports, metering, registry, keyStatuses, presence, renewals, resumptions } = deps
+  const { clock, ports, metering, registry, keyStatuses, presence, renewals, resumptions, locations } = deps
   return makeReady
 
   async function makeReady(connection: AgentConnection, resume: ResumeRequest | null): Promise<void> {
     // Registered before the load, so that a concurrent revocation closes the connection.
     registry.add(connection)
-    const key = await keyStatuses.loadFor(connection, connection.keyId)
+    const entered = locations.enter(connection.userId)
+    const key = await keyStatuses.loadFor(connection, connection.keyId, entered)
     if (connection.state !== 'pending') return
     const refused = refusalOfKey(key, connection, clock.now()) ?? refusalOfScopes(connection)
     if (refused) {

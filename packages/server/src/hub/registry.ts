@@ -83,6 +83,11 @@ export class Registry {
     if (held?.size === 0) this.#byKey.delete(keyId)
   }
 
+  /** Whether the user has connections here, broken ones included. */
+  hasUser(userId: string): boolean {
+    return this.#byUser.has(userId)
+  }
+
   /** Number of the user's connections that are not broken. */
   countOf(userId: string): number {
     return (this.#byUser.get(userId)?.size ?? 0) - this.heldOf(userId).size

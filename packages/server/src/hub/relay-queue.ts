@@ -17,8 +17,9 @@ const WARN_EVERY_MS = 60_000
 export interface RelayQueue {
   /**
    * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full.
+   * `isOwn`: over the own channels of its nodes, not over that of all nodes.
    */
-  add(event: RelayEvent, isCurrent?: () => boolean): boolean
+  add(event: RelayEvent, options?: { isCurrent?: (() => boolean) | undefined; isOwn?: boolean }): boolean
 }
 
 /**
@@ -32,12 +33,12 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   let warnedAt = Number.NEGATIVE_INFINITY
 
   return {
-    add(event, isCurrent = () => true) {
+    add(event, { isCurrent = () => true, isOwn = false } = {}) {
       const { owner, bytes } = sizeOf(event)
       if (!hasRoom(owner, bytes)) return false
       addBytes(owner, bytes)
       publishing = publishing
-        .then(() => (isCurrent() ? events.publish(event) : undefined))
+        .then(() => (isCurrent() ? events.publish(event, isOwn ? event.to : undefined) : undefined))
         .catch(warn)
         .finally(() => addBytes(owner, -bytes))
       return true

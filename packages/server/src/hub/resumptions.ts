@@ -5,6 +5,7 @@ import { equals } from '../secrets.ts'
 import { AgentConnection, type ConnectionHost, type Surrendered } from './agent-connection.ts'
 import { GOING_AWAY } from './close-codes.ts'
 import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
+import type { Locations } from './locations.ts'
 import { KeptMessage, type MessageBudget, MessageLog } from './message-log.ts'
 import { type MovedState, parseMovedState, toMoved } from './moved-state.ts'
 import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
@@ -21,6 +22,7 @@ export interface ResumptionsDeps {
   registry: Registry
   budget: MessageBudget
   relay: Pick<Relay, 'publish' | 'peers'>
+  locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
   /** Maximum number of broken connections per user on this node, too. */
@@ -50,7 +52,7 @@ export interface Resumptions {
 }
 
 export function createResumptions(deps: ResumptionsDeps): Resumptions {
-  const { clock, registry, budget, relay, host, isDraining, recheck, maxConnectionsPerUser } = deps
+  const { clock, registry, budget, relay, locations, host, isDraining, recheck, maxConnectionsPerUser } = deps
   const moves = createConnectionMoves({
     relay,
     nodeId: deps.nodeId,
@@ -171,6 +173,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   /** The event of a revocation may have come before the connection: then only the new look at its key ends it. */
   async function bringHeld(from: string, name: ConnectionName): Promise<void> {
+    // Nodes that send to its owner must know this one first, else what they send meanwhile would be lost.
+    await locations.enter(name.userId)
+    if (isDraining() || registry.byId.has(name.connectionId)) return
     const connection = await bring(from, { ...name, secretHash: null, lastSeq: 0 })
     if (connection) recheck(connection.keyId)
   }

@@ -99,9 +99,9 @@ export class WatchedUser {
   }
 
   /** The node is gone, and its connections with it. */
-  drop(nodeId: string): void {
+  drop(nodeId: string, reason = 'node_lost'): void {
     const view = this.#nodes.get(nodeId)
-    for (const id of [...(view?.connections.keys() ?? [])]) this.#leave(view!, id, 'node_lost')
+    for (const id of [...(view?.connections.keys() ?? [])]) this.#leave(view!, id, reason)
     this.#nodes.delete(nodeId)
   }
 

@@ -4,6 +4,7 @@ import type { LiveConnection, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { SLOW_CONSUMER } from './close-codes.ts'
+import type { Locations } from './locations.ts'
 import type { Presence } from './presence.ts'
 import { type Bucket, newBucket, type OwnerLimits, takeWatch, WATCH_ALLOWANCE } from './rate-limits.ts'
 import { WatchedUser } from './watched-user.ts'
@@ -47,6 +48,7 @@ export interface WatchesDeps {
   log: Log
   nodeId: string
   presence: Pick<Presence, 'currentPeers' | 'otherNodes' | 'recordedOn'>
+  locations: Pick<Locations, 'knownNodes'>
   ownerLimits: Pick<OwnerLimits, 'chargeDeliveries'>
   /** Sends a notice to a node, or to this one's own feed. */
   notify(nodeId: string, notice: RelayNotice): void
@@ -60,16 +62,18 @@ export interface Watches {
   /** Called for every connection that is gone. */
   remove(watcher: AgentConnection): void
   receive(from: string, notice: Extract<RelayNotice, { op: 'presence' }>): void
+  /** A node has no connections of the user any more. */
+  absent(from: string, userId: string): void
   /** Called when notices may have been lost. */
   compareAll(): void
-  /** Called when the list of live nodes may have changed. */
+  /** Called when the list of live nodes, or of those of a user, may have changed. */
   followNodes(): void
   /** Called twice a second. */
   tick(): void
 }
 
 export function createWatches(deps: WatchesDeps): Watches {
-  const { clock, log, nodeId, presence, ownerLimits, notify } = deps
+  const { clock, log, nodeId, presence, locations, ownerLimits, notify } = deps
   const watches = new Map<string, Watch>()
   const rates = new WeakMap<AgentConnection, Bucket>()
 
@@ -93,6 +97,9 @@ export function createWatches(deps: WatchesDeps): Watches {
       else if (!watch.user.change(from, after, version, changes)) ask(watch, from)
       complete(watch)
     },
+    absent(from, userId) {
+      watches.get(userId)?.user.drop(from, 'lost')
+    },
     compareAll() {
       for (const watch of watches.values()) void compare(watch)
     },
@@ -101,7 +108,7 @@ export function createWatches(deps: WatchesDeps): Watches {
       for (const watch of watches.values()) {
         const known = watch.user.nodeIds
         for (const gone of known) if (!alive.includes(gone)) watch.user.drop(gone)
-        for (const other of presence.currentPeers()) if (!known.includes(other)) ask(watch, other)
+        for (const other of locations.knownNodes(watch.userId)) if (!known.includes(other)) ask(watch, other)
       }
     },
     tick() {
@@ -151,7 +158,7 @@ export function createWatches(deps: WatchesDeps): Watches {
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
     for (const watcher of [...watch.watchers.keys()]) mayWatch(watch, watcher)
-    for (const each of [nodeId, ...presence.currentPeers()]) ask(watch, each)
+    for (const each of [nodeId, ...locations.knownNodes(watch.userId)]) ask(watch, each)
     await readUnanswered(watch, UNANSWERED)
   }
 
@@ -182,9 +189,9 @@ export function createWatches(deps: WatchesDeps): Watches {
   /** Live nodes that have not answered so many questions, or cannot. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
     const current = presence.currentPeers()
-    return presence
-      .otherNodes()
-      .filter(node => !current.includes(node) || watch.user.unansweredBy(node) >= unanswered)
+    const mute = presence.otherNodes().filter(node => !current.includes(node))
+    const known = locations.knownNodes(watch.userId)
+    return [...mute, ...known.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
   /** Sends the list to those that wait for it, once every node has told or was read. */

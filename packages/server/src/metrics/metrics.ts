@@ -18,7 +18,12 @@ export interface MetricSources {
   /** Events in the queues of webhooks, and those that were given up and are still in the log. */
   webhooks(): Promise<{ waiting: number; oldestWaitingSeconds: number; failed: number; disabled: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
-  events(): { listening: boolean; lagSeconds: number | null; rejected?: ReadonlyMap<string, number> }
+  events(): {
+    listening: boolean
+    lagSeconds: number | null
+    received?: number
+    rejected?: ReadonlyMap<string, number>
+  }
   database(): { connections: number; idle: number; waiting: number } | null
   /** The service's clock minus this machine's, in seconds. */
   clockSkewSeconds(): number
@@ -118,6 +123,11 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     const draining = gauge('keyway_hub_draining', '1 while this node is stopping.')
     const listening = gauge('keyway_events_listening', '0: this node receives no events of other nodes.')
     const lag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.')
+    const received = new Counter({
+      name: 'keyway_events_received_total',
+      help: 'Notifications received from the carrier of events, its own included.',
+      registers,
+    })
     const rejected = new Counter({
       name: 'keyway_events_rejected_total',
       help: 'Received events that failed authentication or validation, by reason. They have no effect.',
@@ -153,6 +163,8 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
         const health = sources.events()
         listening.set(health.listening ? 1 : 0)
         if (health.lagSeconds !== null) lag.set(health.lagSeconds)
+        received.reset()
+        received.inc(health.received ?? 0)
         rejected.reset()
         for (const [reason, events] of health.rejected ?? []) rejected.inc({ reason }, events)
       },

@@ -22,6 +22,7 @@ import { createInstanceStore } from './instance.ts'
 import { createInvitationStore } from './invitations.ts'
 import { createKeyAlertStore } from './key-alerts.ts'
 import { createLeaseStore } from './limit-leases.ts'
+import { createLocationStore } from './locations.ts'
 import { createLogoutNoticeStore } from './logout-notices.ts'
 import { createMagicLinkStore } from './magic-links.ts'
 import { migrate } from './migrate.ts'
@@ -184,6 +185,7 @@ function createStore(statements: Statements): Rows {
     outbox: createOutboxStore(statements),
     policies: createPolicyStore(statements),
     presence: createPresenceStore(statements),
+    locations: createLocationStore(statements),
     quotas: createQuotaStore(statements),
     replay: createReplayStore(statements),
     securityEvents: createSecurityEventStore(statements),

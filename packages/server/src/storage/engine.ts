@@ -43,6 +43,8 @@ export interface EventsHealth {
   listening: boolean
   /** Milliseconds from sending the last test event to receiving it; absent where events do not leave the process. */
   lagMs?: number
+  /** Number of notifications received since the start; absent where events do not leave the process. */
+  received?: number
   /** Number of rejected events since the start, by reason; absent where events do not leave the process. */
   rejected?: ReadonlyMap<string, number>
 }

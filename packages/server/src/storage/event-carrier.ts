@@ -6,6 +6,11 @@ import type { EventsHealth } from './engine.ts'
 /** The channel of sealed events; part of what is authenticated. The previous minor version does not read it. */
 export const SEALED_CHANNEL = 'keyway_sealed'
 
+/** The channel of one node's own events. They are sealed for SEALED_CHANNEL, and name the nodes that they are meant for. */
+export function channelOf(nodeId: string): string {
+  return `keyway_node_${nodeId.replaceAll('-', '')}`
+}
+
 /** How nodes on one database exchange events. */
 export interface EventCarrier extends Events {
   /**

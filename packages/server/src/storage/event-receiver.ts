@@ -16,6 +16,8 @@ export interface EventReceiver {
   receive(sealed: Buffer): void
   /** Handles a payload of the previous minor version's channel. Never throws. */
   receiveUnsealed(text: string): void
+  /** Number of payloads of the sealed channels since the start, whether or not they are meant for this node. */
+  readonly received: number
   /** Number of rejected events since the start, by reason. */
   readonly rejected: ReadonlyMap<Rejection, number>
   stop(): void
@@ -34,12 +36,17 @@ export function createEventReceiver(deps: {
   const { seal, log, deliver } = deps
   const rejected = new Map<Rejection, number>()
   const hints = createUnsealedHints(deliver)
+  let received = 0
   let unlogged = 0
   let loggedAt = Number.NEGATIVE_INFINITY
 
   return {
+    get received() {
+      return received
+    },
     rejected,
     receive(sealed) {
+      received++
       const opened = seal.open(sealed)
       if (opened === 'part') return
       if ('rejected' in opened) return reject(opened.rejected)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import type { Event } from '../events.ts'
 import { CannotStart } from '../operator-error.ts'
-import { type CarrierDeps, type EventCarrier, SEALED_CHANNEL } from './event-carrier.ts'
+import { type CarrierDeps, channelOf, type EventCarrier, SEALED_CHANNEL } from './event-carrier.ts'
 import { createEventReceiver, type TestEvent } from './event-receiver.ts'
 import { createEventSeal } from './event-seal.ts'
 import { createListeners } from './listeners.ts'
@@ -14,6 +14,14 @@ import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 const MAX_PART_BYTES = 5_990
 const TEST_EVERY_MS = 5000
 const MAX_BACKOFF_MS = 5000
+const NOTIFY_EACH =
+  'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as each (channel, payload)'
+/**
+ * The same as a transaction of its own, which does not wait for the disk or a standby: notifications do not survive a crash
+ * of the database anyway.
+ */
+const NOTIFY_EACH_NOW = `with asynchronous as materialized (select set_config('synchronous_commit', 'off', true))
+  select pg_notify(channel, payload) from asynchronous, unnest($1::text[], $2::text[]) as each (channel, payload)`
 const NO_LISTEN =
   'This database has no LISTEN, by which nodes exchange events. Let Redis or Valkey carry the events: KEYWAY_EVENTS_URL=redis://redis.example.com:6379'
 /** The header of the previous minor version's notifications, `<id>:<index>:<count>:`, for a single part. */
@@ -44,6 +52,7 @@ export function createPostgresEvents(
   })
   const receiver = createEventReceiver({ seal, log, deliver, receiveTest })
   let client: pg.Client | null = null
+  let ownChannel: string | null = null
   let unsealed = false
   let stopped = false
   let failures = 0
@@ -56,6 +65,10 @@ export function createPostgresEvents(
     subscribe,
     notification,
     publish: send,
+    async follow(nodeId) {
+      ownChannel = channelOf(nodeId)
+      await client?.query(`listen ${ownChannel}`)
+    },
     expectUnsealed(isListed) {
       if (isListed === unsealed) return
       unsealed = isListed
@@ -77,6 +90,7 @@ export function createPostgresEvents(
     health: () => ({
       listening: client !== null,
       lagMs: client ? lagMs : undefined,
+      received: receiver.received,
       rejected: receiver.rejected,
     }),
   }
@@ -87,10 +101,7 @@ export function createPostgresEvents(
     const hints = unsealed ? hintsAmong(events as readonly Event[]) : []
     const channels = [...parts.map(() => SEALED_CHANNEL), ...hints.map(() => UNSEALED_CHANNEL)]
     const payloads = [...parts, ...hints.map(hint => `${randomUUID()}:0:1:${JSON.stringify(hint)}`)]
-    return {
-      sql: 'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as each (channel, payload)',
-      parameters: [channels, payloads],
-    }
+    return { sql: NOTIFY_EACH, parameters: [channels, payloads] }
   }
 
   async function connect(to: string): Promise<void> {
@@ -101,6 +112,7 @@ export function createPostgresEvents(
     try {
       await next.connect()
       await next.query(`listen ${SEALED_CHANNEL}`)
+      if (ownChannel) await next.query(`listen ${ownChannel}`)
       if (unsealed) await next.query(`listen ${UNSEALED_CHANNEL}`)
     } catch (error) {
       next.end().catch(() => {})
@@ -114,7 +126,8 @@ export function createPostgresEvents(
   }
 
   function receive({ channel, payload = '' }: pg.Notification): void {
-    if (channel === SEALED_CHANNEL) receiver.receive(Buffer.from(payload, 'base64url'))
+    if (channel === SEALED_CHANNEL || channel === ownChannel)
+      receiver.receive(Buffer.from(payload, 'base64url'))
     else if (unsealed) receiver.receiveUnsealed(withoutHead(payload))
   }
 
@@ -124,9 +137,16 @@ export function createPostgresEvents(
     lagMs = performance.now() - sentAt
   }
 
-  async function send(event: Event | TestEvent): Promise<void> {
-    const { sql, parameters } = notification([event])
-    await deps.execute(sql, parameters)
+  async function send(event: Event | TestEvent, to?: readonly string[]): Promise<void> {
+    const { parameters } = to ? notificationTo(event, to) : notification([event])
+    await deps.execute(NOTIFY_EACH_NOW, parameters)
+  }
+
+  /** Sealed once for all of them, and published by one statement, so that all receive it in one order with others. */
+  function notificationTo(event: Event | TestEvent, to: readonly string[]) {
+    const parts = seal.seal(event).map(part => part.toString('base64url'))
+    const channels = to.flatMap(nodeId => parts.map(() => channelOf(nodeId)))
+    return { parameters: [channels, to.flatMap(() => parts)] }
   }
 
   /** Sends a test event; reconnects if the previous one did not arrive. */

@@ -25,6 +25,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
     deregister: nodeId =>
       atomically(async tx => {
         const left = await tx.deleteFrom('connections').where('node_id', '=', nodeId).returningAll().execute()
+        await tx.deleteFrom('user_nodes').where('node_id', '=', nodeId).execute()
         await tx.deleteFrom('nodes').where('id', '=', nodeId).execute()
         return left.map(toPresence)
       }),
@@ -101,11 +102,11 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
       return rows.map(toNode)
     },
     async prune(notSeenSince, batch) {
-      const gone = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
+      const stale = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
       const nodes = countOf(
         await db
           .deleteFrom('nodes')
-          .where('id', 'in', gone)
+          .where('id', 'in', stale)
           .where('seen_at', '<', notSeenSince)
           .executeTakeFirst(),
       )
@@ -115,7 +116,20 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
         .limit(batch)
       const left = await db.deleteFrom('connections').where('id', 'in', orphans).returningAll().execute()
-      return { removed: nodes + left.length, left: left.map(toPresence) }
+      const gone = db
+        .selectFrom('user_nodes')
+        .select(['user_id', 'node_id'])
+        .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
+        .limit(batch)
+      const places = countOf(
+        await db
+          .deleteFrom('user_nodes')
+          .where(({ eb, refTuple }) =>
+            eb(refTuple('user_id', 'node_id'), 'in', gone.$asTuple('user_id', 'node_id')),
+          )
+          .executeTakeFirst(),
+      )
+      return { removed: nodes + left.length + places, left: left.map(toPresence) }
     },
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import type { Event } from '../events.ts'
-import { type CarrierDeps, type EventCarrier, SEALED_CHANNEL } from './event-carrier.ts'
+import { type CarrierDeps, channelOf, type EventCarrier, SEALED_CHANNEL } from './event-carrier.ts'
 import { createEventReceiver, type TestEvent } from './event-receiver.ts'
 import { createEventSeal, MAX_SEALED_BYTES } from './event-seal.ts'
 import { createListeners } from './listeners.ts'
@@ -29,6 +29,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     now: time.now,
   })
   const receiver = createEventReceiver({ seal, log, deliver, receiveTest })
+  let ownChannel: string | null = null
   let unsealed = false
   let connections = connect()
   let listening = false
@@ -40,7 +41,11 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
 
   return {
     subscribe,
-    publish: send,
+    publish: (event, to) => (to ? sendTo(event, to) : send(event)),
+    async follow(nodeId) {
+      ownChannel = channelOf(nodeId)
+      await followOwn(connections)
+    },
     expectUnsealed(isListed) {
       if (isListed === unsealed) return
       unsealed = isListed
@@ -57,7 +62,11 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
       receiver.stop()
       disconnect(connections)
     },
-    health: () => ({ listening, lagMs: listening ? lagMs : undefined, rejected: receiver.rejected }),
+    health: () => ({ listening, lagMs: listening ? lagMs : undefined, ...counts() }),
+  }
+
+  function counts() {
+    return { received: receiver.received, rejected: receiver.rejected }
   }
 
   function connect(): Connections {
@@ -79,10 +88,17 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
       .then(() => {
         made.isSubscribed = true
         followUnsealed(made)
-        return test()
+        return followOwn(made)
       })
+      .then(test)
       .catch(() => {})
     return made
+  }
+
+  /** Once subscribed, the client subscribes again after each reconnection. */
+  async function followOwn({ subscriber, isSubscribed }: Connections): Promise<void> {
+    if (!isSubscribed || !ownChannel) return
+    await subscriber.subscribe(ownChannel, receiver.receive, true).catch(lose)
   }
 
   /** Reads the channel of the previous minor version while one is listed. */
@@ -100,6 +116,14 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     if (!unsealed) return
     for (const hint of hintsAmong([event as Event]))
       await publisher.publish(UNSEALED_CHANNEL, JSON.stringify(hint))
+  }
+
+  /** In one transaction, so that all of them receive it in one order with others. */
+  async function sendTo(event: Event, to: readonly string[]): Promise<void> {
+    const transaction = connections.publisher.multi()
+    const parts = seal.seal(event)
+    for (const nodeId of to) for (const part of parts) transaction.publish(channelOf(nodeId), part)
+    await transaction.exec()
   }
 
   /** Sends a test event; if the previous one did not arrive, the connection delivers nothing. */

@@ -81,6 +81,7 @@ export interface Schema {
     relay_version: number | null
   }
   connections: ConnectionRow
+  user_nodes: { user_id: string; node_id: string }
   invitations: InvitationRow
   policies: PolicyRow
   quotas: QuotaRow

@@ -124,6 +124,27 @@ forEachEngine(engine => {
     assert.deepEqual(await presence.listOf('user', NOW), [row('new', NOW + 1)])
   })
 
+  test('of two nodes that record a user concurrently at least one reads the other', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { locations, presence } = storage.store
+    const users = Array.from({ length: 120 }, (_, n) => `user-${n}`)
+    const [first, second] = await Promise.all([locations.enter('a', users), locations.enter('b', users)])
+    for (const user of users) {
+      assert.ok(first!.get(user)!.includes('a') && second!.get(user)!.includes('b'))
+      assert.ok(first!.get(user)!.includes('b') || second!.get(user)!.includes('a'), user)
+    }
+    assert.deepEqual((await locations.nodesOf('user-7')).sort(), ['a', 'b'])
+    await locations.enter('a', ['user-7']) // again
+    await locations.leave('b', ['user-7', 'unknown'])
+    assert.deepEqual(await locations.nodesOf('user-7'), ['a'])
+    assert.deepEqual(await locations.nodesOf('unknown'), [])
+    const node = { id: 'a', startedAt: NOW, seenAt: NOW, version: '1', sealsEvents: true, relayVersion: 1 }
+    await presence.heartbeat(node)
+    assert.equal((await presence.prune(NOW, 100, NOW)).removed, 100, 'in batches')
+    assert.equal((await presence.prune(NOW, 100, NOW)).removed, 19)
+    assert.deepEqual(await locations.nodesOf('user-8'), ['a'], 'those of nodes without a row are pruned')
+  })
+
   test('security events are paged newest first, each once', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { id: userId } = await insertUser(storage.store)

@@ -47,6 +47,7 @@ export async function openHub(
     },
     events: storage.events,
     presence: recordedPresence({ storage, clock: services.clock }),
+    locations: storage.store.locations,
     log: services.log,
     publicUrl: services.publicUrl,
     corsOrigins: ['https://app.example.com'],

@@ -32,6 +32,8 @@ function openRelay() {
     execute: () => NOBODY,
     receiveNotice: () => {},
     receiveMove: () => {},
+    isAbsent: () => false,
+    receiveAbsent: () => {},
   })
   const frames = () =>
     published.flatMap(event =>
@@ -39,8 +41,9 @@ function openRelay() {
         ? [event.message.order]
         : [],
     )
-  const send = (userId: string) => void relay.broadcast({ op: 'deliver', userId, to: 'all', frame: FRAME })
-  return { relay, published, frames, send, release, settled: () => new Promise(setImmediate) }
+  const send = (userId: string) =>
+    void relay.request([peer], { op: 'deliver', userId, to: 'all', frame: FRAME })
+  return { relay, peer, published, frames, send, release, settled: () => new Promise(setImmediate) }
 }
 
 test('the queued bytes of one owner are bounded, and exceed a burst of one connection', async () => {
@@ -71,9 +74,9 @@ test('ten owners with full queues leave room for the largest frame of another ow
 })
 
 test('a command whose caller timed out is not published', async () => {
-  const { relay, published, release, settled } = openRelay()
+  const { relay, peer, published, release, settled } = openRelay()
   void relay.announce() // its publication is in progress until `release()`
-  await relay.broadcast({ op: 'deliver', userId: 'owner', to: 'all', frame: 'late' })
+  await relay.request([peer], { op: 'deliver', userId: 'owner', to: 'all', frame: 'late' })
   release()
   await settled()
   assert.equal(published.length, 1)

@@ -90,6 +90,7 @@ export class PresenceWorld {
         clock: this.clock,
         log: createLog('silent'),
         nodeId: id,
+        locations: { knownNodes: () => node.others },
         ownerLimits: { chargeDeliveries: () => {} },
         notify,
         presence: {

@@ -1,0 +1,189 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ServerFrame } from '@keyway/sdk/protocol'
+import WebSocket from 'ws'
+import { freePort } from '../packages/server/test/support/free-port.ts'
+import { redisMissing, startRedis } from '../packages/server/test/support/redis.ts'
+import { benchKey, postgresDatabase } from './support/databases.ts'
+import { cpuSeconds, pinBench } from './support/machine.ts'
+import { type RunningProcess, startKeyway } from './support/processes.ts'
+import { QUICK, type Row, report, type Target } from './support/report.ts'
+
+/**
+ * What messages between two nodes cost the other nodes of a service, with two, four and eight real processes, over both
+ * carriers: notifications received and processor time of each node.
+ */
+
+const NODE_COUNTS = [2, 4, 8]
+const SENDERS = 10
+/** Below the limit of frames of one connection. */
+const MESSAGES_A_SECOND = 80
+const SECONDS = QUICK ? 4 : 10
+/** For heartbeats and agents to settle. */
+const SETTLE_MS = 5000
+/** Test events and heartbeats of all nodes. */
+const ALLOWED_EVENTS_A_SECOND = 5
+
+pinBench()
+await using database = await postgresDatabase(SENDERS + 1)
+const redis = redisMissing() ? null : await startRedis()
+const rows: Row[] = []
+const targets: Target[] = []
+for (const [carrier, url] of [
+  ['PostgreSQL', null],
+  ['Redis', redis?.url],
+] as const) {
+  if (url === undefined) continue
+  const measured: Measured[] = []
+  for (const count of NODE_COUNTS) measured.push(await measure(count, url))
+  for (const each of measured) rows.push({ carrier, ...toRow(each) })
+  targets.push(...toTargets(carrier, measured))
+}
+await redis?.kill()
+report('between-nodes', { 'Messages from node 1 to node 2': rows }, targets)
+
+interface NodeLoad {
+  eventsPerSecond: number
+  cpuPercent: number
+}
+
+interface Measured {
+  count: number
+  acknowledged: number
+  sender: NodeLoad
+  receiver: NodeLoad
+  /** The largest values of the others. */
+  others: NodeLoad
+}
+
+async function measure(count: number, eventsUrl: string | null): Promise<Measured> {
+  const settings = {
+    ...database.settings,
+    KEYWAY_PUBLIC_URL: 'http://localhost:9',
+    ...(eventsUrl && { KEYWAY_EVENTS_URL: eventsUrl }),
+  }
+  const nodes: RunningProcess[] = []
+  try {
+    for (let n = 0; n < count; n++) {
+      // Its own, since the address that a node prints is the public one.
+      const port = await freePort()
+      nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
+    }
+    return await send(nodes)
+  } finally {
+    await Promise.all(nodes.map(node => node[Symbol.asyncDispose]()))
+  }
+}
+
+async function send(nodes: readonly RunningProcess[]): Promise<Measured> {
+  const [first, second] = nodes as [RunningProcess, RunningProcess]
+  // Keys of one user, as the database is filled.
+  const receiver = await connect(second, benchKey(0))
+  const senders: Agent[] = []
+  for (let n = 0; n < SENDERS; n++) senders.push(await connect(first, benchKey(n % SENDERS)))
+  await wait(SETTLE_MS)
+  const before = await Promise.all(nodes.map(sample))
+  const ends = performance.now() + SECONDS * 1000
+  await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, ends)))
+  const after = await Promise.all(nodes.map(sample))
+  const loads = nodes.map(
+    (_, n): NodeLoad => ({
+      eventsPerSecond: (after[n]!.events - before[n]!.events) / SECONDS,
+      cpuPercent: ((after[n]!.cpu - before[n]!.cpu) / SECONDS) * 100,
+    }),
+  )
+  const acknowledged = senders.reduce((sum, sender) => sum + sender.acknowledged, 0)
+  for (const { socket } of [receiver, ...senders]) socket.terminate()
+  const others = loads.slice(2)
+  return {
+    count: nodes.length,
+    acknowledged: acknowledged / SECONDS,
+    sender: loads[0]!,
+    receiver: loads[1]!,
+    others: {
+      eventsPerSecond: Math.max(0, ...others.map(each => each.eventsPerSecond)),
+      cpuPercent: Math.max(0, ...others.map(each => each.cpuPercent)),
+    },
+  }
+}
+
+interface Agent {
+  socket: WebSocket
+  id: string
+  acknowledged: number
+}
+
+async function connect({ port }: RunningProcess, key: string): Promise<Agent> {
+  const origin = `http://127.0.0.1:${port}`
+  const answer = await fetch(`${origin}/auth/agent-token`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ api_key: key }),
+  })
+  if (!answer.ok) throw new Error(await answer.text())
+  const { token } = (await answer.json()) as { token: string }
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/hub`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  const agent: Agent = { socket, id: '', acknowledged: 0 }
+  await new Promise<void>((resolve, reject) => {
+    socket.on('error', reject)
+    socket.on('close', (code, reason) => reject(new Error(`closed with ${code} ${reason}`)))
+    socket.on('message', data => {
+      const frame = JSON.parse(String(data)) as ServerFrame
+      if (frame.type === 'ready') agent.id = frame.connection_id
+      if (frame.type === 'ready') resolve()
+      if (frame.type === 'sent') agent.acknowledged += frame.delivered
+    })
+  })
+  return agent
+}
+
+async function sendUntil({ socket }: Agent, to: string, ends: number): Promise<void> {
+  const began = performance.now()
+  for (let n = 0; performance.now() < ends; n++) {
+    socket.send(JSON.stringify({ type: 'send', id: `${n}`, to, data: 'x'.repeat(200) }))
+    const next = began + ((n + 1) * 1000) / MESSAGES_A_SECOND
+    if (next > performance.now()) await wait(next - performance.now())
+  }
+}
+
+async function sample({ pid, port }: RunningProcess): Promise<{ events: number; cpu: number }> {
+  const cpu = cpuSeconds(pid)
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+  return { cpu, events: Number(/^keyway_events_received_total (\d+)/m.exec(text)?.[1] ?? Number.NaN) }
+}
+
+function toRow({ count, acknowledged, sender, receiver, others }: Measured): Row {
+  return {
+    nodes: count,
+    'messages/s': Math.round(acknowledged),
+    'events/s: sender': Math.round(sender.eventsPerSecond),
+    receiver: Math.round(receiver.eventsPerSecond),
+    others: Number(others.eventsPerSecond.toFixed(1)),
+    'CPU %: sender': Math.round(sender.cpuPercent),
+    'receiver ': Math.round(receiver.cpuPercent),
+    'others ': Number(others.cpuPercent.toFixed(1)),
+  }
+}
+
+function toTargets(carrier: string, measured: readonly Measured[]): Target[] {
+  const [two, eight] = [measured[0]!, measured.at(-1)!]
+  return [
+    {
+      what: `events of an uninvolved node of ${eight.count}, ${carrier}`,
+      wanted: `≤ ${ALLOWED_EVENTS_A_SECOND}/s`,
+      measured: `${eight.others.eventsPerSecond.toFixed(1)}/s`,
+      reached: eight.others.eventsPerSecond <= ALLOWED_EVENTS_A_SECOND,
+    },
+    {
+      what: `events that a message costs the sending node with ${eight.count} nodes, of those with ${two.count}, ${carrier}`,
+      wanted: '≤ 1.1',
+      measured: (perMessage(eight) / perMessage(two)).toFixed(2),
+      reached: perMessage(eight) <= 1.1 * perMessage(two),
+    },
+  ]
+}
+
+function perMessage({ sender, acknowledged }: Measured): number {
+  return sender.eventsPerSecond / acknowledged
+}

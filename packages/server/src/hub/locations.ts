@@ -1,0 +1,234 @@
+import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import type { RelayCommand } from '../events.ts'
+import type { Log } from '../log.ts'
+import type { LocationStore } from './location-store.ts'
+import type { Presence } from './presence.ts'
+
+/** A user without connections here stays recorded for so long, since agents reconnect. */
+const STAY_MS = 10 * SECOND
+/** Users that are recorded together, and named in one command to another node. */
+const BATCH_SIZE = 500
+/** A node that was not alive for so long is forgotten. */
+const FORGET_NODE_MS = MINUTE
+
+interface Place {
+  /** Other nodes that have or had connections of the user. */
+  nodes: Set<string>
+  /** False until it is recorded, and after a failure to record it: then the user may be on any node. */
+  isKnown: boolean
+  entered: PromiseWithResolvers<void> | null
+  emptySince: Instant | null
+}
+
+export interface LocationsDeps {
+  clock: Clock
+  log: Log
+  nodeId: string
+  store: LocationStore
+  presence: Pick<Presence, 'peers' | 'currentPeers'>
+  /** Whether the user has connections on this node, of any state. */
+  hasUser(userId: string): boolean
+  /** Has a node execute a command; resolves with 1 if it answered in time. */
+  ask(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
+}
+
+/**
+ * Knows on which other nodes a user has connections, so that messages go to these nodes only. A node that gets its first
+ * connection of a user records itself, then reads which nodes are recorded, and tells them: of two nodes that do so at
+ * once, the one that recorded itself last reads and tells the other. It sends `ready` only when they have answered; so
+ * who may send knows all nodes whose connections are ready.
+ */
+export interface Locations {
+  /** Called for each connection before it is `ready`; undefined if the nodes of the user are known. Never rejects. */
+  enter(userId: string): Promise<void> | undefined
+  /** Where messages to a user go; a promise if the user has no connection here. Of the previous version, all nodes. */
+  nodesOf(userId: string): readonly string[] | Promise<readonly string[]>
+  /** Other nodes of a user with a connection here, as far as known; without those of the previous version. */
+  knownNodes(userId: string): readonly string[]
+  /** Another node has connections of these users. */
+  entered(nodeId: string, userIds: readonly string[]): void
+  /** Another node answered that it has none of a user. */
+  absent(nodeId: string, userId: string): void
+  has(userId: string): boolean
+  /** Called every two seconds. */
+  tick(): void
+  /** Records all users again: other nodes may have taken this one for dead. */
+  enterAgain(): void
+  stop(): void
+}
+
+export function createLocations(deps: LocationsDeps): Locations {
+  const { clock, log, nodeId, store, presence, hasUser, ask } = deps
+  const places = new Map<string, Place>()
+  const lastAlive = new Map<string, Instant>()
+  /** Commands that a node did not answer; sent again until it does or is gone. */
+  const unanswered = new Map<string, Set<string>>()
+  let entering = new Set<string>()
+  let leaving = new Set<string>()
+  let isWriting = false
+  let isStopped = false
+
+  return {
+    enter(userId) {
+      const place = places.get(userId) ?? open(userId)
+      place.emptySince = null
+      return place.entered?.promise
+    },
+    nodesOf(userId) {
+      const place = places.get(userId)
+      if (place && !place.isKnown) return presence.peers()
+      return place ? among(place.nodes) : store.nodesOf(userId).then(ids => among(new Set(ids)))
+    },
+    knownNodes(userId) {
+      const place = places.get(userId)
+      const current = presence.currentPeers()
+      return place?.isKnown ? current.filter(id => place.nodes.has(id)) : current
+    },
+    entered(from, userIds) {
+      lastAlive.set(from, clock.now())
+      for (const userId of userIds) places.get(userId)?.nodes.add(from)
+    },
+    absent(from, userId) {
+      places.get(userId)?.nodes.delete(from)
+    },
+    has: userId => places.has(userId),
+    tick,
+    enterAgain() {
+      for (const userId of places.keys()) entering.add(userId)
+      schedule()
+    },
+    stop() {
+      isStopped = true
+    },
+  }
+
+  /** Nodes of the previous version record nothing, so each of them may have connections of any user. */
+  function among(nodes: ReadonlySet<string>): string[] {
+    const current = presence.currentPeers()
+    return presence.peers().filter(id => nodes.has(id) || !current.includes(id))
+  }
+
+  function open(userId: string): Place {
+    const place = {
+      nodes: new Set<string>(),
+      isKnown: false,
+      entered: Promise.withResolvers<void>(),
+      emptySince: null,
+    }
+    places.set(userId, place)
+    entering.add(userId)
+    schedule()
+    return place
+  }
+
+  function schedule(): void {
+    if (isWriting || isStopped) return
+    isWriting = true
+    // Connections of one turn of the event loop are recorded together.
+    setImmediate(() => void writeAll())
+  }
+
+  /** One statement after the other, since a user may leave and enter again. */
+  async function writeAll(): Promise<void> {
+    while (!isStopped && entering.size + leaving.size > 0) {
+      const gone = [...leaving]
+      leaving = new Set()
+      const [some, later] = split([...entering])
+      entering = new Set(later)
+      try {
+        if (gone.length > 0) await store.leave(nodeId, gone)
+        if (some.length > 0) tell(some, await store.enter(nodeId, some))
+      } catch (error) {
+        log.warn({ err: error }, 'locations could not be recorded; messages go to all nodes')
+        tellAll(some)
+        break // the rest is recorded by the next tick
+      }
+    }
+    isWriting = false
+  }
+
+  function tell(userIds: readonly string[], found: ReadonlyMap<string, string[]>): void {
+    const now = clock.now()
+    const usersOf = new Map<string, string[]>()
+    for (const userId of userIds) {
+      const place = places.get(userId)
+      if (!place) continue
+      place.isKnown = true
+      for (const node of found.get(userId) ?? []) {
+        if (node === nodeId) continue
+        place.nodes.add(node)
+        if (!lastAlive.has(node)) lastAlive.set(node, now)
+        usersOf.set(node, [...(usersOf.get(node) ?? []), userId])
+      }
+    }
+    void announce(usersOf, userIds)
+  }
+
+  /** While nothing can be recorded, every node is told, and everything is sent to every node. */
+  function tellAll(userIds: readonly string[]): void {
+    void announce(new Map(presence.currentPeers().map(node => [node, [...userIds]])), userIds)
+  }
+
+  async function announce(usersOf: ReadonlyMap<string, string[]>, entered: readonly string[]): Promise<void> {
+    const peers = presence.peers()
+    // A node that is not alive would delay all of them.
+    for (const [node, users] of usersOf) if (!peers.includes(node)) askLater(node, users)
+    await Promise.all(
+      [...usersOf].map(([node, users]) => (peers.includes(node) ? askOne(node, users) : null)),
+    )
+    for (const userId of entered) {
+      const place = places.get(userId)
+      place?.entered?.resolve()
+      if (place) place.entered = null
+    }
+  }
+
+  async function askOne(node: string, userIds: readonly string[]): Promise<void> {
+    if ((await ask(node, { op: 'enter', userIds })) === 0) askLater(node, userIds)
+  }
+
+  function askLater(node: string, userIds: readonly string[]): void {
+    const waiting = unanswered.get(node) ?? new Set()
+    for (const userId of userIds) waiting.add(userId)
+    unanswered.set(node, waiting)
+  }
+
+  function tick(): void {
+    const now = clock.now()
+    for (const id of presence.peers()) lastAlive.set(id, now)
+    for (const [userId, place] of places) {
+      for (const node of place.nodes)
+        if (now - (lastAlive.get(node) ?? 0) > FORGET_NODE_MS) place.nodes.delete(node)
+      place.emptySince = hasUser(userId) ? null : (place.emptySince ?? now)
+      if (place.emptySince !== null && now - place.emptySince >= STAY_MS) leave(userId)
+      if (!place.isKnown && !place.entered) entering.add(userId)
+    }
+    for (const [id, at] of lastAlive) if (now - at > FORGET_NODE_MS) lastAlive.delete(id)
+    askAgain()
+    if (entering.size + leaving.size > 0) schedule()
+  }
+
+  function leave(userId: string): void {
+    const place = places.get(userId)
+    if (place?.entered) return
+    places.delete(userId)
+    entering.delete(userId)
+    leaving.add(userId)
+  }
+
+  function askAgain(): void {
+    const waiting = [...unanswered]
+    unanswered.clear()
+    for (const [node, users] of waiting) {
+      const [some, later] = split([...users].filter(userId => places.has(userId)))
+      const isAlive = presence.peers().includes(node)
+      if (isAlive ? later.length > 0 : lastAlive.has(node))
+        unanswered.set(node, new Set(isAlive ? later : users))
+      if (isAlive && some.length > 0) void askOne(node, some)
+    }
+  }
+}
+
+function split<Item>(items: readonly Item[]): [Item[], Item[]] {
+  return [items.slice(0, BATCH_SIZE), items.slice(BATCH_SIZE)]
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import type { Event } from '../../src/events.ts'
+import type { HubDeps } from '../../src/hub/hub.ts'
+import { recordedPresence } from '../../src/hub/recorded-presence.ts'
+import { createStorage } from '../../src/storage/database.ts'
+import { postgresMissing } from '../support/engines.ts'
+import { until } from '../support/patience.ts'
+import { redisMissing, startRedis } from '../support/redis.ts'
+import { openServices, type Services } from '../support/services.ts'
+import { type Client, connect, makeKey, openHub, type TestHub, type TestKey } from './fixture.ts'
+
+const CARRIERS = ['PostgreSQL', 'Redis'] as const
+
+interface Node extends TestHub {
+  /** Orders to deliver a message that arrived at this node, whether or not they are meant for it. */
+  delivered: Event[]
+}
+
+/** Nodes with a storage each, so that events really travel. */
+async function openNodes(t: TestContext, count: number, carrier: (typeof CARRIERS)[number] = 'PostgreSQL') {
+  const services = await openServices('postgres', t)
+  const { user } = await services.signIn('ada@example.com')
+  const key = await makeKey(services, user.id)
+  const url = carrier === 'Redis' ? (await startRedis(t)).url : null
+  const config = { ...services.opened.config, ...(url && { events: { kind: 'redis' as const, url } }) }
+  const nodes: Node[] = []
+  for (let n = 0; n < count; n++) {
+    const storage = await createStorage(config, services.log)
+    t.after(() => storage.close())
+    const delivered: Event[] = []
+    storage.events.subscribe(event => {
+      if (JSON.stringify(event).includes('"deliver"')) delivered.push(event)
+    })
+    nodes.push({ ...(await openHub(services, t, {}, storage)), delivered })
+  }
+  await until('they know each other', () => nodes.every(({ hub }) => hub.health().otherNodes === count - 1))
+  return { services, key, nodes }
+}
+
+const send = (from: Client, to: string, id: string) => {
+  from.send({ type: 'send', id, to, data: id })
+  return from.next('sent')
+}
+
+describe('messages between nodes', { skip: postgresMissing() }, () => {
+  for (const carrier of CARRIERS) {
+    const skip = carrier === 'Redis' && redisMissing()
+    test(`go to the nodes that have connections of their owner, and to no other, over ${carrier}`, {
+      skip,
+    }, async t => {
+      const { services, key, nodes } = await openNodes(t, 4, carrier)
+      const [first, second, third, api] = nodes as [Node, Node, Node, Node]
+      const sender = await connect(services, first.url, key)
+      const receiver = await connect(services, second.url, key)
+      const other = await services.signIn('eve@example.com')
+      const stranger = await makeKey(services, other.user.id)
+      await connect(services, third.url, stranger)
+      for (let n = 0; n < 20; n++) {
+        assert.equal((await send(sender, 'all', `${n}`)).delivered, 1)
+        assert.equal((await receiver.next('message')).data, `${n}`)
+      }
+      assert.equal(await api.hub.sendTo(key.userId, receiver.id, 'by HTTP'), 1)
+      assert.equal(await api.hub.sendTo(other.user.id, 'all', 'theirs'), 1)
+      assert.deepEqual(
+        nodes.map(({ delivered }) => delivered.length),
+        [1, 21, 1, 0],
+        'of HTTP, and the sender’s own node only of that',
+      )
+      const late = await connect(services, third.url, key)
+      assert.equal((await send(sender, 'all', 'to both')).delivered, 2)
+      assert.equal((await late.next('message')).data, 'to both')
+      assert.equal((await send(late, sender.id, 'back')).delivered, 1)
+      assert.equal(await api.hub.disconnect(key.userId, late.id), true)
+      assert.equal(await late.end(), '1001 going_away')
+    })
+  }
+
+  test('reach every connection that was ready before, however many connect at once', async t => {
+    const { services, nodes } = await openNodes(t, 3)
+    for (let round = 0; round < 15; round++) {
+      const { user } = await services.signIn(`owner-${round}@example.com`)
+      const key = await makeKey(services, user.id)
+      const agents = await Promise.all(nodes.map(({ url }) => connect(services, url, key)))
+      // Each sends as soon as it is ready; all were ready before the last of them is.
+      const counts = await Promise.all(agents.map((agent, n) => send(agent, 'all', `${n}`)))
+      assert.deepEqual(
+        counts.map(({ delivered }) => delivered),
+        [2, 2, 2],
+        `round ${round}`,
+      )
+    }
+  })
+
+  test('stop going to a node that the owner has left, and find the owner there again', async t => {
+    const { services, key, nodes } = await openNodes(t, 2)
+    const [first, second] = nodes as [Node, Node]
+    const sender = await connect(services, first.url, key)
+    const gone = await connect(services, second.url, key)
+    gone.socket.close()
+    await until('it is gone', () => second.hub.connectionCount === 0)
+    services.clock.advance(5_000)
+    const quick = await connect(services, second.url, key)
+    assert.equal((await send(sender, 'all', 'it stayed recorded')).delivered, 1)
+    quick.socket.close()
+    await until('it is gone', () => second.hub.connectionCount === 0)
+    const recorded = () => services.storage.store.locations.nodesOf(key.userId)
+    await until('the node is no longer recorded', async () => {
+      if ((await recorded()).length === 1) return true
+      services.clock.advance(50) // slower than the lease of a node lasts
+      return false
+    })
+    const before = second.delivered.length
+    assert.equal((await send(sender, 'all', 'nobody')).delivered, 0)
+    assert.equal((await send(sender, 'all', 'nobody again')).delivered, 0)
+    assert.equal(second.delivered.length, before + 1, 'the first answer says that nobody is there')
+    const back = await connect(services, second.url, key)
+    assert.equal((await send(sender, 'all', 'welcome')).delivered, 1)
+    assert.equal((await back.next('message')).data, 'welcome')
+  })
+})
+
+describe('a node', () => {
+  test('that cannot record where its agents are still exchanges messages with all nodes', async t => {
+    const { services, key, open } = await openInProcess(t)
+    const failing = async () => Promise.reject(new Error('the disk is full'))
+    const locations = { ...services.storage.store.locations, enter: failing }
+    const here = await open({ locations })
+    const there = await open({})
+    const before = await connect(services, there.url, key)
+    const agent = await connect(services, here.url, key)
+    assert.equal((await send(agent, 'all', '1')).delivered, 1)
+    assert.equal((await send(before, 'all', '2')).delivered, 1)
+  })
+
+  test('of the previous version gets all messages, over the channel of all nodes', async t => {
+    const { services, key, open } = await openInProcess(t)
+    const { presence, locations } = services.storage.store
+    const previous = await open({
+      presence: {
+        ...recordedPresence(services),
+        heartbeat: node => presence.heartbeat({ ...node, relayVersion: 0 }),
+      },
+      locations: { ...locations, enter: async () => new Map(), leave: async () => {} },
+      events: withoutOwnChannel(services),
+    })
+    const current = await open({})
+    const old = await connect(services, previous.url, key)
+    const agent = await connect(services, current.url, key)
+    await until('the row of the old node was read', () => current.hub.health().otherNodes === 1)
+    assert.equal((await send(agent, 'all', '1')).delivered, 1)
+    assert.equal((await old.next('message')).data, '1')
+    assert.equal(await current.hub.sendTo(key.userId, old.id, 'by HTTP'), 1)
+  })
+})
+
+async function openInProcess(t: TestContext): Promise<{
+  services: Services
+  key: TestKey
+  open(overrides: Partial<HubDeps>): Promise<TestHub>
+}> {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  const key = await makeKey(services, user.id)
+  return { services, key, open: overrides => openHub(services, t, overrides) }
+}
+
+/** As of a node that reads the channel of all nodes only. */
+function withoutOwnChannel({ storage: { events } }: Services): HubDeps['events'] {
+  return { publish: event => events.publish(event), subscribe: events.subscribe }
+}
