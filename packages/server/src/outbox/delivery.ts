@@ -78,7 +78,7 @@ export async function deliver(
     const reason = describeError(error)
     if (error instanceof MailRejected) {
       log.warn({ ...named, reason }, 'A mail was refused and is not retried.')
-      return settle(deps, message, 'failed', reason)
+      return settleRefused(deps, message, reason)
     }
     return retryLater(deps, message, { ...named, reason }, lastUseful)
   }
@@ -176,6 +176,27 @@ async function settle(
     }),
   )
   if (isSettled) deps.onSettled?.(state)
+}
+
+/** As `settle`, and announces it like a bounce that the provider reports later. */
+async function settleRefused(deps: DeliveryDeps, message: OutboxMessage, error: string): Promise<void> {
+  const { storage, clock } = deps
+  const at = clock.now()
+  const isSettled = await untilLeaseEnds(deps, message.leasedUntil!, () =>
+    storage.transaction(async tx => {
+      const outcome = { state: 'failed' as const, at, error }
+      if (!(await tx.outbox.settle(message.id, message.leasedUntil!, outcome))) return false
+      const userId = message.userId ?? (await tx.users.findByEmail(message.recipient))?.id ?? null
+      tx.announce({
+        type: 'mail.bounced',
+        subject: { type: 'mail', id: userId ?? message.id },
+        at,
+        data: { user_id: userId, reason: 'refused', provider: null, suppressed_until: null },
+      })
+      return true
+    }),
+  )
+  if (isSettled) deps.onSettled?.('failed')
 }
 
 /** Retries until the lease ends, so that a short outage of the database does not cause a second sending. */

@@ -11,9 +11,11 @@ import { newId } from '../../src/ids.ts'
 import type { SpendLimit } from '../../src/limits/limit.ts'
 import { NO_LIMITS } from '../../src/limits/limit.ts'
 import { createHousekeeping } from '../../src/operations/housekeeping.ts'
+import { createDispatcher } from '../../src/outbox/dispatcher.ts'
+import { MailRejected } from '../../src/outbox/outbox.ts'
 import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../src/webhooks/webhook-event.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
-import { openServices, type Services } from '../support/services.ts'
+import { address, openServices, type Services } from '../support/services.ts'
 import {
   deliveryOf,
   LOCAL_NETWORKS,
@@ -139,6 +141,40 @@ forEachEngine(engine => {
     assert.equal(await announceExpired(services), 0)
     await listen(services, 'http://127.0.0.1:1/')
     assert.equal(await announceExpired(services), 0)
+  })
+
+  test('a mail that its server refuses for good is told of as a bounce, with the person and without the address', async t => {
+    const { services, received, outbox, storage, clock, signIn } = await open(engine, t, ['mail.bounced'])
+    const { user } = await signIn('ada@example.com')
+    const mailer = {
+      deliver: () => Promise.reject(new MailRejected('550 no such user')),
+      check: async () => {},
+      close() {},
+    }
+    const write = () => ({}) as never
+    const dispatcher = createDispatcher({ ...services, mailer, write })
+    await dispatcher.drain()
+    await received()
+    const id = newId(clock.now())
+    const mail = {
+      id,
+      recipient: address('nobody@example.com'),
+      userId: null,
+      content: { kind: 'test' as const },
+    }
+    await storage.transaction(tx => outbox.enqueue(tx, { ...mail, now: clock.now() }))
+    const own = { ...mail, id: newId(clock.now()), recipient: address('ada@example.com') }
+    await storage.transaction(tx => outbox.enqueue(tx, { ...own, now: clock.now() }))
+    await dispatcher.drain()
+    const events = (await received()).map(({ body, raw }) => [body.data.user_id, body.subject.id, raw])
+    assert.deepEqual(
+      events.map(([person, subject]) => [person, subject]).toSorted(),
+      [
+        [null, id],
+        [user.id, user.id],
+      ].toSorted(),
+    )
+    for (const [, , raw] of events) assert.match(raw, /"reason":"refused","provider":null/)
   })
 
   test('an act that is rolled back, and one that changes nothing, are not told of', async t => {

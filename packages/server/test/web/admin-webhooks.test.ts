@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { sharedBrowser } from '../support/browser.ts'
 import { signedIn } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
-import { startWeb } from '../support/web.ts'
+import { newPerson, signIn, startWeb } from '../support/web.ts'
 import { isSignedBy, openEndpoint } from '../support/webhook-endpoint.ts'
 
+const browser = sharedBrowser()
 const SECRET = /whsec_[A-Za-z0-9+/]{43}=/
 const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
 
@@ -109,4 +111,25 @@ test('support sees webhooks and their deliveries without a form, and everybody e
   const form_token = await support.formToken('/account')
   for (const path of ['/admin/webhooks', `/admin/webhooks/${webhook.id}/remove`])
     assert.equal((await support.post(path, { form_token, url: wanted.url })).status, 404)
+})
+
+test('in a browser an administrator ticks the events of a new webhook and sees its secret', async t => {
+  const opened = await browser(t)
+  if (!opened) return
+  const web = await startWeb(t, LOCAL)
+  const { services } = web.server
+  const { page } = await newPerson(opened)
+  await signIn(page, web, 'admin@example.com')
+  const { id } = (await services.storage.store.users.findByEmail(parseEmailAddress('admin@example.com')!))!
+  await services.users.setRole(id, 'admin', BY_COMMAND_LINE)
+  await page.goto(`${web.url}/admin/webhooks`)
+  await page.getByLabel('URL').fill('http://127.0.0.1:1/')
+  await page.getByLabel('balance.low').check()
+  await page.getByLabel('user.created').check()
+  await page.getByRole('button', { name: 'Create a webhook' }).click()
+  assert.match((await page.locator('#secret').textContent())!, SECRET)
+  await page.getByRole('link', { name: 'To the webhook' }).click()
+  await page.locator('input[value="balance.low"]:checked').waitFor()
+  const [webhook] = await (await services.webhooks()).list()
+  assert.deepEqual(webhook!.events, ['user.created', 'balance.low'])
 })

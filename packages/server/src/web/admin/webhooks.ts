@@ -1,4 +1,5 @@
 import { html, raw } from 'hono/html'
+import { toRfc3339 } from '../../clock.ts'
 import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import {
@@ -46,7 +47,7 @@ ${form}`
 
 function table(rows: readonly WebhookStatus[]): Html {
   const { columns } = texts
-  return html`<table class="rows even"><thead><tr><th scope="col">${columns.url}</th><th scope="col">${columns.events}</th><th scope="col">${columns.state}</th><th scope="col" class="amount">${columns.waiting}</th></tr></thead><tbody>
+  return html`<table class="rows"><thead><tr><th scope="col">${columns.url}</th><th scope="col">${columns.events}</th><th scope="col">${columns.state}</th><th scope="col" class="amount">${columns.waiting}</th></tr></thead><tbody>
 ${rows.map(
   row => html`<tr><th scope="row"><a class="name" href="${pathOf(row.id)}">${row.url}</a></th><td data-label="${columns.events}">${row.events.length || texts.all}</td><td data-label="${columns.state}">${stateTag(row)}</td><td data-label="${columns.waiting}" class="amount">${row.waiting}</td></tr>
 `,
@@ -65,7 +66,7 @@ function settingsFields({ url, events }: Typed): Html {
       html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''}><div><label for="${type}"><code>${type}</code></label></div></div>`,
   )
   return html`${line('url', texts.url, url, { required: true, hint: texts.urlHint })}
-<fieldset><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="scopes" role="group" aria-label="${texts.events}">${choices}</div></fieldset>`
+<fieldset><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="choices" role="group" aria-label="${texts.events}">${choices}</div></fieldset>`
 }
 
 function typedIn(form: URLSearchParams): Typed {
@@ -122,8 +123,8 @@ async function renderOne(
   const signedIn = requireReader(kit, c)
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const { dropped, createdAt } = webhook
-  const body = html`${pageHead(webhook.url, '', html`<p>${stateTag(webhook)}</p>`)}
-<p class="quiet">${texts.created} ${time(createdAt)}${dropped > 0 ? html` · ${texts.dropped(dropped)}` : ''}</p>
+  const body = html`${pageHead(webhook.url, `${texts.created} ${toRfc3339(createdAt).slice(0, 10)}`, html`<p>${stateTag(webhook)}</p>`)}
+${dropped > 0 ? html`<p class="banner notice">${texts.dropped(dropped)}</p>` : ''}
 ${above}
 ${token ? actions(webhook, token) : ''}
 ${await deliveriesCard(kit, c, webhook.id, token)}
