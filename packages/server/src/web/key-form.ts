@@ -1,4 +1,4 @@
-import { MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
+import { type KnownScope, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
 import { html, raw } from 'hono/html'
 import { isAdministrative, MAX_ALLOWED_NETWORKS, type NewApiKey, toScopes } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
@@ -6,12 +6,19 @@ import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
 import { parseCidr } from '../network.ts'
 import { defaultLifetimeDays, type Policies } from '../policies/policy.ts'
+import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 import { texts } from './texts.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 /** What a choice of days sends. */
 const DAYS = /^[1-9]\d{0,4}$/
+
+/** What most keys are for, each with its scopes. */
+const PRESETS: Record<'agent' | 'read', readonly KnownScope[]> = {
+  agent: ['agent:connect', 'agents:send'],
+  read: ['account:read', 'keys:read', 'agents:read', 'events:read'],
+}
 
 /** What the form that creates a key needs besides what was typed. */
 export interface KeyFormFields {
@@ -28,8 +35,9 @@ export interface KeyFormFields {
 export function createForm(
   { token, once, isAdministrator, policies }: KeyFormFields,
   typed = new URLSearchParams(),
+  problem: FieldProblem | null = null,
 ): Html {
-  const { keys } = texts
+  const { keys, keyForm } = texts
   const scopes = typed.getAll('scope')
   const { allowedScopes, unrestrictedKeysAllowed } = policies
   const offered = Object.entries(SCOPES).filter(
@@ -37,23 +45,28 @@ export function createForm(
       (isAdministrator || !isAdministrative(scope)) &&
       (allowedScopes === null || allowedScopes.includes(scope)),
   )
-  const some = typed.get('access') === 'some' || !unrestrictedKeysAllowed
+  const presets = (['agent', 'read'] as const).filter(name =>
+    PRESETS[name].every(scope => allowedScopes === null || allowedScopes.includes(scope)),
+  )
+  const chosen = typed.get('access') ?? presets[0] ?? 'some'
   const rare = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
 ${formToken(token)}
 <input type="hidden" name="once" value="${once}">
 <div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
 <fieldset><legend>${keys.scopes}</legend>
-${unrestrictedKeysAllowed ? choice('access', 'all', keys.accessAll, keys.accessAllLead, !some) : ''}
-${choice('access', 'some', keys.accessSome, keys.accessSomeLead, some)}
-<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map(([scope, meaning]) => scopeChoice(scope, meaning, scopes.includes(scope)))}</div>
+${presets.map(name => choice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosen === name))}
+${unrestrictedKeysAllowed ? choice('access', 'all', keys.accessAll, keys.accessAllLead, chosen === 'all') : ''}
+${choice('access', 'some', keys.accessSome, keys.accessSomeLead, chosen === 'some')}
+<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map(([scope, meaning], index) => scopeChoice(scope as KnownScope, meaning, scopes.includes(scope), index === 0 ? problem : null))}</div>
+${fieldProblem('scope', problem)}
 </fieldset>
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
-${expiryChoices(policies, typed.get('expiry'))}
-</div><div class="field date"><label for="expiry_date">${keys.expiryDateLabel}</label><input id="expiry_date" name="expiry_date" type="date" value="${typed.get('expiry_date') ?? ''}"></div></fieldset>
+${expiryChoices(policies, typed.get('expiry'), problem)}
+</div>${fieldProblem('expiry', problem)}<div class="field date"><label for="expiry_date">${keys.expiryDateLabel}</label><input id="expiry_date" name="expiry_date" type="date" value="${typed.get('expiry_date') ?? ''}"${fieldState('expiry_date', problem)}>${fieldProblem('expiry_date', problem)}</div></fieldset>
 <details${rare ? raw(' open') : ''}><summary>${keys.moreOptions}</summary>
-<div class="field"><label for="own_scopes">${keys.ownScopes}</label><input id="own_scopes" name="own_scopes" value="${typed.get('own_scopes') ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="own-scopes-hint"><p class="hint" id="own-scopes-hint">${keys.ownScopesHint}</p></div>
-<div class="field"><label for="networks">${keys.networks}</label><input id="networks" name="networks" value="${typed.get('networks') ?? ''}" autocomplete="off" spellcheck="false" aria-describedby="networks-hint"><p class="hint" id="networks-hint">${keys.networksHint}</p></div>
+<div class="field"><label for="own_scopes">${keys.ownScopes}</label><input id="own_scopes" name="own_scopes" value="${typed.get('own_scopes') ?? ''}" autocomplete="off" spellcheck="false"${fieldState('own_scopes', problem, 'own-scopes-hint')}>${fieldProblem('own_scopes', problem)}<p class="hint" id="own-scopes-hint">${keys.ownScopesHint}</p></div>
+<div class="field"><label for="networks">${keys.networks}</label><input id="networks" name="networks" value="${typed.get('networks') ?? ''}" autocomplete="off" spellcheck="false"${fieldState('networks', problem, 'networks-hint')}>${fieldProblem('networks', problem)}<p class="hint" id="networks-hint">${keys.networksHint}</p></div>
 </details>
 <button>${keys.submit}</button>
 </form>`
@@ -64,12 +77,17 @@ function choice(name: string, value: string, label: string, lead: string, checke
   return html`<div class="choice"><input type="radio" id="${id}" name="${name}" value="${value}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}">${label}</label><p class="hint" id="${id}-lead">${lead}</p></div></div>`
 }
 
-function scopeChoice(scope: string, meaning: string, checked: boolean): Html {
+function scopeChoice(
+  scope: KnownScope,
+  meaning: string,
+  checked: boolean,
+  problem: FieldProblem | null,
+): Html {
   const id = `scope-${scope.replace(':', '-')}`
-  return html`<div class="choice"><input type="checkbox" id="${id}" name="scope" value="${scope}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}"><code>${scope}</code></label><p class="hint" id="${id}-lead">${meaning}</p></div></div>`
+  return html`<div class="choice"><input type="checkbox" id="${id}" name="scope" value="${scope}"${checked ? raw(' checked') : ''}${fieldState('scope', problem, `${id}-lead`)}><div><label for="${id}">${texts.keyForm.scopeWords[scope]} <code>${scope}</code></label><p class="hint" id="${id}-lead">${meaning}</p></div></div>`
 }
 
-function expiryChoices(policies: Policies, typed: string | null): Html[] {
+function expiryChoices(policies: Policies, typed: string | null, problem: FieldProblem | null): Html[] {
   const { keys } = texts
   const { keyExpiryRequired, maxKeyLifetimeDays: longest } = policies
   const preselected = defaultLifetimeDays(policies)
@@ -84,25 +102,26 @@ function expiryChoices(policies: Policies, typed: string | null): Html[] {
   const chosen = typed ?? String(preselected)
   return options.map(
     ([value, label]) =>
-      html`<input type="radio" id="expiry-${value}" name="expiry" value="${value}"${chosen === value ? raw(' checked') : ''}><label for="expiry-${value}">${label}</label>`,
+      html`<input type="radio" id="expiry-${value}" name="expiry" value="${value}"${chosen === value ? raw(problem?.field === 'expiry' ? ' checked autofocus' : ' checked') : ''}><label for="expiry-${value}">${label}</label>`,
   )
 }
 
-/** Parses the form; returns the properties key or an error message. */
-export function readProperties(form: URLSearchParams, now: Instant): NewApiKey | string {
+/** Parses the form; returns the properties, or what is wrong with which field. */
+export function readProperties(form: URLSearchParams, now: Instant): NewApiKey | FieldProblem {
   const { keys } = texts
   const scopes = readScopes(form)
   const expiresAt = readExpiry(form, now)
-  const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))
+  const allowedNetworks = readNetworks(form)
   const badScope = scopes.find(scope => scopeProblem(scope) !== null)
-  const badNetwork = networks.find(({ cidr }) => cidr === null)
-  if (form.get('access') === 'some' && scopes.length === 0) return keys.chooseScope
-  if (badScope !== undefined) return keys.badScope(badScope, scopeProblem(badScope)!)
-  if (scopes.length > MAX_SCOPES) return keys.tooManyScopes(MAX_SCOPES)
-  if (badNetwork) return keys.badNetwork(badNetwork.text)
-  if (networks.length > MAX_ALLOWED_NETWORKS) return keys.tooManyNetworks(MAX_ALLOWED_NETWORKS)
-  if (expiresAt === undefined) return keys.badExpiry
-  const allowedNetworks = [...new Set(networks.map(({ cidr }) => cidr!))]
+  if (form.get('access') === 'some' && scopes.length === 0)
+    return { field: 'scope', message: keys.chooseScope }
+  if (badScope !== undefined)
+    return { field: 'own_scopes', message: keys.badScope(badScope, scopeProblem(badScope)!) }
+  if (scopes.length > MAX_SCOPES) return { field: 'own_scopes', message: keys.tooManyScopes(MAX_SCOPES) }
+  if (!Array.isArray(allowedNetworks)) return allowedNetworks
+  if (expiresAt === undefined) {
+    return { field: form.get('expiry') === 'date' ? 'expiry_date' : 'expiry', message: keys.badExpiry }
+  }
   return {
     name: nameOf(form),
     scopes: toScopes(scopes),
@@ -112,10 +131,30 @@ export function readProperties(form: URLSearchParams, now: Instant): NewApiKey |
   }
 }
 
-/** If "everything" is chosen, ticked scopes are ignored. */
+/** The field of the form for a field of the API. */
+export function fieldOfForm(apiField: string, form: URLSearchParams): string | null {
+  if (apiField === 'scopes') return form.get('access') === 'some' ? 'scope' : null
+  if (apiField === 'expires_at') return form.get('expiry') === 'date' ? 'expiry_date' : 'expiry'
+  return apiField === 'allowed_networks' ? 'networks' : null
+}
+
+/** The networks as CIDRs, each once. */
+export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
+  const { keys } = texts
+  const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))
+  const bad = networks.find(({ cidr }) => cidr === null)
+  if (bad) return { field: 'networks', message: keys.badNetwork(bad.text) }
+  if (networks.length > MAX_ALLOWED_NETWORKS)
+    return { field: 'networks', message: keys.tooManyNetworks(MAX_ALLOWED_NETWORKS) }
+  return [...new Set(networks.map(({ cidr }) => cidr!))]
+}
+
+/** With a preset or "everything", ticked scopes are ignored; scopes of one's own are added to those of a preset. */
 function readScopes(form: URLSearchParams): string[] {
-  if (form.get('access') === 'all') return []
-  return [...new Set([...form.getAll('scope'), ...listOf(form, 'own_scopes')])]
+  const access = form.get('access')
+  if (access === 'all') return []
+  const chosen = access === 'agent' || access === 'read' ? PRESETS[access] : form.getAll('scope')
+  return [...new Set([...chosen, ...listOf(form, 'own_scopes')])]
 }
 
 function listOf(form: URLSearchParams, name: string): string[] {

@@ -5,6 +5,7 @@ import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { describeClient } from './client-name.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
+import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html, time } from './layout.ts'
 import { texts } from './texts.ts'
@@ -27,7 +28,7 @@ export async function renderKey(
   kit: PageKit,
   c: PageContext,
   key: ApiKey,
-  shown: { problem?: string },
+  shown: { problem?: string | undefined; networks?: Refused; limits?: Refused },
   status = 200,
 ): Promise<Response> {
   const { keys } = texts
@@ -36,10 +37,11 @@ export async function renderKey(
 <div class="head"><div><h1>${key.name ?? keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, kit.clock.now())}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
-${state === 'active' ? actions(key, kit.forms.token(c)) : ''}`
+${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
+  const isRefused = Boolean(shown.networks?.problem ?? shown.limits?.problem)
   return kit.render(
     c,
-    { title: labelOf(key), current: '/keys', problem: shown.problem ?? null },
+    { title: labelOf(key), current: '/keys', problem: shown.problem ?? null, isRefused },
     body,
     status,
   )
@@ -51,7 +53,7 @@ export function facts(key: ApiKey, now: Instant): Html {
   const { columns } = keys
   const state = statusOf(key, now)
   const rows: [string, Html | string][] = [
-    [columns.access, key.scopes ? html`<code>${key.scopes.join(', ')}</code>` : keys.everything],
+    [columns.access, key.scopes ? scopesInWords(key.scopes) : keys.everything],
     [
       columns.networks,
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,
@@ -67,16 +69,23 @@ export function facts(key: ApiKey, now: Instant): Html {
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
+function scopesInWords(scopes: readonly string[]): Html {
+  const words: Record<string, string | undefined> = texts.keyForm.scopeWords
+  return html`<ul class="bare">${scopes.map(scope => html`<li>${words[scope] ?? ''} <code>${scope}</code></li>`)}</ul>`
+}
+
 function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   if (!from) return []
   const program = from.client ? ` · ${describeClient(from.client)}` : ''
   return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
 }
 
-function actions(key: ApiKey, token: string): Html {
+function actions(key: ApiKey, token: string, shown: { networks?: Refused; limits?: Refused }): Html {
   const { keys } = texts
   return html`<section class="card"><h2>${keys.name}</h2>
 <form method="post" action="/keys/${key.id}/rename" class="inline">${formToken(token)}<div class="field"><label class="unseen" for="name">${keys.name}</label><input id="name" name="name" maxlength="${MAX_KEY_NAME_LENGTH}" value="${key.name ?? ''}" autocomplete="off"></div><button class="second">${keys.rename}</button></form></section>
+${networksCard(key, token, shown.networks)}
+${limitsCard(key, token, shown.limits)}
 ${
   key.replacedBy
     ? ''

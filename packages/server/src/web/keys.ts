@@ -5,9 +5,18 @@ import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import { isTooOldForKey } from '../sessions/reauthentication.ts'
-import { createForm, type KeyFormFields, nameOf, readProperties } from './key-form.ts'
+import type { FieldProblem } from './fields.ts'
+import {
+  createForm,
+  fieldOfForm,
+  type KeyFormFields,
+  nameOf,
+  readNetworks,
+  readProperties,
+} from './key-form.ts'
 import { filterLinks, keyTable } from './key-list.ts'
 import { overlapOf, renderKey, renderRevoke } from './key-page.ts'
+import { readLimits } from './key-settings.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
 import { livePages } from './live.ts'
@@ -28,6 +37,26 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
     change(kit, c, async (userId, id, form) => {
       await kit.apiKeys.update(userId, id, { name: nameOf(form) }, 'person')
       return c.redirect(`/keys/${id}?done=renamed`, 303)
+    }),
+  )
+  app.post('/keys/:id/networks', c =>
+    change(kit, c, async (userId, id, typed) => {
+      const allowedNetworks = readNetworks(typed)
+      if (!Array.isArray(allowedNetworks)) return refuse(kit, c, 'networks', typed, allowedNetworks)
+      await kit.apiKeys.update(userId, id, { allowedNetworks }, 'person')
+      return c.redirect(`/keys/${id}?done=networks_saved`, 303)
+    }),
+  )
+  app.post('/keys/:id/limits', c =>
+    change(kit, c, async (userId, id, typed) => {
+      const limits = readLimits(typed, await kit.apiKeys.get(userId, id))
+      if ('field' in limits) return refuse(kit, c, 'limits', typed, limits)
+      try {
+        await kit.apiKeys.update(userId, id, { limits }, 'person')
+      } catch (error) {
+        return refuse(kit, c, 'limits', typed, null, problemOf(kit, error))
+      }
+      return c.redirect(`/keys/${id}?done=limits_saved`, 303)
     }),
   )
   app.post('/keys/:id/rotate', c =>
@@ -96,6 +125,19 @@ async function change(
   }
 }
 
+/** The page of the key with the form as it was typed. */
+async function refuse(
+  kit: PageKit,
+  c: PageContext,
+  form: 'networks' | 'limits',
+  typed: URLSearchParams,
+  problem: FieldProblem | null,
+  banner?: string,
+): Promise<Response> {
+  const key = await keyOf(kit, c)
+  return renderKey(kit, c, key, { problem: banner, [form]: { typed, problem } }, 400)
+}
+
 /** @throws Redirect where an administrator first signs in again */
 function requireRecent(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
@@ -107,7 +149,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const form = kit.forms.read(c)
   const properties = readProperties(form, kit.clock.now())
-  if (typeof properties === 'string') return renderNew(kit, c, { typed: form, problem: properties }, 400)
+  if ('field' in properties) return renderNew(kit, c, { typed: form, refused: properties }, 400)
   requireRecent(kit, c, properties)
   const id = readOnce(kit, user.id, form.get('once') ?? '')
   try {
@@ -116,8 +158,17 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect(`/keys/${id}?done=made_before`, 303)
+    const refused = refusedField(error, form)
+    if (refused) return renderNew(kit, c, { typed: form, refused }, 400)
     return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(c, error))
   }
+}
+
+/** Of a refusal by a policy: the field of the form that has to change. */
+function refusedField(error: unknown, form: URLSearchParams): FieldProblem | null {
+  const [first] = (error instanceof KeywayError && error.extras.errors) || []
+  const field = first && fieldOfForm(first.field, form)
+  return field ? { field, message: `${(error as KeywayError).message}.` } : null
 }
 
 /** The id of the key that a form will create, so that sending it twice creates one key; bound to the user by a MAC. */
@@ -144,14 +195,15 @@ function hiddenFieldsOf(kit: PageKit, c: PageContext): KeyFormFields {
 function renderNew(
   kit: PageKit,
   c: PageContext,
-  shown: { typed?: URLSearchParams; problem?: string },
+  shown: { typed?: URLSearchParams; problem?: string; refused?: FieldProblem },
   status = 200,
 ): Response | Promise<Response> {
   const { keys } = texts
   const body = html`${pageHead(keys.create, keys.createLead)}
-<section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed)}</section>`
+<section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed, shown.refused)}</section>`
   const problem = shown.problem ?? null
-  return kit.render(c, { title: keys.create, current: '/keys', problem }, body, status)
+  const isRefused = shown.refused !== undefined
+  return kit.render(c, { title: keys.create, current: '/keys', problem, isRefused }, body, status)
 }
 
 async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {

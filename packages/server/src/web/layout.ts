@@ -26,6 +26,8 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
+  /** A field of the page's form shows what was refused. */
+  isRefused?: boolean
   /** Reloads the page after so long where no script runs. */
   refreshSeconds?: number | null
 }
@@ -40,7 +42,7 @@ export function page(shell: Shell, options: PageOptions, body: Html): Html {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="robots" content="noindex">
-<title>${problem ? `${texts.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
+<title>${problem || options.isRefused ? `${texts.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
 <link rel="icon" href="${shell.markUrl}" type="image/svg+xml">
 <link rel="stylesheet" href="${shell.styleUrl}">
 <script type="module" src="${shell.scriptUrl}"></script>

@@ -1,9 +1,11 @@
 import { appTexts } from './app-texts.ts'
+import { keyFormTexts } from './key-texts.ts'
 import { liveTexts, runTexts } from './live-texts.ts'
 
 /** All texts of the pages, ready for translation; functions insert values. */
 export const texts = {
   apps: appTexts,
+  keyForm: keyFormTexts,
   live: liveTexts,
   run: runTexts,
   nav: {
@@ -34,6 +36,8 @@ export const texts = {
       'That key was created already, and it is shown only once. If you did not keep it, rotate it here.',
     shown_once: 'The key itself was shown once, when it was created. If you did not keep it, rotate it here.',
     renamed: 'The name was changed.',
+    networks_saved: 'The networks were changed.',
+    limits_saved: 'The limits were changed.',
     revoked: 'The key was revoked. It no longer works, and its agents were disconnected.',
     disconnected:
       'Disconnected. The agent connects again by itself while its key is active; revoke the key to keep it out.',

@@ -48,7 +48,9 @@ test('every form that changes something needs its form token', async t => {
     '/account/apps/shop/withdraw',
     '/oauth/consent',
   ]
-  const withId = ['rename', 'rotate', 'revoke', 'live/hello', 'live/end'].map(verb => `/keys/${id}/${verb}`)
+  const withId = ['rename', 'rotate', 'revoke', 'live/hello', 'live/end', 'networks', 'limits'].map(
+    verb => `/keys/${id}/${verb}`,
+  )
   const rest = [`/sessions/${id}/end`, `/agents/${id}/test`, `/agents/${id}/disconnect`]
   for (const path of [...paths, ...withId, ...rest, '/account/charging/hub/withdraw']) {
     assert.equal((await client.post(path, {})).status, 403, path)

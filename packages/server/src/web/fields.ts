@@ -1,0 +1,30 @@
+import { html, raw } from 'hono/html'
+import type { Html } from './layout.ts'
+
+/** What was refused in a form, to be shown at the field with this name. */
+export interface FieldProblem {
+  field: string
+  message: string
+}
+
+/**
+ * The attributes of a field by its state: a refused one is marked, described by its problem and focused.
+ *
+ * @param hintId of the text that describes the field in any case
+ */
+export function fieldState(name: string, problem: FieldProblem | null | undefined, hintId = ''): Html {
+  const isRefused = problem?.field === name
+  const describedBy = [isRefused ? problemId(name) : '', hintId].filter(Boolean).join(' ')
+  const description = describedBy ? ` aria-describedby="${describedBy}"` : ''
+  return raw(`${description}${isRefused ? ' aria-invalid="true" autofocus' : ''}`) as unknown as Html
+}
+
+/** The problem of a field, if it is this one's. */
+export function fieldProblem(name: string, problem: FieldProblem | null | undefined): Html | '' {
+  if (problem?.field !== name) return ''
+  return html`<p class="wrong" id="${problemId(name)}" role="alert">${problem.message}</p>`
+}
+
+function problemId(name: string): string {
+  return `${name}-problem`
+}

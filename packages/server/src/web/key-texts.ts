@@ -1,0 +1,42 @@
+import type { KnownScope } from '@keyway/sdk/protocol'
+
+/** Texts of the forms that create and change keys. */
+export const keyFormTexts = {
+  presets: {
+    agent: ['An agent', 'Connects, and exchanges messages with your other agents. Nothing else.'],
+    read: ['Read only', 'Reads the account, keys, agents and events, and changes nothing.'],
+  },
+  scopeWords: {
+    'agent:connect': 'Connect agents',
+    'agents:send': 'Send to agents',
+    'agents:read': 'See agents',
+    'account:read': 'Read the account',
+    'account:write': 'Change the account',
+    'keys:read': 'See keys',
+    'keys:write': 'Change and revoke keys',
+    'events:read': 'Read security events',
+    'admin:read': 'Read as administrator',
+    'admin:write': 'Act as administrator',
+  } satisfies Record<KnownScope, string>,
+  saveNetworks: 'Save networks',
+  limits: 'Limits',
+  limitsLead: 'At most so much; empty means no limit.',
+  noLimits: 'None. What the operator limits applies all the same.',
+  operatorLimits: (limits: string) => `Set by the operator: ${limits}.`,
+  change: 'Change limits',
+  saveLimits: 'Save limits',
+  requests: 'Requests',
+  requestsPer: { second: 'per second', minute: 'per minute', hour: 'per hour', day: 'per day' },
+  spend: 'Spend in dollars',
+  spendPer: { day: 'per day', month: 'per month', total: 'in total' },
+  quota: 'Quota of calls',
+  quotaEvery: 'again every',
+  periods: { hour: 'hour', day: 'day', month: 'month' },
+  fixedQuota: 'This key has a quota that is not refilled. It stays as it is; the API changes it.',
+  requestLimit: (count: number, per: string) => `${count} requests per ${per}`,
+  spendLimit: (amount: string, per: string) => `$${amount} ${per}`,
+  refill: (count: number, per: string) => `${count} calls every ${per}`,
+  fixedQuotaShort: 'a quota of calls',
+  badNumber: (most: number) => `Write a whole number from 1 to ${most}, or leave it empty.`,
+  badAmount: 'Write an amount such as 5 or 2.50, at most 1000000, or leave it empty.',
+} as const
