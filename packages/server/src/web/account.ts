@@ -5,12 +5,11 @@ import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
-import type { SecurityEvent } from '../security-events/security-event.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
-import { describeClient } from './client-name.ts'
 import { consentSection, withdrawConsent } from './consents.ts'
+import { eventRow } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import { day, formToken, type Html, pageHead, time } from './layout.ts'
+import { day, formToken, type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
 import { texts } from './texts.ts'
 import { usageChart } from './usage-chart.ts'
@@ -54,6 +53,7 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
     kit.consents.list(user.id, { limit: CONSENT_ROWS, after: null }),
   ])
   const token = kit.forms.token(c)
+  const now = kit.clock.now()
   const body = html`${pageHead(account.title, account.lead)}
 <div class="columns">
 <section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
@@ -63,7 +63,7 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 ${consentSection(consents.rows, token)}
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
-<section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(eventRow)}</ul></section>`
+<section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(event => eventRow(event, now))}</ul></section>`
   return kit.render(c, { title: account.title, current: '/account' }, body)
 }
 
@@ -94,11 +94,6 @@ ${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td>${entry.desc
 function olderLink({ next }: Slice<LedgerEntry>): Html | '' {
   if (!next) return ''
   return html`<p class="card-foot"><a href="/account?cursor=${encodeCursor(next)}">${texts.account.older}</a></p>`
-}
-
-function eventRow({ type, at, client, network }: SecurityEvent): Html {
-  const { eventNames } = texts.account
-  return html`<li class="item event"><span>${eventNames[type]}</span><span class="quiet">${client ? describeClient(client) : ''} ${network ? html`<code>${network}</code>` : ''}</span><span class="when">${time(at)}</span></li>`
 }
 
 function dollars(amount: MicroDollars): string {

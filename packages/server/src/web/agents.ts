@@ -1,8 +1,9 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
+import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
-import { empty, formToken, type Html, pageHead, time } from './layout.ts'
+import { ago, empty, formToken, type Html, pageHead } from './layout.ts'
 import { HELLO } from './live.ts'
 import { answerOf, type Greeting } from './live-card.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
@@ -54,7 +55,7 @@ async function renderAgents(kit: PageKit, c: PageContext, greeted?: Greeted): Pr
   const events = `/agents/events?seen=${stateTag(listState(agents))}`
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${agentList(agents, kit.forms.token(c), greeted)}</section>`
+<section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${agentList(agents, kit.forms.token(c), kit.clock.now(), greeted)}</section>`
   return kit.render(c, { title: texts.agents.title, current: '/agents' }, body)
 }
 
@@ -67,19 +68,19 @@ function listState(agents: readonly LiveAgent[]): string {
   return JSON.stringify(agents.map(({ connectionId, keyName }) => [connectionId, keyName]))
 }
 
-function agentList(agents: readonly LiveAgent[], token: string, greeted?: Greeted): Html {
+function agentList(agents: readonly LiveAgent[], token: string, now: Instant, greeted?: Greeted): Html {
   if (agents.length === 0) return empty(texts.agents.empty, texts.agents.emptyLead)
-  return html`<ul class="list">${agents.map(agent => agentRow(agent, token, greeted))}</ul>`
+  return html`<ul class="list">${agents.map(agent => agentRow(agent, token, now, greeted))}</ul>`
 }
 
-function agentRow(agent: LiveAgent, token: string, greeted?: Greeted): Html {
+function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greeted): Html {
   const { agents, keys } = texts
   const name = agent.keyName ?? keys.unnamed
   const { connectionId } = agent
   const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
   return html`<li class="item" data-row="${connectionId}">
 <div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient} · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
-<p class="when">${agents.since} ${time(agent.connectedAt)}<br>${agents.host} <code>${agent.address}</code></p>
+<p class="when">${agents.since} ${ago(agent.connectedAt, now)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
 <form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>
 <a class="button second small harm" href="/agents/${connectionId}/disconnect">${agents.disconnect}<span class="unseen"> ${name}</span></a>
@@ -93,7 +94,7 @@ function streamAgents(kit: PageKit, c: PageContext): Response {
     const agents = await connectionsOf(kit, c)
     const tag = stateTag(listState(agents))
     if (tag === seen) return tag
-    await send('list', String(await agentList(agents, token)), tag)
+    await send('list', String(await agentList(agents, token, kit.clock.now())), tag)
     await send('announce', texts.agents.count(agents.length))
     return tag
   })

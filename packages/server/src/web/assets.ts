@@ -43,8 +43,13 @@ export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
   }
 }
 
+/** Without indentation and lines that are comments, which are a third of it. */
 function read(name: string): string {
-  return readFileSync(new URL(name, import.meta.url), 'utf8')
+  const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n')
+  return lines
+    .map(line => line.trim())
+    .filter(line => line !== '' && !line.startsWith('//') && !/^\/\*.*\*\/$/.test(line))
+    .join('\n')
 }
 
 function toAsset(path: string, type: string, body: string): Asset {

@@ -2,7 +2,7 @@ import { html, raw } from 'hono/html'
 import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts'
 import { DAY, type Instant } from '../clock.ts'
 import { describeClient } from './client-name.ts'
-import { day, type Html, time } from './layout.ts'
+import { ago, day, type Html } from './layout.ts'
 import { texts } from './texts.ts'
 
 /** Keys that expire within this time are highlighted. */
@@ -16,22 +16,33 @@ const MAX_CLIENT_LENGTH = 24
  * A table with one row per key; narrow screens show each row as a block with labels.
  *
  * @param place `admin`: links lead to the pages of administrators
+ * @param live ids of keys with a live connection
  */
-export function keyTable(keys: readonly ApiKey[], now: Instant, place: 'own' | 'admin' = 'own'): Html {
+export function keyTable(
+  keys: readonly ApiKey[],
+  now: Instant,
+  place: 'own' | 'admin' = 'own',
+  live: ReadonlySet<string> = new Set(),
+): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
   return html`<table class="rows keys"><thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
-${keys.map(key => row(key, now, place))}
+${keys.map(key => row(key, now, place, live.has(key.id)))}
 </tbody></table>`
 }
 
-function row(key: ApiKey, now: Instant, place: 'own' | 'admin'): Html {
+function row(key: ApiKey, now: Instant, place: 'own' | 'admin', isLive: boolean): Html {
   const { keys } = texts
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row"><a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, day)}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
+}
+
+/** Whether an agent is connected with the key; the script keeps it up to date. */
+function dot(keyId: string, isLive: boolean): Html {
+  return html`<span class="live dot${isLive ? ' on' : ''}" data-dot="${keyId}"><span class="unseen">${isLive ? texts.keys.connected : ''}</span></span>`
 }
 
 function revokeLink(key: ApiKey): Html {
@@ -49,7 +60,7 @@ function access({ scopes }: ApiKey): Html | string {
   return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes(hidden)}` : ''}`
 }
 
-export function lastUsed(key: ApiKey, status: ApiKeyStatus, show = time): Html | string {
+export function lastUsed(key: ApiKey, status: ApiKeyStatus, show: (at: Instant) => Html): Html | string {
   if (key.lastUsedAt) return show(key.lastUsedAt)
   return status === 'active' ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }

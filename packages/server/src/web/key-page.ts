@@ -1,15 +1,21 @@
 import { html, raw } from 'hono/html'
-import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
+import { type ApiKey, allows, statusOf } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { describeClient } from './client-name.ts'
+import { eventRow } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
-import { formToken, type Html, time } from './layout.ts'
+import { ago, formToken, type Html, time } from './layout.ts'
+import { streamedCard, viewOf } from './live.ts'
 import { texts } from './texts.ts'
 import { usageChart } from './usage-chart.ts'
+
+/** Events of the account among which those of a key are found, and how many are shown. */
+const SEARCHED_EVENTS = 200
+const SHOWN_EVENTS = 10
 
 const OVERLAPS: [seconds: number, label: string][] = [
   [0, texts.keys.overlapNow],
@@ -36,8 +42,10 @@ export async function renderKey(
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 <div class="head"><div><h1>${key.name ?? keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, kit.clock.now())}</section>
+${state === 'active' && allows(key.scopes, 'agent:connect') ? await agentsSection(kit, c, key) : ''}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
-${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
+${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}
+${await eventsSection(kit, key)}`
   const isRefused = Boolean(shown.networks?.problem ?? shown.limits?.problem)
   return kit.render(
     c,
@@ -45,6 +53,21 @@ ${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
     body,
     status,
   )
+}
+
+/** The live connections of a key, which the script keeps up to date. */
+async function agentsSection(kit: PageKit, c: PageContext, key: ApiKey): Promise<Html> {
+  const { nav, live } = texts
+  return html`<section class="card of-key"><div class="spread"><h2>${nav.agents}</h2><a href="/keys/${key.id}/live">${live.watch}</a></div>${streamedCard(await viewOf(kit, c))}</section>`
+}
+
+/** The security events of a key among the latest of its owner. */
+async function eventsSection(kit: PageKit, key: ApiKey): Promise<Html | ''> {
+  const { rows } = await kit.securityEvents.list(key.userId, { limit: SEARCHED_EVENTS, after: null })
+  const now = kit.clock.now()
+  const ofKey = rows.filter(({ keyId }) => keyId === key.id).slice(0, SHOWN_EVENTS)
+  if (ofKey.length === 0) return ''
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.account.events}</h2></div><ul class="list">${ofKey.map(event => eventRow(event, now))}</ul></section>`
 }
 
 /** The properties of a key. */
@@ -59,7 +82,7 @@ export function facts(key: ApiKey, now: Instant): Html {
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,
     ],
     [columns.created, time(key.createdAt)],
-    [columns.used, lastUsed(key, state)],
+    [columns.used, lastUsed(key, state, at => ago(at, now))],
     ...usedFrom(key),
     [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
   ]

@@ -1,6 +1,7 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { type ApiKey, type ApiKeyStatus, administers } from '../api-keys/api-key.ts'
+import type { Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
@@ -22,14 +23,16 @@ import { type Html, pageHead } from './layout.ts'
 import { livePages } from './live.ts'
 import { renderCreated } from './new-key.ts'
 import { notFound } from './problem.ts'
+import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 import { texts } from './texts.ts'
 
 /** Keys per page, so that it stays under 60 KB. */
-const ROWS = 40
+const ROWS = 35
 
 /** /keys: create, show, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/keys', c => renderKeys(kit, c))
+  app.get('/keys/events', c => streamLiveKeys(kit, c))
   app.get('/keys/new', c => renderNew(kit, c, {}))
   app.post('/keys', c => create(kit, c))
   app.get('/keys/:id', async c => renderKey(kit, c, await keyOf(kit, c), {}))
@@ -214,7 +217,7 @@ async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const isFirst = slice.rows.length === 0 && !filter && !after
   const body = isFirst
     ? firstKey(hiddenFieldsOf(kit, c))
-    : keyList(slice, filter, after !== null, kit.clock.now())
+    : keyList(slice, filter, after !== null, { now: kit.clock.now(), live: await liveKeys(kit, user.id) })
   return kit.render(c, { title: texts.keys.title, current: '/keys' }, body)
 }
 
@@ -226,13 +229,38 @@ function firstKey(hidden: KeyFormFields): Html {
 <aside><h2>${keys.howTitle}</h2><ol class="steps">${keys.how.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside></div>`
 }
 
-function keyList(slice: Slice<ApiKey>, filter: ApiKeyStatus | null, isOlder: boolean, now: number): Html {
+interface Live {
+  now: Instant
+  /** Ids of keys with a live connection. */
+  live: ReadonlySet<string>
+}
+
+async function liveKeys(kit: PageKit, userId: string): Promise<ReadonlySet<string>> {
+  return new Set((await kit.agents.connections(userId)).map(({ keyId }) => keyId))
+}
+
+/** Sends the ids of all keys with a live connection whenever they changed. */
+function streamLiveKeys(kit: PageKit, c: PageContext): Response {
+  return streamToSignedIn(kit, c, async (send, seen) => {
+    const live = [...(await liveKeys(kit, kit.requireSession(c).user.id))].sort().join(' ')
+    const tag = stateTag(live)
+    if (tag !== seen) await send('live', live, tag)
+    return tag
+  })
+}
+
+function keyList(
+  slice: Slice<ApiKey>,
+  filter: ApiKeyStatus | null,
+  isOlder: boolean,
+  { now, live }: Live,
+): Html {
   const { keys } = texts
   const same = filter ? { status: filter } : undefined
   const older = slice.next && new URLSearchParams({ ...same, cursor: encodeCursor(slice.next) })
   return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}
 ${filterLinks(filter)}
-<section class="card flush">${slice.rows.length === 0 ? html`<p class="none">${keys.emptyFilter}</p>` : keyTable(slice.rows, now)}</section>
+<section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${slice.rows.length === 0 ? html`<p class="none">${keys.emptyFilter}</p>` : keyTable(slice.rows, now, 'own', live)}</section>
 ${isOlder || older ? html`<nav class="spread" aria-label="${keys.pages}">${isOlder ? html`<a href="/keys?${new URLSearchParams(same)}">${keys.newest}</a>` : ''}${older ? html`<a href="/keys?${older}">${keys.more}</a>` : ''}</nav>` : ''}`
 }
 

@@ -1,6 +1,6 @@
 import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
-import type { Instant } from '../clock.ts'
+import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { User } from '../users/user.ts'
 import { texts } from './texts.ts'
 
@@ -104,6 +104,30 @@ export function formToken(token: string): Html {
 export function time(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
+}
+
+/**
+ * How long ago an instant was, with the exact time as title; the script keeps it up to date, and writes the title in the
+ * reader's time zone and language.
+ */
+export function ago(instant: Instant, now: Instant): Html {
+  const iso = new Date(instant).toISOString()
+  const seconds = Math.max(0, Math.round((now - instant) / SECOND))
+  return html`<time datetime="${iso}" title="${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC" data-age="${seconds}">${agoText(seconds)}</time>`
+}
+
+const AGE_UNITS = [
+  [DAY / SECOND, 'day'],
+  [HOUR / SECOND, 'hour'],
+  [MINUTE / SECOND, 'minute'],
+] as const
+
+/** `3 minutes ago`; the script has the same rule. */
+function agoText(seconds: number): string {
+  const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
+  if (!size) return texts.units.justNow
+  const count = Math.floor(seconds / size)
+  return texts.units.ago(count, unit!)
 }
 
 /** A formatted date; the script adds the full time as its title. */

@@ -4,7 +4,7 @@ import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import { API_ANSWER_TIMEOUT_MS } from '../hub/api-requests.ts'
 import type { LiveAgent } from './kit.ts'
-import { formToken, type Html, time } from './layout.ts'
+import { ago, formToken, type Html } from './layout.ts'
 import { texts } from './texts.ts'
 
 /** Connections in the card; the page of all agents has the others. */
@@ -34,12 +34,12 @@ export function liveState({ key, agents, now }: Pick<LiveView, 'key' | 'agents' 
 /** Waiting for the key's agent, its connections with what can be done with them, or the end of the key. */
 export function liveCard(view: LiveView): Html {
   if (statusOf(view.key, view.now) !== 'active') return endedCard(view)
-  return view.agents.length > 0 ? connectedCard(view) : waitingCard()
+  return view.agents.length > 0 ? connectedCard(view) : waitingCard(view.key)
 }
 
-function waitingCard(): Html {
+function waitingCard({ lastUsedAt }: ApiKey): Html {
   const { live } = texts
-  return html`<p class="live" data-waiting><strong>${live.waiting}</strong></p><p class="quiet">${live.waitingLead}</p>`
+  return html`<p class="live" data-waiting><strong>${lastUsedAt === null ? live.waiting : live.nobody}</strong></p><p class="quiet">${live.waitingLead}</p>`
 }
 
 function connectedCard(view: LiveView): Html {
@@ -54,13 +54,13 @@ ${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.con
 <details class="confirm"><summary>${live.revoke}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
 }
 
-function connection({ key, token, greeted }: LiveView, agent: LiveAgent): Html {
+function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): Html {
   const { live } = texts
   const greeting = greeted?.connectionId === agent.connectionId ? greeted.greeting : undefined
   const facts: [string, Html | string][] = [
     [live.host, html`<code>${agent.address}</code>`],
     [live.program, agent.client ?? texts.agents.unknownClient],
-    [live.since, time(agent.connectedAt)],
+    [live.since, ago(agent.connectedAt, now)],
     [live.latency, greeting?.answer ? live.milliseconds(greeting.afterMs) : live.notMeasured],
   ]
   return html`<div class="connection" data-row="${agent.connectionId}"><dl class="facts">${facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>

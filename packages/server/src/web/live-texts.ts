@@ -5,6 +5,7 @@ export const liveTexts = {
   back: 'The key',
   watch: 'Live view',
   waiting: 'Waiting for your first agent…',
+  nobody: 'No agent is connected now.',
   waitingLead: 'It shows here the moment it connects.',
   waitingElsewhere: 'Scripts are off, so this page cannot follow it. The live view can:',
   open: 'Open the live view',

@@ -46,7 +46,8 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-async function viewOf(kit: PageKit, c: PageContext, token = kit.forms.token(c)): Promise<LiveView> {
+/** The key of the address, with its live connections. */
+export async function viewOf(kit: PageKit, c: PageContext, token = kit.forms.token(c)): Promise<LiveView> {
   const { user } = kit.requireSession(c)
   const id = parseId(c.req.param('id') ?? '')
   if (!id) throw notFound()

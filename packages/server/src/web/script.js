@@ -11,12 +11,34 @@ else if (here.searchParams.has('done')) {
   history.replaceState(null, '', here)
 }
 
+/** `3 minutes ago`, as layout.ts writes it. */
+const AGE_UNITS = [
+  [86_400, 'day'],
+  [3600, 'hour'],
+  [60, 'minute'],
+]
+function agoText(seconds) {
+  const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
+  if (!size) return 'just now'
+  const count = Math.floor(seconds / size)
+  return `${count} ${unit}${count === 1 ? '' : 's'} ago`
+}
+const AGED_EVERY_MS = 10_000
+setInterval(() => {
+  for (const element of document.querySelectorAll('time[data-age]')) {
+    const since = (performance.now() - element.shownAt) / 1000
+    element.textContent = agoText(Number(element.dataset.age) + since)
+  }
+}, AGED_EVERY_MS)
+
 /** Shows times in the reader's time zone and language. */
 function localizeTimes(root) {
   for (const element of root.querySelectorAll('time')) {
     const date = new Date(element.dateTime)
+    element.shownAt = performance.now()
     const isDay = element.classList.contains('day')
     element.title = date.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })
+    if (element.dataset.age) continue
     element.textContent = isDay
       ? date.toLocaleDateString(undefined, { dateStyle: 'medium' })
       : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })
@@ -216,6 +238,24 @@ function listen(url, listeners, onLink) {
   document.addEventListener('visibilitychange', follow)
   follow()
   return stop
+}
+
+// The dots of keys that have a live connection.
+for (const list of document.querySelectorAll('[data-live-keys]')) {
+  listen(
+    list.dataset.liveKeys,
+    {
+      live(event) {
+        const live = event.data.split(' ')
+        for (const dot of list.querySelectorAll('[data-dot]')) {
+          const isOn = live.includes(dot.dataset.dot)
+          dot.classList.toggle('on', isOn)
+          dot.firstElementChild.textContent = isOn ? list.dataset.says : ''
+        }
+      },
+    },
+    isOpen => list.classList.toggle('unsure', !isOpen),
+  )
 }
 
 // Live parts: the server sends the whole part whenever it changed. What may be out of date is greyed out.

@@ -5,7 +5,7 @@ import type { Session } from '../sessions/session.ts'
 import { idleEnd } from '../sessions/session-lifetime.ts'
 import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import { formToken, type Html, pageHead, time } from './layout.ts'
+import { ago, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
 import { texts } from './texts.ts'
 
@@ -48,10 +48,11 @@ function endOthers(token: string): Html {
 
 function row(kit: PageKit, session: Session, token: string, isCurrent: boolean): Html {
   const { sessions } = texts
+  const now = kit.clock.now()
   const client = session.client ? describeClient(session.client) : sessions.unknownClient
   return html`<li class="item">
 <div class="what"><span class="name">${client}</span>${tags(session, isCurrent)}<p><code>${session.network}</code></p></div>
-<p class="when">${sessions.used} ${time(session.lastUsedAt)}<br>${sessions.created} ${time(session.createdAt)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
+<p class="when">${sessions.used} ${ago(session.lastUsedAt, now)}<br>${sessions.created} ${ago(session.createdAt, now)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
 <form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? texts.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
 </li>`
 }

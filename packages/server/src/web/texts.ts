@@ -25,6 +25,8 @@ export const texts = {
     seconds: (count: number) => (count === 1 ? '1 second' : `${count} seconds`),
     minutes: (count: number) => `${count} minutes`,
     hours: (count: number) => `${count} hours`,
+    justNow: 'just now',
+    ago: (count: number, unit: string) => `${count} ${unit}${count === 1 ? '' : 's'} ago`,
   },
   /** Shown once after an action; the URL has the name as `?done=`. */
   notices: {
@@ -176,6 +178,7 @@ export const texts = {
       action: 'Action',
     },
     everything: 'Everything you may',
+    connected: 'Connected now',
     moreScopes: (count: number) => `and ${count} more`,
     anyNetwork: 'Anywhere',
     never: 'Never',
@@ -245,7 +248,7 @@ export const texts = {
     host: 'From',
     test: 'Say hello',
     testTo: 'to',
-    since: 'Since',
+    since: 'Connected',
     unknownClient: 'Unknown program',
     count: (count: number) =>
       count === 1 ? 'One agent is connected now.' : `${count} agents are connected now.`,
