@@ -1,11 +1,17 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
+import type { Instant } from '../clock.ts'
 import type { Inbox, InboxItem } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import { empty, type Html, pageHead, time } from './layout.ts'
+import { ago, empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
 import { texts } from './texts.ts'
+
+/** Mails in the list, so that it stays small; older ones are found by a search. */
+const SHOWN_MAILS = 50
+const MAX_QUERY_LENGTH = 100
+const PREVIEW_LENGTH = 90
 
 /** CSP for the HTML of a mail, which is untrusted: no scripts, forms or requests. Links open in a new tab. */
 const MAIL_POLICY =
@@ -39,9 +45,17 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox)
 /** Invalid addresses have no mail. */
 async function mailsFor(inbox: Inbox, c: PageContext): Promise<InboxItem[]> {
   const to = c.req.query('to')
-  if (!to) return inbox.list(null)
-  const recipient = parseEmailAddress(to)
-  return recipient ? inbox.list(recipient) : []
+  const recipient = to ? parseEmailAddress(to) : null
+  const mails = to && !recipient ? [] : await inbox.list(recipient)
+  const wanted = searchedFor(c).toLowerCase()
+  if (!wanted) return mails
+  return mails.filter(mail =>
+    [mail.subject, mail.to, mail.text].some(text => text.toLowerCase().includes(wanted)),
+  )
+}
+
+function searchedFor(c: PageContext): string {
+  return (c.req.query('query') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
 }
 
 async function find(inbox: Inbox, c: PageContext): Promise<InboxItem> {
@@ -62,21 +76,41 @@ function toJson({ createdAt, ...rest }: InboxItem) {
 
 function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]) {
   const { inbox } = texts
+  const query = searchedFor(c)
   const to = c.req.query('to')
-  const events = to ? `/inbox/events?${new URLSearchParams({ to })}` : '/inbox/events'
+  const events = new URLSearchParams({ ...(to && { to }), ...(query && { query }) })
   const body = html`${pageHead(inbox.title, inbox.lead)}
+<form method="get" action="/inbox" class="inline spaced" role="search"><div class="field"><label class="unseen" for="query">${inbox.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${inbox.searchExample}"></div><button class="second">${inbox.search}</button></form>
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" data-stream="${events}">${mailList(mails)}</section>`
+<section class="card flush" data-stream="/inbox/events?${events}" data-lost="${texts.live.reconnecting}">${mailList(mails, query, kit.clock.now())}</section>`
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
-function mailList(mails: readonly InboxItem[]): Html {
+function mailList(mails: readonly InboxItem[], query: string, now: Instant): Html {
   const { inbox } = texts
-  if (mails.length === 0) return empty(inbox.empty, inbox.emptyLead)
-  return html`<ul class="list">${mails.map(
-    mail =>
-      html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><p>${inbox.to} ${mail.to}</p></div><p class="when">${time(mail.createdAt)}</p><p class="end">${mail.code ? html`<code class="chip">${mail.code}</code>` : ''}</p></li>`,
-  )}</ul>`
+  if (mails.length === 0) return query ? empty(inbox.notFound, '') : empty(inbox.empty, inbox.emptyLead)
+  const hidden = mails.length - SHOWN_MAILS
+  return html`<ul class="list">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden(hidden)}</p>` : ''}`
+}
+
+function mailRow(mail: InboxItem, now: Instant): Html {
+  const { inbox } = texts
+  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><p>${inbox.to} ${mail.to}</p><p class="preview">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
+}
+
+/** What a sign-in mail is for: its link, opened in this tab, and its code. */
+function signInParts({ id, subject, link, code }: InboxItem): Html {
+  const { inbox, keys } = texts
+  return html`<div class="buttons end">${code ? html`<code class="chip" id="code-${id}">${code}</code><button type="button" class="second small copy" data-copy="code-${id}" data-copied="${keys.copied}">${inbox.copyCode}</button>` : ''}${link ? html`<a class="button small" href="${link}">${inbox.open}<span class="unseen"> ${subject}</span></a>` : ''}</div>`
+}
+
+/** The beginning of the text in one line. */
+function previewOf(text: string): string {
+  const line = text
+    .slice(0, 4 * PREVIEW_LENGTH)
+    .replace(/\s+/g, ' ')
+    .trim()
+  return line.length > PREVIEW_LENGTH ? `${line.slice(0, PREVIEW_LENGTH - 1)}…` : line
 }
 
 /** Live updates. Needs no session: access is limited to this machine. */
@@ -85,7 +119,7 @@ function streamInbox(kit: PageKit, c: PageContext, inbox: Inbox): Response {
   return kit.streams.serve(c, 'inbox', async send => {
     const mails = await mailsFor(inbox, c)
     const newest = mails[0]?.id ?? ''
-    if (newest !== seen) await send('list', String(await mailList(mails)))
+    if (newest !== seen) await send('list', String(await mailList(mails, searchedFor(c), kit.clock.now())))
     if (seen !== null && newest !== seen) await send('announce', texts.inbox.arrived)
     seen = newest
     return true
@@ -105,7 +139,7 @@ function renderMail(
     ['source', inbox.source],
   ]
   const body = html`<p class="back"><a href="/inbox">${inbox.back}</a></p>
-<div class="head"><div><h1>${mail.subject}</h1><p class="lead">${inbox.to} ${mail.to} · ${time(mail.createdAt)}</p></div></div>
+<div class="head"><div><h1>${mail.subject}</h1><p class="lead">${inbox.to} ${mail.to} · ${time(mail.createdAt)}</p></div>${signInParts(mail)}</div>
 <nav class="filter" aria-label="${inbox.view}">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}"${name === view.name ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>
 ${
   view.text === null

@@ -69,3 +69,26 @@ export const runTexts = {
   apiLead: 'The key is sent as a bearer token.',
   watch: 'See it live',
 } as const
+
+/** Texts of the page of all agents. */
+export const agentTexts = {
+  title: 'Agents',
+  lead: 'Your live connections, on all nodes. This page keeps itself up to date.',
+  empty: 'No agent is connected',
+  emptyLead: 'Create a key and run the line that comes with it. The agent appears here by itself.',
+  disconnect: 'Disconnect',
+  disconnectTitle: (name: string) => `Disconnect ${name}?`,
+  comesBack:
+    'Its connection ends, and it connects again by itself within seconds, since its key is active. To keep it out, revoke the key.',
+  disconnectNow: 'Disconnect',
+  revokeKey: 'Revoke its key…',
+  keep: 'Keep it',
+  connection: 'connection',
+  host: 'From',
+  test: 'Say hello',
+  testTo: 'to',
+  since: 'Connected',
+  unknownClient: 'Unknown program',
+  count: (count: number) =>
+    count === 1 ? 'One agent is connected now.' : `${count} agents are connected now.`,
+} as const

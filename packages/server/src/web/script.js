@@ -121,18 +121,29 @@ function show(element, content) {
 document.querySelector('form[data-auto-submit]')?.requestSubmit()
 
 const COPIED_SHOWN_MS = 2000
-for (const button of document.querySelectorAll('button[data-copy]')) {
+document.addEventListener('click', async event => {
+  const button = event.target.closest('button[data-copy]')
+  if (!button) return
   const source = document.getElementById(button.dataset.copy)
-  button.addEventListener('click', async () => {
-    getSelection().selectAllChildren(source)
-    if (!navigator.clipboard) return
-    await navigator.clipboard.writeText(source.textContent)
-    if (source.hasAttribute('data-secret')) keyIsKept()
-    const label = button.textContent
-    button.textContent = button.dataset.copied
-    setTimeout(() => {
-      button.textContent = label
-    }, COPIED_SHOWN_MS)
+  getSelection().selectAllChildren(source)
+  if (!navigator.clipboard) return
+  await navigator.clipboard.writeText(source.textContent)
+  if (source.hasAttribute('data-secret')) keyIsKept()
+  const label = button.textContent
+  if (label === button.dataset.copied) return
+  button.textContent = button.dataset.copied
+  setTimeout(() => {
+    button.textContent = label
+  }, COPIED_SHOWN_MS)
+})
+
+// A code is sent as soon as it is complete, once.
+for (const input of document.querySelectorAll('input[data-complete]')) {
+  input.addEventListener('input', () => {
+    const isComplete = input.value.replace(/\D/g, '').length === Number(input.dataset.complete)
+    if (!isComplete || input.dataset.completed) return
+    input.dataset.completed = 'yes'
+    input.form.requestSubmit()
   })
 }
 
@@ -162,14 +173,21 @@ for (const element of document.querySelectorAll('[data-opens-after]')) {
   }, Number(element.dataset.opensAfter) * 1000)
 }
 
+/** `0:57` or `1:00:57`. */
+function countdown(seconds) {
+  const padded = count => String(count).padStart(2, '0')
+  const minutes = Math.floor(seconds / 60)
+  const hours = Math.floor(minutes / 60)
+  return `${hours > 0 ? `${hours}:${padded(minutes % 60)}` : minutes}:${padded(seconds % 60)}`
+}
+
 for (const element of document.querySelectorAll('[data-countdown]')) {
   const until = performance.now() + Number(element.dataset.countdown) * 1000
   const button = document.getElementById(element.dataset.enables)
   const tick = () => {
     const left = Math.ceil((until - performance.now()) / 1000)
     button.disabled = left > 0
-    const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`
-    element.textContent = left > 0 ? element.dataset.words.replace('{}', clock) : ''
+    element.textContent = left > 0 ? element.dataset.words.replace('{}', countdown(left)) : ''
     if (left > 0) setTimeout(tick, 250)
   }
   tick()

@@ -3,7 +3,7 @@ import { html, raw } from 'hono/html'
 import { DEFAULT_APP_ID, isAppId } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
 import { KeywayError } from '../errors.ts'
-import { isLoginCode } from '../magic-links/login-code.ts'
+import { isLoginCode, LOGIN_CODE_DIGITS } from '../magic-links/login-code.ts'
 import type { Session } from '../sessions/session.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
@@ -75,12 +75,17 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const [asked] = kit.cookies.requestedLinks(c)
   if (asked && asked.email === parseEmailAddress(email))
     return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
-  return renderSignIn(kit, c, { problem, email, appId }, 429)
+  return renderSignIn(kit, c, { problem, email, appId, pause: seconds }, 429)
 }
 
-/** `0:57`, the format of the script's countdown. */
+/** `0:57` or `1:00:57`, the format of the script's countdown. */
 function countdown(seconds: number): string {
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
+  const padded = (count: number) => String(count).padStart(2, '0')
+  const minutes = Math.floor(seconds / 60)
+  const hours = Math.floor(minutes / 60)
+  return hours > 0
+    ? `${hours}:${padded(minutes % 60)}:${padded(seconds % 60)}`
+    : `${minutes}:${padded(seconds % 60)}`
 }
 
 function duration(seconds: number): string {
@@ -104,6 +109,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     const refusal = kit.failures.refusal(caller, error)
+    if (error.code === 'account_suspended') return renderSuspended(kit, c, asked.email)
     const problem = codeProblem(kit, refusal)
     if (!problem) throw error
     if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, asked, { problem }, 400)
@@ -131,9 +137,16 @@ function codeProblem(kit: PageKit, error: KeywayError): string | null {
   if (error.code === 'magic_link_invalid') return texts.checkMail.badCode
   if (error.code === 'magic_link_expired') return texts.checkMail.expired
   if (error.code === 'magic_link_used') return texts.checkMail.used
-  if (error.code === 'account_suspended') return texts.verify.suspendedLead(kit.supportEmail)
   if (error.code === 'forbidden') return texts.verify.notOpenLead(kit.supportEmail)
   return error.code === 'rate_limited' ? texts.checkMail.codesRefused : null
+}
+
+/** Tells why nobody is signed in, and whom to ask. */
+export function renderSuspended(kit: PageKit, c: PageContext, email: string): Response | Promise<Response> {
+  const { verify } = texts
+  const subject = encodeURIComponent(verify.suspendedSubject(email))
+  const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead(kit.productName)}</p><p><a class="button second full" href="mailto:${encodeURI(kit.supportEmail)}?subject=${subject}">${verify.askSupport(kit.supportEmail)}</a></p></section>`
+  return kit.render(c, { title: verify.suspended }, body, 403)
 }
 
 /** The form for the address; also shown for invalid links. */
@@ -149,7 +162,7 @@ export function emailField(email: string, { invalid = false, focus = false } = {
 async function renderSignIn(
   kit: PageKit,
   c: PageContext,
-  shown: { problem?: string; email: string; appId?: string },
+  shown: { problem?: string; email: string; appId?: string; pause?: number },
   status = 200,
 ): Promise<Response> {
   const { signIn, apps } = texts
@@ -162,7 +175,8 @@ ${waiting ? html`<p class="lead"><strong>${apps.signInTo(waiting.app.name)}</str
 ${formToken(kit.forms.token(c))}
 ${shown.appId ? html`<input type="hidden" name="app_id" value="${shown.appId}">` : ''}
 ${emailField(shown.email, { invalid: shown.problem === signIn.badEmail, focus: true })}
-<button class="full">${signIn.submit}</button>
+<button class="full" id="send">${signIn.submit}</button>
+${shown.pause ? countdownLine(shown.pause, 'send') : ''}
 </form>
 <p class="hint">${newHere(kit)}</p>
 </section>`
@@ -197,7 +211,7 @@ ${formToken(token)}
 <input type="hidden" name="login_id" value="${asked.loginId}">
 <div class="field">
 <label for="code">${checkMail.code}</label>
-<input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required aria-describedby="code-hint">
+<input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required autofocus data-complete="${LOGIN_CODE_DIGITS}"${shown.problem === checkMail.badCode ? raw(' aria-invalid="true"') : ''} aria-describedby="code-hint">
 <p class="hint" id="code-hint">${checkMail.codeHint}</p>
 </div>
 <button class="full ${inboxIsHere ? 'second' : ''}">${checkMail.submit}</button>
@@ -209,9 +223,15 @@ ${formToken(token)}
 <button class="plain" id="resend">${checkMail.resend}</button>
 <a href="/sign-in">${checkMail.wrongAddress}</a>
 </form>
-<p class="hint countdown" data-countdown="${pause}" data-enables="resend" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(countdown(pause)) : ''}</p>
+${countdownLine(pause, 'resend')}
 </section>`
   return kit.render(c, { title: checkMail.title, problem: shown.problem ?? null }, body, status)
+}
+
+/** Counts down if scripts run, while the button is disabled. */
+function countdownLine(pause: number, buttonId: string): Html {
+  const { checkMail } = texts
+  return html`<p class="hint countdown" data-countdown="${pause}" data-enables="${buttonId}" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(countdown(pause)) : ''}</p>`
 }
 
 /** If mail is not sent: a link to the local inbox, or a hint for the operator. */

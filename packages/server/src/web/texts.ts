@@ -1,6 +1,6 @@
 import { appTexts } from './app-texts.ts'
 import { keyFormTexts } from './key-texts.ts'
-import { liveTexts, runTexts } from './live-texts.ts'
+import { agentTexts, liveTexts, runTexts } from './live-texts.ts'
 
 /** All texts of the pages, ready for translation; functions insert values. */
 export const texts = {
@@ -110,7 +110,10 @@ export const texts = {
     notOpenLead: (support: string) =>
       `Sign-up is not open to it. If you should have an account, write to ${support}.`,
     suspended: 'This account is suspended',
-    suspendedLead: (support: string) => `Write to ${support} to find out more.`,
+    suspendedLead: (product: string) =>
+      `The operator of ${product} suspended it, so nobody can sign in to it, and its keys do not work. Nothing was deleted.`,
+    suspendedSubject: (email: string) => `Suspended account ${email}`,
+    askSupport: (support: string) => `Ask ${support} why`,
   },
   keys: {
     title: 'API keys',
@@ -232,27 +235,7 @@ export const texts = {
       refused: 'Refused',
     },
   },
-  agents: {
-    title: 'Agents',
-    lead: 'Your live connections, on all nodes. This page keeps itself up to date.',
-    empty: 'No agent is connected',
-    emptyLead: 'Create a key and run the line that comes with it. The agent appears here by itself.',
-    disconnect: 'Disconnect',
-    disconnectTitle: (name: string) => `Disconnect ${name}?`,
-    comesBack:
-      'Its connection ends, and it connects again by itself within seconds, since its key is active. To keep it out, revoke the key.',
-    disconnectNow: 'Disconnect',
-    revokeKey: 'Revoke its key…',
-    keep: 'Keep it',
-    connection: 'connection',
-    host: 'From',
-    test: 'Say hello',
-    testTo: 'to',
-    since: 'Connected',
-    unknownClient: 'Unknown program',
-    count: (count: number) =>
-      count === 1 ? 'One agent is connected now.' : `${count} agents are connected now.`,
-  },
+  agents: agentTexts,
   sessions: {
     title: 'Sessions',
     lead: 'Where you are signed in. End what you do not recognise.',
@@ -320,6 +303,12 @@ export const texts = {
     empty: 'No mail yet',
     emptyLead: 'Ask for a sign-in link: it arrives here by itself.',
     arrived: 'New mail has arrived.',
+    search: 'Search',
+    searchExample: 'Address, subject or text',
+    notFound: 'No mail contains that',
+    hidden: (count: number) => `${count} older mails are not shown; a search finds them.`,
+    open: 'Open link',
+    copyCode: 'Copy code',
     view: 'View',
     html: 'HTML',
     text: 'Text',

@@ -5,7 +5,7 @@ import { KeywayError } from '../errors.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
-import { emailField, startSession } from './sign-in.ts'
+import { emailField, renderSuspended, startSession } from './sign-in.ts'
 import { texts } from './texts.ts'
 import { findWaiting } from './waiting-request.ts'
 
@@ -62,7 +62,7 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
     return await startSession(kit, c, await kit.magicLinks.verify({ ...parts, askedFor }, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
-    if (error.code === 'account_suspended') return renderSuspended(kit, c)
+    if (error.code === 'account_suspended') return renderSuspended(kit, c, parts.email)
     if (error.code === 'forbidden') return renderNotOpen(kit, c)
     const unusable = UNUSABLE_STATES[error.code]
     // A second click on the button is not counted as a failure: the first one signed this user in.
@@ -120,12 +120,6 @@ ${emailField(email)}
 </form>
 </section>`
   return kit.render(c, { title: verify[state] }, body, state === 'invalid' ? 400 : 410)
-}
-
-function renderSuspended(kit: PageKit, c: PageContext) {
-  const { verify } = texts
-  const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead(kit.supportEmail)}</p></section>`
-  return kit.render(c, { title: verify.suspended }, body, 403)
 }
 
 function renderNotOpen(kit: PageKit, c: PageContext) {

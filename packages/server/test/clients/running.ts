@@ -3,7 +3,7 @@ import type { Page } from '../support/browser.ts'
 import type { EngineName } from '../support/engines.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { address, caller, type SignedInUser } from '../support/services.ts'
-import { startWeb, type WebServer } from '../support/web.ts'
+import { startWeb, typeCode, type WebServer } from '../support/web.ts'
 
 export { PYTHON, packageMissing } from '../support/missing-servers.ts'
 
@@ -45,6 +45,5 @@ export async function signInOnPage(page: Page, web: WebServer, email: string): P
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
   const [mail] = await web.mails(email, before + 1)
-  await page.getByLabel('Code from the mail').fill(mail!.code!)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await typeCode(page, mail!.code!)
 }

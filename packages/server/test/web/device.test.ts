@@ -4,7 +4,7 @@ import { FRESH_SIGN_IN } from '../../src/device-authorizations/device-authorizat
 import { axeSource, sharedBrowser } from '../support/browser.ts'
 import { type Client, createClient, signedIn } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
-import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
+import { newPerson, signIn, startWeb, typeCode, type WebServer } from '../support/web.ts'
 
 const browser = sharedBrowser()
 const WANTED = {
@@ -27,8 +27,7 @@ test('a person who opens the link of a device signs in, compares its code and ap
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
   const [mail] = await web.mails('dora@example.com')
-  await page.getByLabel('Code from the mail').fill(mail!.code!)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await typeCode(page, mail!.code!)
   await page.waitForURL('**/device?**')
   const text = (await page.locator('main').textContent())!
   for (const shown of [codes.userCode, 'ada’s <laptop>', '192.0.2.1', 'agent:connect', 'shop:buy', '90 days'])

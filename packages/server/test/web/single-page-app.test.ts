@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { axeSource, sharedBrowser } from '../support/browser.ts'
-import { newPerson, startWeb } from '../support/web.ts'
+import { newPerson, startWeb, typeCode } from '../support/web.ts'
 
 const browser = sharedBrowser()
 
@@ -91,8 +91,7 @@ test('a single-page app on another origin signs a person in with PKCE, in a real
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
   const [mail] = await web.mails('spa@example.com')
-  await page.getByLabel('Code from the mail').fill(mail!.code!)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await typeCode(page, mail!.code!)
   await page.waitForURL('**/oauth/consent?**')
   await page.evaluate(axe)
   const found = await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')

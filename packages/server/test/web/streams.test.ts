@@ -25,7 +25,7 @@ test('the inbox shows new mail and the agents page new connections without a rel
   await inbox.goto(`${web.url}/inbox`)
   await inbox.getByText('No mail yet').waitFor()
   await signIn(page, web, 'ada@example.com')
-  await inbox.getByRole('link', { name: /Create your Keyway account/ }).waitFor()
+  await inbox.getByRole('link', { name: /^Create your Keyway account/ }).waitFor()
 
   await page.getByLabel('Name').fill('robot')
   await page.getByRole('button', { name: 'Create key' }).click()
@@ -53,7 +53,7 @@ test('the link of a mail in the inbox opens a new tab and signs in there', async
   const { page, context } = await newPerson(browser)
   await askForLink(page, web, 'ada@example.com')
   await page.goto(`${web.url}/inbox`)
-  await page.getByRole('link', { name: /Create your Keyway account/ }).click()
+  await page.getByRole('link', { name: /^Create your Keyway account/ }).click()
   const opened = context.waitForEvent('page')
   await page.frameLocator('iframe.mail').getByRole('link', { name: 'Create account' }).click()
   await (await opened).waitForURL(/\/keys/)

@@ -1,4 +1,4 @@
-import { type Instant, MINUTE, toRfc3339 } from '../../clock.ts'
+import { type Instant, MINUTE, SECOND, toRfc3339 } from '../../clock.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 
@@ -332,11 +332,17 @@ function inDays(days: number): string {
 
 /**
  * When the link was requested. It is part of the subject so that mail programs do not group two requests into one
- * conversation, and the newest link is easily found. To the millisecond, since a retrying client asks twice in a second.
+ * conversation, and the newest link is easily found. A retrying client asks twice in a second: two letters stand for the
+ * milliseconds.
  */
 function timeOfRequest(expiresAt: Instant): string {
-  return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 23)} UTC`
+  const milliseconds = expiresAt % SECOND
+  const reference = [milliseconds >> 5, milliseconds & 31].map(index => REFERENCE_LETTERS[index]).join('')
+  return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 19)} UTC, ${reference}`
 }
+
+/** 32 that are not mistaken for each other. */
+const REFERENCE_LETTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
 
 function dateAndTime(instant: Instant): string {
   const text = toRfc3339(instant)

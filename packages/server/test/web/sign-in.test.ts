@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { sharedBrowser } from '../support/browser.ts'
+import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { address } from '../support/services.ts'
+import { askForLink, newPerson, startWeb } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+
+test('the field of the code has the focus, and a complete code is sent by itself', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  const { code } = await askForLink(page, web, ADA)
+  assert.equal(await page.evaluate<string>('document.activeElement.id'), 'code')
+  const wrong = code!.replace(/.$/, last => String((Number(last) + 1) % 10))
+  await page.keyboard.type(wrong)
+  await page.getByText('That code is not right').waitFor()
+  assert.equal(await page.locator('#code').getAttribute('aria-invalid'), 'true')
+  await page.keyboard.type(`${code!.slice(0, 4)} ${code!.slice(4)}`)
+  await page.waitForURL(/\/keys/)
+})
+
+test('a sign-in page at a limit counts down until mail can be sent again', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t, { KEYWAY_MAGIC_LINK_LIMITS: '1/hour' })
+  await signedIn(web)
+  const { page } = await newPerson(browser)
+  await page.clock.install()
+  await page.goto(`${web.url}/sign-in`)
+  await page.getByLabel('E-mail address').fill(ADA)
+  const submit = page.getByRole('button', { name: 'Send me a link' })
+  await submit.click()
+  await page.getByText('Too many mails were sent').waitFor()
+  const line = page.locator('.countdown')
+  assert.match((await line.textContent())!, /^You can send again in (1:00:00|59:\d\d)\.$/)
+  assert.ok(await submit.isDisabled())
+  assert.equal(await page.getByLabel('E-mail address').inputValue(), ADA)
+  await page.clock.runFor(30 * 60_000)
+  assert.match((await line.textContent())!, /in (30:00|29:\d\d)\.$/)
+  await page.clock.runFor(31 * 60_000)
+  assert.equal(await line.textContent(), '')
+  assert.equal(await submit.isDisabled(), false)
+})
+
+test('a suspended person is told why nobody is signed in, and whom to ask', async t => {
+  const web = await startWeb(t)
+  await signedIn(web)
+  const client = createClient(web.url)
+  const form_token = await client.formToken('/sign-in')
+  await client.post('/sign-in', { form_token, email: ADA })
+  const [mail] = await web.mails(ADA, 2)
+  const text = await (await client.get('/check-mail')).text()
+  const login_id = /name="login_id" value="([^"]+)"/.exec(text)![1]!
+  const { storage, users } = web.server.services
+  const user = (await storage.store.users.findByEmail(address(ADA)))!
+  await users.suspend(user.id, BY_COMMAND_LINE)
+  const refused = await client.post('/check-mail', { form_token, login_id, code: mail!.code! })
+  assert.equal(refused.status, 403)
+  const page = await refused.text()
+  assert.match(page, /The operator of Keyway suspended it/)
+  assert.match(page, /href="mailto:support@localhost\?subject=Suspended%20account%20ada%40example\.com"/)
+})
+
+test('the inbox shows the beginning of each mail, is searched, and signs in with one click in the same tab', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser, { permissions: ['clipboard-read', 'clipboard-write'] })
+  await askForLink(page, web, 'bob@example.com')
+  const { code } = await askForLink(page, web, ADA)
+  await page.goto(`${web.url}/inbox`)
+  const row = page.locator('li.item').filter({ hasText: ADA })
+  assert.match((await row.locator('.preview').textContent())!, /^\S.{20,}/)
+  await row.getByRole('button', { name: 'Copy code' }).click()
+  await row.getByRole('button', { name: 'Copied' }).waitFor()
+  assert.equal(await page.evaluate<string>('navigator.clipboard.readText()'), code)
+
+  await page.getByLabel('Search').fill('ADA@')
+  await page.getByRole('button', { name: 'Search' }).click()
+  await page.waitForURL(/query=ADA/)
+  assert.equal(await page.locator('li.item').count(), 1)
+  await page.getByRole('link', { name: /^Open link/ }).click()
+  await page.waitForURL(/\/keys/)
+  await page.getByText('Your account is ready').waitFor()
+})
