@@ -59,6 +59,9 @@ export const runTexts = {
   node: 'Node',
   nodeLead: 'Paste this line into a terminal. It needs Node 22 or newer.',
   powerShell: 'The same for PowerShell',
+  python: 'Python',
+  pythonLead: 'Install the package once, best in a virtual environment. It needs Python 3.10 or newer.',
+  pythonRun: 'Then run an agent:',
   curl: 'curl',
   curlLead:
     'Exchanges the key for a token, as every agent does first. To stay connected takes a WebSocket client: the hub is at',

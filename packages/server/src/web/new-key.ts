@@ -16,12 +16,23 @@ const EXAMPLE_CALLS = [
   ['events:read', '/v1/security-events'],
 ] as const
 
+/** In one line, and in double quotes only: connects, says so, and answers requests. */
+const PYTHON_AGENT = [
+  'import asyncio, platform, keyway',
+  'agent = keyway.Agent()',
+  'agent.on("ready", lambda ready: print("connected as", ready.connection_id, flush=True))',
+  'agent.on_request(lambda request: "Hello from " + platform.node() + ", Python " + platform.python_version())',
+  'asyncio.run(agent.run())',
+].join('; ')
+
 /** A way to run an agent, with the lines to copy. */
 interface Way {
   name: string
   label: string
   lead: Html | string
   line: string
+  /** What is run once before. */
+  once?: { label: string; line: string }
   /** The same for another shell. */
   other?: { label: string; line: string }
 }
@@ -56,7 +67,7 @@ function connectSteps(kit: PageKit, c: PageContext, { key, apiKey }: { key: stri
   return html`<li><strong>${run.title}</strong>
 <fieldset class="ways"><legend class="unseen">${run.ways}</legend>
 <div class="segments">${ways.map(({ name, label }, index) => html`<input type="radio" id="way-${name}" name="way" value="${name}"${index === 0 ? raw(' checked') : ''}><label for="way-${name}">${label}</label>`)}</div>
-${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p>${copyableText(`run-${way.name}`, way.line)}${way.other ? html`<details><summary>${way.other.label}</summary>${copyableText(`run-${way.name}-other`, way.other.line)}</details>` : ''}</div>`)}
+${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p>${way.once ? html`${copyableText(`run-${way.name}-once`, way.once.line)}<p class="next">${way.once.label}</p>` : ''}${copyableText(`run-${way.name}`, way.line)}${way.other ? html`<details><summary>${way.other.label}</summary>${copyableText(`run-${way.name}-other`, way.other.line)}</details>` : ''}</div>`)}
 </fieldset></li>
 <li class="watch"><strong>${run.watch}</strong>
 <div class="followed">${streamedCard(view)}${help(kit.publicUrl, apiKey)}</div>
@@ -88,6 +99,16 @@ function waysToRun(publicUrl: string, key: string): Way[] {
         label: run.powerShell,
         line: `$env:KEYWAY_URL='${publicUrl}'; $env:KEYWAY_API_KEY='${key}'; npx -y ${publicUrl}/sdk.tgz`,
       },
+    },
+    {
+      name: 'python',
+      label: run.python,
+      lead: run.pythonLead,
+      once: {
+        label: run.pythonRun,
+        line: `pip install "$(curl -fsS -o /dev/null -w '%{redirect_url}' ${publicUrl}/sdk.whl)"`,
+      },
+      line: `${settings} python3 -c '${PYTHON_AGENT}'`,
     },
     {
       name: 'curl',

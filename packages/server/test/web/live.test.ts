@@ -138,6 +138,7 @@ test('each way to run an agent is shown by its tab, without scripts too', async 
   })
   const key = await openNewKey(web, page)
   for (const [label, way, line] of [
+    ['Python', 'python', /^KEYWAY_URL=\S+ KEYWAY_API_KEY=svc_\w{32} python3 -c 'import asyncio/],
     ['curl', 'curl', /^curl -sS .*\/auth\/agent-token/],
     ['Docker', 'docker', /^docker run --rm -it --network host/],
     ['Node', 'node', /^KEYWAY_URL=\S+ KEYWAY_API_KEY=svc_\w{32} npx -y \S+\/sdk\.tgz$/],

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { environment, noPython, virtualEnvironment } from '../../../python/test/support/python.ts'
+import { signedIn } from '../support/page-client.ts'
+import { until } from '../support/patience.ts'
+import { temporaryFolder } from '../support/serve.ts'
+import { startWeb, type WebServer } from '../support/web.ts'
+
+const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
+
+/** The lines of the page of a new key by the names of their elements, and the path of its live view. */
+async function newKey(web: WebServer) {
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  const text = await (await client.post('/keys', { form_token, name: 'robot', access: 'agent' })).text()
+  const lines: Record<string, string> = {}
+  for (const [, name, line] of text.matchAll(/<code id="run-([\w-]+)"[^>]*>(.*?)<\/code>/gs))
+    lines[name!] = line!.replace(/&(lt|gt|quot|amp|#39);/g, (_, entity) => ENTITIES[entity]!)
+  const page = /data-becomes="([^?"]+)/.exec(text)![1]!
+  const hello = async () => {
+    const live = await (await client.get(`${page}/live`)).text()
+    const connection = /name="connection" value="([^"]+)"/.exec(live)?.[1]
+    if (!connection) return undefined
+    return (await client.post(`${page}/live/hello`, { form_token, connection })).text()
+  }
+  return { lines, hello }
+}
+
+/** Runs a line in a shell of its own, outside of the checkout; its end is the test's. */
+function run(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
+  const folder = temporaryFolder()
+  const child = spawn('sh', ['-c', line], { cwd: folder.path, env, detached: true, stdio: 'ignore' })
+  t.after(() => {
+    if (child.exitCode === null) process.kill(-child.pid!, 'SIGKILL')
+    folder.remove()
+  })
+}
+
+test('the lines for curl and Python on the page of a new key work as printed', {
+  skip: noPython,
+  timeout: 300_000,
+}, async t => {
+  const web = await startWeb(t)
+  const { lines, hello } = await newKey(web)
+  const { stdout } = await promisify(execFile)('sh', ['-c', lines.curl!])
+  assert.deepEqual(Object.keys(JSON.parse(stdout)), ['token', 'agent_id', 'expires_in'])
+
+  const programs = await virtualEnvironment(t)
+  const env = environment({ PATH: `${programs}:${process.env.PATH}` })
+  await promisify(execFile)('sh', ['-c', lines['python-once']!], { env, cwd: join(programs, '..') })
+  run(t, lines.python!, env)
+  const page = await until('the Python agent', hello, 60_000)
+  assert.match(page, /<q>Hello from [^<]+, Python 3\.\d+/)
+})
+
+test('the line for Node on the page of a new key works as printed', { timeout: 300_000 }, async t => {
+  const web = await startWeb(t)
+  const { lines, hello } = await newKey(web)
+  const cache = temporaryFolder()
+  t.after(() => cache.remove())
+  run(t, lines.node!, { ...process.env, npm_config_cache: cache.path })
+  const page = await until('the Node agent', hello, 60_000)
+  assert.match(page, /<q>Hello from [^<]+, Node v\d+/)
+  assert.match(page, /<dd>keyway-sdk\/[\d.]+<\/dd>/)
+})
