@@ -33,6 +33,8 @@ export interface AgentReady {
     scopes: string[];
     /** Seconds. */
     expiresIn: number;
+    /** Whether the last connection continues, with all messages that were missed. */
+    resumed: boolean;
 }
 export interface AgentMessage {
     id: string;
@@ -82,6 +84,13 @@ export interface AgentEvents {
     ready: AgentReady;
     message: AgentMessage;
     disconnected: AgentDisconnected;
+    /**
+     * The last connection could not be resumed: messages to it may be lost. `ready` of the new one came just before.
+     */
+    gap: {
+        connectionId: string;
+        previousConnectionId: string;
+    };
     /** The token was renewed in place; `expiresIn` in seconds. */
     renewed: {
         expiresIn: number;

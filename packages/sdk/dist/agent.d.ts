@@ -21,9 +21,8 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
     get connection(): AgentReady | undefined;
     /**
      * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-     * the hub has written it to `delivered` open connections (0 when there is none). Messages are queued while
-     * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
-     * receiver may get a message twice (at-least-once delivery).
+     * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
+     * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
      */
     send(to: string, data: Json, { signal, replyTo }?: SendOptions): Promise<Delivery>;
     /**

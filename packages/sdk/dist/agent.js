@@ -1,8 +1,9 @@
 import { AgentTokenSource } from './agent-token-source.js';
 import { systemClock } from './clock.js';
 import { Dial } from './dial.js';
+import { Draining } from './draining.js';
 import { Emitter } from './emitter.js';
-import { environment, platformWebSocket, randomId, serviceOrigin } from './environment.js';
+import { environment, onAbort, platformWebSocket, randomId, serviceOrigin } from './environment.js';
 import { closedError } from './errors.js';
 import { Handover } from './handover.js';
 import { HubConnection, readyEvent, } from './hub-connection.js';
@@ -11,11 +12,10 @@ import { PendingSends } from './pending-sends.js';
 import { Renewal } from './renewal.js';
 import { Requests } from './requests.js';
 import { Responder } from './responder.js';
+import { Resumption } from './resumption.js';
 import { RESTART_JITTER_MS, Retries } from './retries.js';
 import { describe, isClosed, isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange, } from './stop-reasons.js';
 import { Watching } from './watching.js';
-/** How long after the announced end a drained connection is kept open. */
-const DRAIN_MARGIN_MS = 5_000;
 /**
  * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
  * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
@@ -35,12 +35,13 @@ export class Agent extends Emitter {
     #responder;
     #watching;
     #handover;
+    #resumption;
     #retries = new Retries();
     #idPrefix = randomId();
     #idCounter = 0;
     #forgetSignal = () => { };
     #current;
-    #drained = new Map();
+    #draining;
     #dialing;
     #cancelWait;
     #stopped;
@@ -55,7 +56,9 @@ export class Agent extends Emitter {
         this.#requests = new Requests(this.#clock, (message, signal) => this.#send(message, signal));
         this.#responder = new Responder(async (to, data, replyTo) => this.send(to, data, { replyTo }));
         this.#watching = new Watching(this.#clock);
+        this.#draining = new Draining(this.#clock);
         this.#handover = new Handover(this.#clock, (connection, frame) => this.#message(connection, frame));
+        this.#resumption = new Resumption(this.#clock, this.#handover);
         this.#tokens = new AgentTokenSource({
             origin,
             apiKey: options.apiKey ?? environment('KEYWAY_API_KEY'),
@@ -63,7 +66,7 @@ export class Agent extends Emitter {
             fetch: options.fetch ?? fetch,
             clock: this.#clock,
         });
-        this.#obey(options.signal);
+        this.#forgetSignal = onAbort(options.signal, () => this.close());
         queueMicrotask(() => this.#dial());
     }
     /** Whether the agent is connected now. */
@@ -76,9 +79,8 @@ export class Agent extends Emitter {
     }
     /**
      * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-     * the hub has written it to `delivered` open connections (0 when there is none). Messages are queued while
-     * disconnected, up to 256 or 1 MiB; those not acknowledged when the connection was lost are sent again, so a
-     * receiver may get a message twice (at-least-once delivery).
+     * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
+     * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
      */
     send(to, data, { signal, replyTo } = {}) {
         const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data };
@@ -127,15 +129,6 @@ export class Agent extends Emitter {
             this.#watching.end(this.#stopped.error);
         return stream;
     }
-    #obey(signal) {
-        if (!signal)
-            return;
-        const close = () => this.close();
-        if (signal.aborted)
-            queueMicrotask(close);
-        signal.addEventListener('abort', close, { once: true });
-        this.#forgetSignal = () => signal.removeEventListener('abort', close);
-    }
     #dial() {
         if (this.#stopped || this.#dialing)
             return;
@@ -154,6 +147,7 @@ export class Agent extends Emitter {
             WebSocket: this.#WebSocket,
             url: this.#hubUrl,
             token,
+            offer: this.#resumption.offer(),
             clock: this.#clock,
             onReady: (connection, frame) => this.#ready(connection, frame),
             onFrame: (connection, frame) => this.#frame(connection, frame),
@@ -165,28 +159,33 @@ export class Agent extends Emitter {
         this.#dialing = undefined;
         this.#cancelWait?.();
         this.#current?.renewal.stop();
-        if (this.#current)
-            this.#handover.begin(this.#current.connection, connection);
+        const { session, missed } = this.#resumption.ready(connection, frame);
+        const old = this.#current?.connection;
+        if (frame.resumed)
+            old?.abandon();
+        else if (old)
+            this.#handover.begin(old, connection);
         const renewal = new Renewal({
             tokens: this.#tokens,
             clock: this.#clock,
             present: token => void connection.send({ type: 'token', token }),
             isFinal: error => this.#stopIfFinal(error),
         });
-        const ready = readyEvent(frame);
-        this.#current = { connection, renewal, since: this.#clock.now(), ready };
+        this.#current = { connection, renewal, since: this.#clock.now(), ready: readyEvent(frame) };
         renewal.schedule(frame.expires_in);
-        this.#sends.use(connection);
+        this.#sends.use(connection, session.resumeToken === undefined ? undefined : session);
         this.#watching.use(connection);
-        this.emit('ready', ready);
+        this.emit('ready', this.#current.ready);
+        if (missed)
+            this.emit('gap', { connectionId: frame.connection_id, previousConnectionId: missed });
     }
     #frame(connection, frame) {
         if (frame.type === 'message')
-            this.#handover.arrived(connection, frame);
+            this.#resumption.take(connection, frame);
         if (frame.type === 'pong')
             this.#handover.caughtUp(connection);
         if (frame.type === 'sent')
-            this.#sends.acknowledge(frame.id, frame.delivered);
+            this.#sends.acknowledge(frame.id, frame.delivered, frame.held);
         if (frame.type === 'error')
             this.#refused(connection, frame);
         if (frame.type === 'draining')
@@ -202,7 +201,7 @@ export class Agent extends Emitter {
         }
     }
     #message(connection, frame) {
-        if (!this.#inbox.isNew(connection, frame))
+        if (!this.#inbox.isNew(this.#resumption.of(connection), frame))
             return;
         if (this.#requests.take(frame) || this.#responder.take(frame))
             return;
@@ -220,29 +219,40 @@ export class Agent extends Emitter {
     }
     /** Make before break: the old connection stays in use until its successor is ready. */
     #drain(connection, closeInSeconds) {
-        if (this.#current?.connection !== connection || this.#drained.has(connection))
+        if (this.#current?.connection !== connection)
             return;
-        const endsIn = Math.max(0, Math.min(closeInSeconds, 60)) * 1000;
-        const giveUp = this.#clock.after(endsIn + DRAIN_MARGIN_MS, () => {
-            connection.close();
+        const endsIn = this.#draining.begin(connection, closeInSeconds, () => {
+            connection.abandon();
             this.#closed(connection, { code: 1012, reason: 'restarting' });
         });
-        this.#drained.set(connection, giveUp);
-        this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2));
+        if (endsIn !== undefined)
+            this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2));
     }
     #closed(connection, closed) {
         if (this.#stopped)
             return;
-        this.#drained.get(connection)?.();
-        this.#drained.delete(connection);
+        this.#draining.ended(connection);
         this.#handover.caughtUp(connection);
         this.#sends.lost(connection);
-        if (this.#dialing?.owns(connection))
+        this.#resumption.lost(connection);
+        if (closed.code === 4409 && this.#resumption.isOwnDoing(connection))
+            this.#superseded(connection);
+        else if (this.#dialing?.owns(connection))
             this.#dialing.fail(closed);
         else if (this.#current?.connection === connection)
             this.#lost(closed);
         else if (reconnectAfter(closed.code) === 'never')
             this.#stop(stopErrorFromClose(closed));
+    }
+    /** Its successor took it over, and is ready soon; or an attempt that was given up did. */
+    #superseded(connection) {
+        if (this.#current?.connection !== connection)
+            return;
+        this.#current.renewal.stop();
+        if (this.#dialing)
+            this.#current = undefined;
+        else
+            this.#lost({ code: 1006, reason: 'resumed_elsewhere' });
     }
     #lost(closed) {
         const { renewal, since } = this.#current;
@@ -307,11 +317,7 @@ export class Agent extends Emitter {
     #endConnections() {
         this.#dialing?.giveUp();
         this.#dialing = undefined;
-        for (const [connection, giveUp] of this.#drained) {
-            giveUp();
-            connection.close();
-        }
-        this.#drained.clear();
+        this.#draining.closeAll();
         this.#current?.renewal.stop();
         this.#current?.connection.close();
         this.#current = undefined;

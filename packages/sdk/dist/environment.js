@@ -39,12 +39,33 @@ export function serviceOrigin(url) {
 export function platformWebSocket() {
     const { WebSocket } = globalThis;
     if (WebSocket)
-        return WebSocket;
+        return isNode() ? namedWebSocket(WebSocket) : WebSocket;
     const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
     throw new KeywayError('invalid_configuration', advice);
+}
+function isNode() {
+    const { process } = globalThis;
+    return process?.release?.name === 'node' && !('bun' in (process.versions ?? {})) && !('Deno' in globalThis);
+}
+/** Node's own takes headers with the protocols: its connections name this library, as its calls do. */
+function namedWebSocket(WebSocket) {
+    return class extends WebSocket {
+        constructor(url, protocols) {
+            super(url, { protocols, headers: userAgent() });
+        }
+    };
 }
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId() {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
+}
+/** Calls back once when the signal aborts, or soon if it has aborted. Returns how to forget it. */
+export function onAbort(signal, callback) {
+    if (!signal)
+        return () => { };
+    if (signal.aborted)
+        queueMicrotask(callback);
+    signal.addEventListener('abort', callback, { once: true });
+    return () => signal.removeEventListener('abort', callback);
 }

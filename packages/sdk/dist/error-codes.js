@@ -25,6 +25,7 @@ export const ERROR_CODES = [
     'payload_too_large',
     'unsupported_media_type',
     'upgrade_required',
+    'key_conflict',
     'last_administrator',
     'mail_not_available',
     'key_limit_reached',

@@ -24,6 +24,8 @@ export interface HubConnectionOptions {
     WebSocket: WebSocketConstructor;
     url: string;
     token: string;
+    /** Further subprotocols to offer. */
+    offer: string[];
     clock: SdkClock;
     onReady(connection: HubConnection, frame: ReadyFrame): void;
     onFrame(connection: HubConnection, frame: ServerFrame): void;
@@ -39,9 +41,12 @@ export declare class HubConnection {
     /** Sends a frame; false if the socket is not open. */
     send(frame: AgentFrame): boolean;
     /**
-     * Abandons the socket at once, since a dead connection may take minutes to close. No further events are reported.
+     * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
+     * events are reported.
      */
-    close(): void;
+    close(code?: number): void;
+    /** Abandons the socket, so that another one can resume the connection. */
+    abandon(): void;
 }
 /** The event of a `ready` frame. */
 export declare function readyEvent(frame: ReadyFrame): AgentReady;

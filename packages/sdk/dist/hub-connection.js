@@ -4,7 +4,10 @@ const SILENCE_BEFORE_PING_MS = 25_000;
 /** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
 const PONG_DEADLINE_MS = 10_000;
 const OPEN = 1;
+const NORMAL = 1000;
 const ABNORMAL = 1006;
+/** The hub holds a connection that is closed with a code other than 1000. */
+const ABANDONED = 4000;
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {
     #socket;
@@ -16,7 +19,8 @@ export class HubConnection {
         this.#options = options;
         this.#heardAt = options.clock.now();
         // Sent as a subprotocol, since only some platforms let clients set headers.
-        this.#socket = new options.WebSocket(options.url, [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token]);
+        const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer];
+        this.#socket = new options.WebSocket(options.url, offered);
         this.#socket.onmessage = (event) => this.#received(event.data);
         this.#socket.onerror = () => { }; // a close event with all details follows
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
@@ -38,19 +42,24 @@ export class HubConnection {
         }
     }
     /**
-     * Abandons the socket at once, since a dead connection may take minutes to close. No further events are reported.
+     * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
+     * events are reported.
      */
-    close() {
+    close(code = NORMAL) {
         this.#over = true;
         this.#cancelWatch();
         this.#socket.onmessage = null;
         this.#socket.onclose = null;
         try {
-            this.#socket.close(1000);
+            this.#socket.close(code);
         }
         catch {
             // some platforms throw while not yet connected
         }
+    }
+    /** Abandons the socket, so that another one can resume the connection. */
+    abandon() {
+        this.close(ABANDONED);
     }
     #received(data) {
         if (this.#over)
@@ -83,7 +92,7 @@ export class HubConnection {
         this.#cancelWatch = this.#options.clock.after(PONG_DEADLINE_MS, () => {
             if (this.#heardAt !== heardBefore)
                 return this.#watchSilence();
-            this.close();
+            this.abandon();
             this.#options.onClosed(this, { code: ABNORMAL, reason: 'no answer to a ping' });
         });
     }
@@ -116,5 +125,6 @@ export function readyEvent(frame) {
         keyName: frame.key_name,
         scopes: frame.scopes,
         expiresIn: frame.expires_in,
+        resumed: frame.resumed === true,
     };
 }

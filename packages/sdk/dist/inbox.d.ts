@@ -1,13 +1,12 @@
 import type { AgentMessage } from './agent-options.js';
 import type { KeywayError } from './errors.js';
 import type { MessageFrame } from './handover.js';
-import type { HubConnection } from './hub-connection.js';
 import { MessageStream } from './message-stream.js';
 /** Received messages, without duplicates, for all iterators. */
 export declare class Inbox {
     #private;
-    /** False if the frame arrived already over the other of two overlapping connections. */
-    isNew(connection: HubConnection, { id, from }: MessageFrame): boolean;
+    /** False if the frame arrived already over another connection. */
+    isNew(session: object, { id, from }: MessageFrame): boolean;
     /** Passes the message of a frame to all iterators. */
     take({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage;
     open(): MessageStream<AgentMessage>;

@@ -4,9 +4,9 @@ import { RecentIds } from './recent-ids.js';
 export class Inbox {
     #seen = new RecentIds();
     #streams = new Set();
-    /** False if the frame arrived already over the other of two overlapping connections. */
-    isNew(connection, { id, from }) {
-        return this.#seen.add(`${from} ${id}`, connection);
+    /** False if the frame arrived already over another connection. */
+    isNew(session, { id, from }) {
+        return this.#seen.add(`${from} ${id}`, session);
     }
     /** Passes the message of a frame to all iterators. */
     take({ id, from, from_key_id, data, reply_to }) {

@@ -5,6 +5,8 @@ export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
 /** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
 const WINDOW = 64;
+/** What a number adds to a frame. */
+const SEQ_BYTES = 24;
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000;
 /** Queue of unacknowledged sends, in order. */
@@ -13,6 +15,9 @@ export class PendingSends {
     #pending = new Map();
     #bytes = 0;
     #connection;
+    /** What numbers count for; undefined while the hub takes none. */
+    #session;
+    #lastSeq = 0;
     #cancelPause;
     constructor(clock) {
         this.#clock = clock;
@@ -21,7 +26,7 @@ export class PendingSends {
     add(message, signal) {
         const { id } = message;
         const frame = { type: 'send', ...message };
-        const bytes = new TextEncoder().encode(JSON.stringify(frame)).length;
+        const bytes = new TextEncoder().encode(JSON.stringify(frame)).length + SEQ_BYTES;
         if (bytes > HUB_MAX_FRAME_BYTES) {
             const message = `The frame has ${bytes} bytes; the hub takes ${HUB_MAX_FRAME_BYTES}. Split the data.`;
             return Promise.reject(new KeywayError('too_large', message));
@@ -31,9 +36,10 @@ export class PendingSends {
             return Promise.reject(new KeywayError('queue_full', message, { retryable: true }));
         }
         return new Promise((resolve, reject) => {
-            const abort = () => this.refuse(id, signal?.reason);
+            const abort = () => this.#abort(id, signal?.reason);
             const settle = () => signal?.removeEventListener('abort', abort);
-            this.#pending.set(id, { frame, bytes, sentOn: undefined, settle, resolve, reject });
+            const state = { sentOn: undefined, numberedIn: undefined, isAborted: false };
+            this.#pending.set(id, { frame, bytes, ...state, settle, resolve, reject });
             this.#bytes += bytes;
             if (signal?.aborted)
                 abort();
@@ -42,9 +48,14 @@ export class PendingSends {
             this.#flush();
         });
     }
-    /** Sends over this connection from now on. */
-    use(connection) {
+    /** Sends over this connection from now on. With a session, sends have numbers, which count for the session. */
+    use(connection, session) {
         this.#connection = connection;
+        if (session && session === this.#session)
+            this.#sendAllAgain();
+        else
+            this.#lastSeq = 0;
+        this.#session = session;
         this.#flush();
     }
     /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
@@ -74,13 +85,28 @@ export class PendingSends {
             this.#flush();
         });
     }
-    acknowledge(id, delivered) {
-        this.#take(id)?.resolve({ delivered });
+    acknowledge(id, delivered, held) {
+        this.#take(id)?.resolve({ delivered, ...(held === undefined ? {} : { held }) });
         this.#flush();
     }
     refuse(id, error) {
         this.#take(id)?.reject(error);
         this.#flush();
+    }
+    /** One that has a number may have been accepted: without it, later ones could not follow. */
+    #abort(id, reason) {
+        const pending = this.#pending.get(id);
+        if (pending && this.#session && pending.numberedIn === this.#session) {
+            pending.isAborted = true;
+            pending.reject(reason);
+        }
+        else
+            this.refuse(id, reason);
+    }
+    /** The session continues on another socket: the hub knows by the numbers what it has accepted. */
+    #sendAllAgain() {
+        for (const pending of this.#pending.values())
+            pending.sentOn = undefined;
     }
     refuseAll(error) {
         this.#cancelPause?.();
@@ -97,17 +123,30 @@ export class PendingSends {
         if (!connection || this.#cancelPause)
             return;
         let underWay = 0;
-        for (const pending of this.#pending.values()) {
+        for (const [id, pending] of this.#pending) {
+            if (pending.isAborted && pending.numberedIn !== this.#session) {
+                this.#take(id);
+                continue;
+            }
             if (underWay++ >= WINDOW)
                 return;
             if (pending.sentOn === connection)
                 continue;
             if (pending.sentOn)
                 return;
+            this.#number(pending);
             if (!connection.send(pending.frame))
                 return;
             pending.sentOn = connection;
         }
+    }
+    /** A number stays with its message as long as the session, so that the hub accepts it once. */
+    #number(pending) {
+        if (pending.numberedIn === this.#session)
+            return;
+        pending.numberedIn = this.#session;
+        const { seq, ...frame } = pending.frame;
+        pending.frame = this.#session ? { ...frame, seq: ++this.#lastSeq } : frame;
     }
     #take(id) {
         const pending = this.#pending.get(id);

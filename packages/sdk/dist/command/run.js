@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import process from 'node:process';
 import { Agent } from '../agent.js';
 import { environment } from '../environment.js';
@@ -5,7 +6,7 @@ import { KeywayError } from '../errors.js';
 import { createCredentials } from './credentials.js';
 import { EXIT } from './node-process.js';
 import { serviceUrl } from './service-url.js';
-/** A demo agent: connects, prints its events, and echoes messages. */
+/** A demo agent: connects, prints its events, echoes messages, and answers requests. */
 export function run(asked) {
     const credentials = createCredentials();
     const url = serviceUrl(asked, credentials.latest);
@@ -25,6 +26,10 @@ export function run(asked) {
         // Messages sent over HTTP have no connection to reply to, and echoing an echo would loop forever.
         if (from !== 'api' && !isEcho(data))
             agent.send(from, { echo: data }).catch(error => say(`not sent: ${error.message}`));
+    })
+        .onRequest(({ from, data }) => {
+        say(`request from ${from.startsWith('api') ? 'api' : from}: ${JSON.stringify(data)}`);
+        return `Hello from ${hostname()}, Node ${process.version}`;
     })
         .on('stopped', ({ error }) => {
         say(error ? `stopped: ${error.message}` : 'stopped');

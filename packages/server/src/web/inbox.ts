@@ -104,10 +104,11 @@ function signInParts({ id, subject, link, code }: InboxItem): Html {
   return html`<div class="buttons end">${code ? html`<code class="chip" id="code-${id}">${code}</code><button type="button" class="second small copy" data-copy="code-${id}" data-copied="${keys.copied}">${inbox.copyCode}</button>` : ''}${link ? html`<a class="button small" href="${link}">${inbox.open}<span class="unseen"> ${subject}</span></a>` : ''}</div>`
 }
 
-/** The beginning of the text in one line. */
+/** The beginning of the text below its heading, in one line. */
 function previewOf(text: string): string {
   const line = text
-    .slice(0, 4 * PREVIEW_LENGTH)
+    .slice(0, 6 * PREVIEW_LENGTH)
+    .replace(/^.*\n/, '')
     .replace(/\s+/g, ' ')
     .trim()
   return line.length > PREVIEW_LENGTH ? `${line.slice(0, PREVIEW_LENGTH - 1)}…` : line

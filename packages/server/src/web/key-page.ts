@@ -8,7 +8,7 @@ import { eventRow } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
-import { ago, formToken, type Html, time } from './layout.ts'
+import { ago, day, formToken, type Html, time } from './layout.ts'
 import { streamedCard, viewOf } from './live.ts'
 import { texts } from './texts.ts'
 import { usageChart } from './usage-chart.ts'
@@ -81,12 +81,12 @@ export function facts(key: ApiKey, now: Instant): Html {
       columns.networks,
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,
     ],
-    [columns.created, time(key.createdAt)],
+    [columns.created, day(key.createdAt)],
     [columns.used, lastUsed(key, state, at => ago(at, now))],
     ...usedFrom(key),
     [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
   ]
-  if (key.revokedAt !== null) rows.push([columns.revoked, time(key.revokedAt)])
+  if (key.revokedAt !== null) rows.push([columns.revoked, day(key.revokedAt)])
   if (key.replacedBy)
     rows.push([columns.replacedBy, html`<a href="/keys/${key.replacedBy}">${keys.successor}</a>`])
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`

@@ -25,7 +25,7 @@ export interface Refused {
 export function networksCard(key: ApiKey, token: string, refused: Refused | undefined): Html {
   const { keys, keyForm } = texts
   const value = refused?.typed.get('networks') ?? key.allowedNetworks.join(' ')
-  return html`<section class="card"><h2><label for="networks" class="plain-label">${keys.networks}</label></h2>
+  return html`<section class="card"><h2><label for="networks">${keys.networks}</label></h2>
 <form method="post" action="/keys/${key.id}/networks">${formToken(token)}<div class="field"><input id="networks" name="networks" value="${value}" autocomplete="off" spellcheck="false"${fieldState('networks', refused?.problem, 'networks-hint')}>${fieldProblem('networks', refused?.problem)}<p class="hint" id="networks-hint">${keys.networksHint}</p></div><button class="second">${keyForm.saveNetworks}</button></form></section>`
 }
 

@@ -37,6 +37,7 @@ export const keyFormTexts = {
   spendLimit: (amount: string, per: string) => `$${amount} ${per}`,
   refill: (count: number, per: string) => `${count} calls every ${per}`,
   fixedQuotaShort: 'a quota of calls',
+  refused: (rule: string) => `This ${rule}.`,
   badNumber: (most: number) => `Write a whole number from 1 to ${most}, or leave it empty.`,
   badAmount: 'Write an amount such as 5 or 2.50, at most 1000000, or leave it empty.',
 } as const

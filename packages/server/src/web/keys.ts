@@ -27,7 +27,7 @@ import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 import { texts } from './texts.ts'
 
 /** Keys per page, so that it stays under 60 KB. */
-const ROWS = 35
+const ROWS = 30
 
 /** /keys: create, show, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -171,7 +171,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
 function refusedField(error: unknown, form: URLSearchParams): FieldProblem | null {
   const [first] = (error instanceof KeywayError && error.extras.errors) || []
   const field = first && fieldOfForm(first.field, form)
-  return field ? { field, message: `${(error as KeywayError).message}.` } : null
+  return field ? { field, message: texts.keyForm.refused(first.message) } : null
 }
 
 /** The id of the key that a form will create, so that sending it twice creates one key; bound to the user by a MAC. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Agent } from '@keyway/sdk'
-import { type Page, sharedBrowser } from '../support/browser.ts'
+import { axeSource, type Page, sharedBrowser } from '../support/browser.ts'
 import { createJourney } from '../support/journey.ts'
 import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 
@@ -167,4 +167,37 @@ test('a page whose stream is lost greys out and says so, until it is connected a
   isCut = false
   await page.locator('#agents:not(.lost)').waitFor()
   assert.equal(await page.locator('[data-announce]').textContent(), '')
+})
+
+test('axe finds no violation on the page of a new key, while it waits and with a live agent', async t => {
+  const browser = await openBrowser(t)
+  const axe = browser && (await axeSource(t))
+  if (!axe) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  const key = await openNewKey(web, page)
+  await page.evaluate(axe)
+  const check = async () => {
+    for (const [colorScheme, viewport] of [
+      ['light', DESKTOP],
+      ['dark', { width: 320, height: 640 }],
+    ] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize(viewport)
+      const found = await page.evaluate<string[]>(
+        'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => id + nodes[0].html))',
+      )
+      assert.deepEqual(found, [])
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+      assert.ok(overflow <= 0, `${overflow} px wider than ${viewport.width}`)
+    }
+  }
+  await check()
+  const agent = new Agent({ url: web.url, apiKey: key })
+  t.after(() => agent.close())
+  await page.locator('#live-card .live.on').waitFor()
+  await page.getByRole('button', { name: 'Say hello' }).click()
+  await page.getByText('it answers no requests yet').first().waitFor()
+  await page.locator('#live-card summary').click()
+  await check()
 })

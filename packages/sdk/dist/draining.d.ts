@@ -1,0 +1,14 @@
+import type { SdkClock } from './clock.js';
+import type { HubConnection } from './hub-connection.js';
+/** Connections whose nodes shut down, until they are closed. */
+export declare class Draining {
+    #private;
+    constructor(clock: SdkClock);
+    /**
+     * @param onOverdue called when the node has not closed it in time
+     * @returns milliseconds until the node closes it; undefined if it is drained already
+     */
+    begin(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined;
+    ended(connection: HubConnection): void;
+    closeAll(): void;
+}

@@ -1,0 +1,68 @@
+import { HUB_RESUME_PREFIX } from './protocol.js';
+/** Resumes the agent's connection: what to offer, and which messages have arrived already. */
+export class Resumption {
+    #clock;
+    #handover;
+    #current;
+    #sessions = new WeakMap();
+    constructor(clock, handover) {
+        this.#clock = clock;
+        this.#handover = handover;
+    }
+    /** The subprotocols by which a new socket asks to resume the connection; none when it cannot be any more. */
+    offer() {
+        const session = this.#current;
+        if (!session?.resumeToken || this.#isOver(session))
+            return [];
+        session.isOffered = true;
+        return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
+    }
+    /** A socket is ready. Returns its session, and the previous connection if that was not resumed. */
+    ready(connection, frame) {
+        const previous = this.#current;
+        const isResumed = frame.resumed === true && previous !== undefined;
+        const session = {
+            connectionId: frame.connection_id,
+            resumeToken: frame.resume_token,
+            resumeSeconds: frame.resume_seconds ?? 0,
+            lastSeq: 0,
+            lostAt: undefined,
+            isOffered: false,
+        };
+        // The same object, so that what refers to the session continues.
+        const current = isResumed ? Object.assign(previous, session, { lastSeq: previous.lastSeq }) : session;
+        this.#sessions.set(connection, current);
+        this.#current = current;
+        return {
+            session: current,
+            missed: isResumed || !previous?.resumeToken ? undefined : previous.connectionId,
+        };
+    }
+    lost(connection) {
+        const session = this.#sessions.get(connection);
+        if (session && session === this.#current)
+            session.lostAt = this.#clock.now();
+    }
+    /** Whether this agent itself may have caused the close `resumed_elsewhere` of its connection. */
+    isOwnDoing(connection) {
+        return this.#sessions.get(connection)?.isOffered === true;
+    }
+    /** The session of a socket; the socket itself before `ready`. */
+    of(connection) {
+        return this.#sessions.get(connection) ?? connection;
+    }
+    /** Passes a message on, unless it has arrived before. */
+    take(connection, frame) {
+        const session = this.#sessions.get(connection);
+        const { seq } = frame;
+        if (session && seq !== undefined) {
+            if (seq <= session.lastSeq)
+                return;
+            session.lastSeq = seq;
+        }
+        this.#handover.arrived(connection, frame);
+    }
+    #isOver({ lostAt, resumeSeconds }) {
+        return lostAt !== undefined && this.#clock.now() - lostAt > resumeSeconds * 1000;
+    }
+}
