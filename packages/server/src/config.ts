@@ -70,6 +70,8 @@ function assemble(values: Values): Config {
     personLimits: values.KEYWAY_PERSON_LIMITS ?? [],
     limitsWhenCutOff: values.KEYWAY_LIMITS_WHEN_CUT_OFF,
     hubMaxConnections: values.KEYWAY_HUB_MAX_CONNECTIONS,
+    hubDeliveries: values.KEYWAY_HUB_DELIVERIES,
+    hubDeliveryMib: values.KEYWAY_HUB_DELIVERY_MIB,
     metricsPort: values.KEYWAY_METRICS_PORT ?? null,
     metricsToken: values.KEYWAY_METRICS_TOKEN ?? null,
     autoMigrate: values.KEYWAY_AUTO_MIGRATE,

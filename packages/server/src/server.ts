@@ -178,6 +178,8 @@ export function composeHub(services: Services, nodeId: string, times?: HubTimes)
     publicUrl: config.publicUrl,
     corsOrigins: config.corsOrigins,
     maxConnectionsPerUser: config.hubMaxConnections,
+    deliveriesPerUser: config.hubDeliveries,
+    deliveryMibPerUser: config.hubDeliveryMib,
     nodeId,
     version: VERSION,
     ...times,

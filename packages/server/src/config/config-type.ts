@@ -64,6 +64,9 @@ export interface Config {
   /** Of one user, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
+  /** Of one user on one node, in a second; and MiB of them. */
+  hubDeliveries: number
+  hubDeliveryMib: number
   metricsPort: number | null
   /** The Bearer token of scrapers; null: none is required. */
   metricsToken: string | null

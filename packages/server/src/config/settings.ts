@@ -278,6 +278,19 @@ export const settings = {
     example: '1000',
     parse: values.integer(1, 1_000_000),
   }),
+  KEYWAY_HUB_DELIVERIES: required({
+    default: '5000',
+    meaning:
+      'Messages a second that one user may have delivered on one node, counted for each receiver; those of two seconds may come at once. A core delivers some 48,000 a second.',
+    example: '5000',
+    parse: values.integer(1, 1_000_000),
+  }),
+  KEYWAY_HUB_DELIVERY_MIB: required({
+    default: '16',
+    meaning: 'MiB of these messages a second; those of two seconds may come at once.',
+    example: '16',
+    parse: values.integer(1, 10_000),
+  }),
   KEYWAY_METRICS_PORT: optional({
     defaultMeaning: 'none',
     meaning:

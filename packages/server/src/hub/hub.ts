@@ -52,6 +52,9 @@ export interface HubDeps {
   corsOrigins: readonly string[]
   /** Live connections per user on this node. */
   maxConnectionsPerUser: number
+  /** Deliveries, and MiB of them, that one user may cause on this node in a second; see rate-limits.ts. */
+  deliveriesPerUser?: number
+  deliveryMibPerUser?: number
   /** Maximum unsent bytes over all connections of a user on this node; 64 MiB unless given. */
   maxUnsentBytesPerUser?: number
   /** A UUID of this process; a new one at every start. */
@@ -138,7 +141,11 @@ export function createHub(deps: HubDeps): Hub {
   const revocations = createRevocations({ ports, clock, registry, keyStatuses, freshness })
   const isDraining = () => draining
   const { recheck } = revocations
-  const ownerLimits = new OwnerLimits(deps.maxConnectionsPerUser)
+  const ownerLimits = new OwnerLimits(
+    deps.maxConnectionsPerUser,
+    deps.deliveriesPerUser,
+    deps.deliveryMibPerUser,
+  )
   const apiRequests = new ApiRequests(nodeId)
   const watches = createWatches({ clock, log, nodeId, presence, locations, ownerLimits, notify })
   const recorded = recordIn(presence, feed)

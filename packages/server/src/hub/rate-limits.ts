@@ -60,10 +60,15 @@ function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant)
   return level > -allowance.burst ? 'refuse' : 'close'
 }
 
-/** Deliveries of one user on one node. */
-export const DELIVERY_ALLOWANCE: Allowance = { burst: 5000, perSecond: 1000 }
-/** Bytes written for the deliveries of one user on one node. */
-export const BYTE_ALLOWANCE: Allowance = { burst: 16 * 1024 * 1024, perSecond: 4 * 1024 * 1024 }
+const MIB = 1024 * 1024
+/**
+ * Deliveries of one user on one node, in a second: a tenth of what a core writes (docs/performance.md). Those of two
+ * seconds may come at once, which delays others by a fifth of a second.
+ */
+export const DELIVERIES_PER_SECOND = 5000
+/** MiB written for these deliveries, in a second. */
+export const DELIVERY_MIB_PER_SECOND = 16
+const BURST_SECONDS = 2
 /** Number of owners above which those with full buckets are evicted. */
 const PRUNE_ABOVE = 1000
 /** Number of connects charged to the owner of a connection that was closed for flooding. */
@@ -80,13 +85,17 @@ export class OwnerLimits {
   #owners = new Map<string, Record<OwnerResource, Bucket>>()
   #pruneAbove = PRUNE_ABOVE
 
-  constructor(maxConnectionsPerUser: number) {
+  constructor(
+    maxConnectionsPerUser: number,
+    deliveriesPerSecond: number = DELIVERIES_PER_SECOND,
+    mibPerSecond: number = DELIVERY_MIB_PER_SECOND,
+  ) {
     const connections = Math.max(100, maxConnectionsPerUser)
     this.#allowances = {
       frames: { burst: 10 * connections, perSecond: 2 * connections },
       connects: { burst: 5 * connections, perSecond: connections / 10 },
-      deliveries: DELIVERY_ALLOWANCE,
-      bytes: BYTE_ALLOWANCE,
+      deliveries: { burst: BURST_SECONDS * deliveriesPerSecond, perSecond: deliveriesPerSecond },
+      bytes: { burst: BURST_SECONDS * mibPerSecond * MIB, perSecond: mibPerSecond * MIB },
     }
   }
 
@@ -109,7 +118,8 @@ export class OwnerLimits {
   /** Whether the owner may send another message now. Its cost is charged after it was written. */
   mayDeliver(userId: string, now: Instant): boolean {
     const { deliveries, bytes } = this.#of(userId, now)
-    return refill(deliveries, DELIVERY_ALLOWANCE, now) > 0 && refill(bytes, BYTE_ALLOWANCE, now) > 0
+    const allowed = this.#allowances
+    return refill(deliveries, allowed.deliveries, now) > 0 && refill(bytes, allowed.bytes, now) > 0
   }
 
   chargeDeliveries(userId: string, count: number, frameBytes: number, now: Instant): void {

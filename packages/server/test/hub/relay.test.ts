@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Event } from '../../src/events.ts'
 import { RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
-import { DELIVERY_ALLOWANCE } from '../../src/hub/rate-limits.ts'
+import { DELIVERIES_PER_SECOND } from '../../src/hub/rate-limits.ts'
 import { newId } from '../../src/ids.ts'
 import { patienceMs } from '../support/patience.ts'
 import { openServices } from '../support/services.ts'
@@ -62,7 +62,7 @@ describe('the relay', () => {
 
   test('the delivery limit applies to owners without a connection on the node, and survives a reconnection', async t => {
     const { services, userId, here, agent } = await openTwo(t)
-    const sends = Array.from({ length: DELIVERY_ALLOWANCE.burst + 100 }, () =>
+    const sends = Array.from({ length: 2 * DELIVERIES_PER_SECOND + 100 }, () =>
       here.hub.sendTo(userId, newId(1), 'x').then(
         () => 'sent',
         (error: { code: string }) => error.code,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SECOND } from '../../src/clock.ts'
 import {
-  BYTE_ALLOWANCE,
-  DELIVERY_ALLOWANCE,
+  DELIVERIES_PER_SECOND,
+  DELIVERY_MIB_PER_SECOND,
   FRAME_ALLOWANCE,
   HANDSHAKE_ALLOWANCE,
   HandshakeLimits,
@@ -21,16 +21,15 @@ function times(count: number, call: () => unknown): unknown[] {
 }
 
 test('the limits are what is documented', () => {
-  const MIB = 1024 * 1024
   assert.deepEqual(
-    [FRAME_ALLOWANCE, DELIVERY_ALLOWANCE, BYTE_ALLOWANCE, HANDSHAKE_ALLOWANCE, MAX_PENDING_HANDSHAKES],
     [
-      { burst: 200, perSecond: 100 },
-      { burst: 5000, perSecond: 1000 },
-      { burst: 16 * MIB, perSecond: 4 * MIB },
-      { burst: 1000, perSecond: 10 },
-      5000,
+      FRAME_ALLOWANCE,
+      DELIVERIES_PER_SECOND,
+      DELIVERY_MIB_PER_SECOND,
+      HANDSHAKE_ALLOWANCE,
+      MAX_PENDING_HANDSHAKES,
     ],
+    [{ burst: 200, perSecond: 100 }, 5000, 16, { burst: 1000, perSecond: 10 }, 5000],
   )
 })
 
@@ -91,7 +90,7 @@ describe('an owner', () => {
   })
 
   test('may send until its deliveries or its bytes are used up, and again when they are back', () => {
-    const byCount = new OwnerLimits(100)
+    const byCount = new OwnerLimits(100, 2500)
     assert.equal(byCount.mayDeliver('ann', NOW), true)
     byCount.chargeDeliveries('ann', 4999, 1, NOW)
     assert.equal(byCount.mayDeliver('ann', NOW), true)
@@ -100,10 +99,10 @@ describe('an owner', () => {
     assert.equal(byCount.mayDeliver('bob', NOW), true)
     assert.equal(byCount.mayDeliver('ann', NOW + 1), true)
 
-    const byBytes = new OwnerLimits(100)
+    const byBytes = new OwnerLimits(100, 1_000_000, 8)
     byBytes.chargeDeliveries('ann', 16, 1024 * 1024 - 1, NOW)
     assert.equal(byBytes.mayDeliver('ann', NOW), true)
-    byBytes.chargeDeliveries('ann', 1, 16 + 4 * 1024 * 1024, NOW)
+    byBytes.chargeDeliveries('ann', 1, 16 + 8 * 1024 * 1024, NOW)
     assert.equal(byBytes.mayDeliver('ann', NOW), false)
     assert.equal(byBytes.mayDeliver('ann', NOW + SECOND), false)
     assert.equal(byBytes.mayDeliver('ann', NOW + SECOND + 1), true)
@@ -114,8 +113,8 @@ describe('an owner', () => {
     for (const [index, spend] of [
       () => limits.takeFrame('frames', 1000, NOW),
       () => times(500, () => limits.takeConnect('connects', NOW)),
-      () => limits.chargeDeliveries('deliveries', 5000, 0, NOW),
-      () => limits.chargeDeliveries('bytes', 1, 16 * 1024 * 1024, NOW),
+      () => limits.chargeDeliveries('deliveries', 10_000, 0, NOW),
+      () => limits.chargeDeliveries('bytes', 1, 32 * 1024 * 1024, NOW),
     ].entries()) {
       assert.ok(index >= 0)
       spend()
