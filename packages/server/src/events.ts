@@ -27,8 +27,11 @@ export type Hint =
 
 /** A command of one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
-  /** `number`: of the message on its node, which names it; absent from nodes of the previous version. */
-  | { op: 'deliver'; userId: string; to: string; frame: string; number?: number }
+  /**
+   * `number`: of the message on its node, which names it; absent from nodes of the previous version. `except`: the sender's
+   * connection, which may move meanwhile.
+   */
+  | { op: 'deliver'; userId: string; to: string; frame: string; number?: number; except?: string }
   | { op: 'disconnect'; userId: string; target: string }
   /** Has no effect but its answer, which arrives after all that the asked node had published before. */
   | { op: 'ping'; relayVersion?: number }
@@ -85,8 +88,8 @@ export type MoveMessage =
   | { kind: 'released'; from: string; question: number; part: number; parts: number; text: string }
   /** The sending node shuts down, and asks the receiver to request these connections. */
   | { kind: 'adopt'; from: string; connections: readonly ConnectionName[] }
-  /** The sending node has shut down. */
-  | { kind: 'left'; from: string }
+  /** The sending node shuts down: it takes over no connections; once it has `left` it has none any more. */
+  | { kind: 'leaving' | 'left'; from: string }
 
 export interface ConnectionName {
   connectionId: string
@@ -197,7 +200,8 @@ function parseMessage(value: unknown): RelayMessage | null {
     const notice = parseNotice(noticed)
     return notice && { kind, from, notice }
   }
-  if (kind === 'adopt' || kind === 'left') return parseLeaving(kind, from, value)
+  if (kind === 'leaving' || kind === 'left') return { kind, from }
+  if (kind === 'adopt') return parseAdopt(from, value)
   if (!isWhole(question, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') {
     if (!isWhole(count, MAX_COUNT)) return null
@@ -209,12 +213,11 @@ function parseMessage(value: unknown): RelayMessage | null {
   return parsed && { kind: 'order', from, question, order: parsed }
 }
 
-function parseLeaving(kind: 'adopt' | 'left', from: string, value: unknown): RelayMessage | null {
-  if (kind === 'left') return { kind, from }
+function parseAdopt(from: string, value: unknown): RelayMessage | null {
   const { connections } = toFields(value)
   if (!Array.isArray(connections) || connections.length > MAX_ADOPTED) return null
   const names = connections.map(parseConnectionName).filter(name => name !== null)
-  return { kind, from, connections: names }
+  return { kind: 'adopt', from, connections: names }
 }
 
 function parseMove(
@@ -242,7 +245,7 @@ function parseConnectionName(value: unknown): ConnectionName | null {
 }
 
 function parseCommand(value: unknown): RelayCommand | null {
-  const { op, userId: owner, userIds, to, target, frame, number, relayVersion } = toFields(value)
+  const { op, userId: owner, userIds, to, target, frame, number, except, relayVersion } = toFields(value)
   if (op === 'ping') return isWhole(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
   if (op === 'enter' && Array.isArray(userIds)) {
     const ids = userIds.map(idIn)
@@ -251,7 +254,11 @@ function parseCommand(value: unknown): RelayCommand | null {
   const userId = idIn(owner)
   if (!userId) return null
   if (op === 'deliver' && isTarget(to) && typeof frame === 'string') {
-    return { op, userId, to, frame, ...(isWhole(number, Number.MAX_SAFE_INTEGER) ? { number } : {}) }
+    return {
+      ...{ op, userId, to, frame },
+      ...(isWhole(number, Number.MAX_SAFE_INTEGER) ? { number } : {}),
+      ...(isTarget(except) ? { except } : {}),
+    }
   }
   if (op === 'disconnect' && isTarget(target)) return { op, userId, target }
   return null

@@ -37,9 +37,13 @@ export interface ConnectionMoves {
   request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
   offer(to: string, connections: readonly ConnectionName[]): void
-  /** Tells the others that this node has no connections any more. */
-  leave(): void
+  /** Other nodes that take over connections. */
+  takers(): readonly string[]
+  /** Tells the others that this node takes over no connections, or has none any more. */
+  announce(kind: 'leaving' | 'left'): void
   receive(message: MoveMessage): void
+  /** Resolves when the connections that were given up are on their way. */
+  released(): Promise<unknown>
   stop(): void
 }
 
@@ -56,8 +60,10 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const { relay, nodeId, timeoutMs, release, adopt } = deps
   const pending = new Map<number, Pending>()
   const pendingOf = new Map<string, number>()
-  /** Nodes that have shut down, which the list of peers may still have. */
+  /** Nodes that shut down, and those that have; the list of peers may still have them. */
+  const leaving = new Set<string>()
   const left = new Set<string>()
+  const releasing = new Set<Promise<void>>()
   let lastQuestion = 0
 
   return {
@@ -80,18 +86,20 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
         relay.publish([to], { kind: 'adopt', from: nodeId, connections: some })
       }
     },
-    leave() {
+    takers: () => relay.peers().filter(peer => !leaving.has(peer)),
+    announce(kind) {
       const peers = relay.peers()
-      if (peers.length > 0) relay.publish(peers, { kind: 'left', from: nodeId })
+      if (peers.length > 0) relay.publish(peers, { kind, from: nodeId })
     },
     receive(message) {
       if (message.kind === 'release' && message.from === nodeId) pending.get(message.question)?.onOrdered()
       else if (message.from === nodeId) return
-      else if (message.kind === 'release') void answer(message)
+      else if (message.kind === 'release') follow(answer(message))
       else if (message.kind === 'released') receiveReleased(message)
       else if (message.kind === 'adopt') adopt(message.from, message.connections)
-      else rememberLeft(message.from)
+      else remember(message.from, message.kind)
     },
+    released: () => Promise.all(releasing),
     stop() {
       for (const question of [...pending.keys()]) settle(question, undefined)
     },
@@ -112,6 +120,11 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
       pending.set(question, { userId, unanswered: new Set(nodes), parts: null, onOrdered, timer, resolve })
       pendingOf.set(userId, (pendingOf.get(userId) ?? 0) + 1)
     })
+  }
+
+  function follow(answering: Promise<void>): void {
+    releasing.add(answering)
+    void answering.finally(() => releasing.delete(answering))
   }
 
   async function answer({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
@@ -157,10 +170,13 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     request.resolve(state)
   }
 
-  function rememberLeft(node: string): void {
+  function remember(node: string, kind: 'leaving' | 'left'): void {
     const peers = relay.peers()
-    for (const each of left) if (!peers.includes(each)) left.delete(each)
-    left.add(node)
+    for (const known of [leaving, left]) {
+      for (const each of known) if (!peers.includes(each)) known.delete(each)
+    }
+    leaving.add(node)
+    if (kind === 'left') left.add(node)
   }
 }
 

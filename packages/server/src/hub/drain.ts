@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises'
+import timers from 'node:timers/promises'
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import { SECOND } from '../clock.ts'
 import { RESTARTING } from './close-codes.ts'
@@ -30,10 +30,10 @@ export async function drain(
     if (connection.state !== 'held') connection.closeAndHold(RESTARTING)
   }
   await Promise.all([resumptions.handOver(closing), untilEmpty(sockets, closing)])
-  resumptions.leave()
+  await resumptions.leave(closing)
 }
 
 async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {
   const step = 20
-  for (let waited = 0; waited < ms && collection.size > 0; waited += step) await wait(step)
+  for (let waited = 0; waited < ms && collection.size > 0; waited += step) await timers.setTimeout(step)
 }

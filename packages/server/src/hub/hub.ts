@@ -6,7 +6,7 @@ import type { Event, Events, RelayCommand, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import { ApiRequests } from './api-requests.ts'
-import { createConnections } from './connections.ts'
+import { type Connections, createConnections } from './connections.ts'
 import { DatabaseFreshness } from './database-freshness.ts'
 import { drain } from './drain.ts'
 import { createHandshakes } from './handshake.ts'
@@ -72,6 +72,8 @@ export interface Hub {
    * with a bad token, by a close code. Never rejects.
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
+  /** Handles a socket whose handshake was answered: called by `handleUpgrade`, and where there is no network. */
+  accept: Connections['accept']
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**
@@ -173,6 +175,7 @@ export function createHub(deps: HubDeps): Hub {
 
   return {
     handleUpgrade: handshakes.handle,
+    accept: connections.accept,
     connections: userId => presence.list(userId),
     sendTo: connections.messages.sendFromApi,
     ask: connections.messages.ask,
@@ -260,11 +263,10 @@ export function createHub(deps: HubDeps): Hub {
       watches.followNodes()
       return { delivered: 1, held: 0 }
     }
-    const { userId } = command
     if (command.op === 'disconnect') {
-      return { delivered: connections.disconnect(userId, command.target), held: 0 }
+      return { delivered: connections.disconnect(command.userId, command.target), held: 0 }
     }
-    return connections.messages.receive(userId, command.to, command.frame, origin)
+    return connections.messages.receive(command, origin)
   }
 }
 

@@ -1,6 +1,7 @@
 import type { AgentFrame, Answer, FrameErrorCode, Json } from '@keyway/sdk/protocol'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
+import type { RelayCommand } from '../events.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type ApiRequests, nodeOfRequester } from './api-requests.ts'
@@ -45,7 +46,7 @@ export interface Messages {
   /** `Hub.ask` */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /** Delivers a message of another node to the user's connections on this one. */
-  receive(userId: string, to: string, frame: string, origin: string): Outcome
+  receive(command: Extract<RelayCommand, { op: 'deliver' }>, origin: string): Outcome
 }
 
 interface Refusal {
@@ -65,7 +66,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     refuse,
     sendFromApi,
     ask,
-    receive: (userId, to, frame, origin) => write({ userId, to, frame, origin, except: null }, true),
+    receive: (command, origin) => write({ ...command, origin }, true),
   }
 
   async function sendFrom(
@@ -146,13 +147,14 @@ export function createMessages(deps: MessagesDeps): Messages {
   ): Promise<Outcome> {
     if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NOBODY
     const number = ++lastNumber
-    const here = write({ userId, to, frame, origin: messageOrigin(nodeId, number), except }, false)
+    const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
+    const here = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
     // If `to` is a connection of this node, no other node has it.
     if (to === except?.id || (here.delivered + here.held > 0 && registry.byId.has(to))) return here
     const requesting = nodeOfRequester(to)
     const nodes =
       requesting === null ? locations.nodesOf(userId) : relay.peers().filter(id => id === requesting)
-    const command = { op: 'deliver', userId, to, frame, number } as const
+    const command = { op: 'deliver', ...message, number } as const
     // Without waiting where the nodes are known, so that messages keep their order.
     const there = await relay.request('then' in nodes ? await nodes : nodes, command)
     return { delivered: here.delivered + there.delivered, held: here.held + there.held }
@@ -160,7 +162,7 @@ export function createMessages(deps: MessagesDeps): Messages {
 
   function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Outcome {
     if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NOBODY
-    const targets = registry.targets(userId, to, except?.id ?? null)
+    const targets = registry.targets(userId, to, except ?? null)
     const outcome = { ...NOBODY }
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
     for (const target of targets) {
@@ -180,7 +182,8 @@ interface Sendable {
   to: string
   frame: string
   origin: string
-  except: AgentConnection | null
+  /** The sender's connection. */
+  except?: string
 }
 
 function sendsOf(sender: AgentConnection): NumberedSends {

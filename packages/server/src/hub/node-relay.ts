@@ -39,6 +39,8 @@ export interface Relay {
   peers(): readonly string[]
   /** Publishes a message after all earlier ones; false if the queue is full. */
   publish(to: readonly string[], message: RelayMessage): boolean
+  /** Resolves when everything before was published. */
+  flush(): Promise<void>
   receive(event: RelayEvent): void
   stop(): void
 }
@@ -86,6 +88,7 @@ export function createRelay(deps: {
     announce: () => ping(ANNOUNCE_TIMEOUT_MS),
     peers: () => presence.currentPeers(),
     publish,
+    flush: queue.flush,
     notify(to, notice) {
       publish([to], { kind: 'notice', from: nodeId, notice })
     },

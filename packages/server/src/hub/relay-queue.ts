@@ -20,6 +20,8 @@ export interface RelayQueue {
    * `isOwn`: over the own channels of its nodes, not over that of all nodes.
    */
   add(event: RelayEvent, options?: { isCurrent?: (() => boolean) | undefined; isOwn?: boolean }): boolean
+  /** Resolves when everything added before was published. */
+  flush(): Promise<void>
 }
 
 /**
@@ -43,6 +45,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
         .finally(() => addBytes(owner, -bytes))
       return true
     },
+    flush: () => publishing,
   }
 
   function hasRoom(owner: string | null, bytes: number): boolean {

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises'
+import timers from 'node:timers/promises'
 import { type Clock, SECOND } from '../clock.ts'
 import type { ConnectionName, MoveMessage } from '../events.ts'
 import { equals } from '../secrets.ts'
@@ -15,13 +15,14 @@ import type { ResumeRequest } from './resume-token.ts'
 
 /** Connections that are offered to another node at once, and how long it has to take them over. */
 const OFFERED_AT_ONCE = 100
-const OFFER_MS = SECOND
+const OFFER_MS = SECOND / 2
+const POLL_MS = 10
 
 export interface ResumptionsDeps {
   clock: Clock
   registry: Registry
   budget: MessageBudget
-  relay: Pick<Relay, 'publish' | 'peers'>
+  relay: Pick<Relay, 'publish' | 'peers' | 'flush'>
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
@@ -46,8 +47,8 @@ export interface Resumptions {
   handOver(patienceMs: number): Promise<void>
   /** Handles a message of another node. */
   receive(message: MoveMessage): void
-  /** Tells other nodes that nothing is held here any more. */
-  leave(): void
+  /** Tells other nodes that nothing is held here any more; resolves when they can know, or after that time. */
+  leave(patienceMs: number): Promise<void>
   stop(): void
 }
 
@@ -61,7 +62,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     release,
     adopt,
   })
-  return { hold, claim, handOver, receive: moves.receive, leave: moves.leave, stop: moves.stop }
+  /** Connections on their way to this node, by id. */
+  const arrivals = new Map<string, Promise<AgentConnection | null>>()
+  return { hold, claim, handOver, receive: moves.receive, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
     const held = registry.heldOf(connection.userId)
@@ -74,6 +77,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const { nodeId, connectionId, secretHash, lastSeq } = request
     const { userId, keyId } = connection
     const wanted = { connectionId, userId, keyId, secretHash, lastSeq }
+    // What another request brings here may be the connection, or not.
+    await arrivals.get(connectionId)
     const found = registry.byId.get(connectionId) ?? (await bring(nodeId, wanted))
     if (connection.state !== 'pending' || !found || !isClaimable(found, wanted)) return null
     const surrendered = found.surrender()
@@ -82,8 +87,13 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return null
   }
 
-  /** Gives a connection up for another node. It is gone when this returns; its last answers may be awaited. */
-  function release(wanted: MoveRequest): Promise<object> | null {
+  /**
+   * Gives a connection up for another node. It is gone when this returns, and its last answers are awaited; one that is
+   * still on its way here goes on when it has arrived.
+   */
+  function release(wanted: MoveRequest): Promise<object | null> | null {
+    const arrival = arrivals.get(wanted.connectionId)
+    if (arrival) return arrival.then(() => release(wanted))
     const connection = registry.byId.get(wanted.connectionId)
     if (!connection || !isClaimable(connection, wanted)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
@@ -117,8 +127,15 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Brings a connection from another node, as a broken one. What other nodes send it after the request reaches this
    * node and not the old one; what this node's agents send it reaches this node from now on.
    */
-  async function bring(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
-    if (relay.peers().length === 0) return null
+  function bring(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
+    if (relay.peers().length === 0) return Promise.resolve(null)
+    const { connectionId } = wanted
+    const arrival = request(issuer, wanted).finally(() => arrivals.delete(connectionId))
+    arrivals.set(connectionId, arrival)
+    return arrival
+  }
+
+  async function request(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
     const arriving = newHeld(wanted)
     registry.unordered.add(arriving)
     const state = await moves.request(issuer, wanted, () => registry.unordered.delete(arriving))
@@ -180,16 +197,25 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (connection) recheck(connection.keyId)
   }
 
+  async function leave(patienceMs: number): Promise<void> {
+    const end = timers.setTimeout(patienceMs, undefined, { ref: false })
+    await Promise.race([moves.released(), end])
+    moves.announce('left')
+    await Promise.race([relay.flush(), end])
+  }
+
   async function handOver(patienceMs: number): Promise<void> {
-    const deadline = performance.now() + patienceMs
-    for (let turn = 0; performance.now() < deadline; turn++) {
-      const peers = relay.peers()
+    moves.announce('leaving')
+    const deadline = clock.now() + patienceMs
+    for (let turn = 0; clock.now() < deadline; turn++) {
+      const takers = moves.takers()
       const offered = registry.held(OFFERED_AT_ONCE)
-      if (offered.length === 0 || peers.length === 0) return
+      if (offered.length === 0 || takers.length === 0) return
       const names = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))
-      moves.offer(peers[turn % peers.length]!, names)
-      const end = Math.min(deadline, performance.now() + OFFER_MS)
-      while (performance.now() < end && offered.some(({ state }) => state === 'held')) await wait(10)
+      moves.offer(takers[turn % takers.length]!, names)
+      const end = Math.min(deadline, clock.now() + OFFER_MS)
+      while (clock.now() < end && offered.some(({ state }) => state === 'held'))
+        await timers.setTimeout(POLL_MS)
     }
   }
 }

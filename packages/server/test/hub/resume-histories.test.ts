@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type AgentHistory, checkHistories, type SentMessage } from './support/resume-history.ts'
+import { checkSeeds } from './support/resume-run.ts'
+
+const SEEDS = 40
+
+// One seed again: npm run test:resume -- --seed n. Ten thousand: npm run test:resume.
+describe('agents on several nodes', () => {
+  test('get each message once and in order, or are told of a gap, whatever breaks, moves, dies or is cut off', async () => {
+    const { received, gaps, held } = await checkSeeds(1, SEEDS)
+    assert.ok(received > 50 * SEEDS, `${received} messages are too few to show anything`)
+    assert.ok(gaps > 0 && held > 5 * SEEDS, `${gaps} gaps and ${held} held messages show nothing`)
+  })
+
+  test('are checked by a checker that finds losses, doubles and other orders', () => {
+    const sent = (n: number, more: Partial<SentMessage> = {}): SentMessage => ({
+      ...{ n, to: 1, at: 1000, outcome: { delivered: 1, held: 0 }, isUncertain: false },
+      ...more,
+    })
+    const check = (
+      received: number[],
+      more: { sent?: SentMessage[]; gaps?: number[]; isGentle?: boolean } = {},
+    ) => {
+      const base = { gaps: [], isConnected: () => true }
+      const sender: AgentHistory = {
+        ...base,
+        keyId: 'a',
+        received: [],
+        sent: more.sent ?? [sent(0), sent(1)],
+      }
+      const receiver: AgentHistory = {
+        ...base,
+        keyId: 'b',
+        received: received.map(n => [0, n, '']),
+        sent: [],
+        gaps: more.gaps ?? [],
+      }
+      checkHistories([sender, receiver], more.isGentle ?? false)
+    }
+    check([0, 1])
+    check([1], { gaps: [2000] })
+    check([0], { sent: [sent(0), sent(1, { outcome: { delivered: 0, held: 0 } })] })
+    assert.throws(() => check([0]), /was lost/)
+    assert.throws(() => check([0, 1, 1]), /got 1 of agent 0 after 1/)
+    assert.throws(() => check([1, 0]), /got 0 of agent 0 after 1/)
+    assert.throws(() => check([0, 1], { gaps: [2000], isGentle: true }), /told of a gap/)
+    assert.throws(() => check([0, 1], { sent: [sent(0), sent(1, { outcome: null })] }), /neither/)
+  })
+})

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+
+/** How long a broken connection of an agent that has gone on without it may still count as a receiver. */
+const STALE_MS = 130_000
+
+export interface SentMessage {
+  n: number
+  /** The index of the receiver; null: all. */
+  to: number | null
+  at: number
+  outcome: { delivered: number; held: number; error?: string } | null
+  /** It was not acknowledged when its sender's connection could not be resumed, so it may have been sent twice. */
+  isUncertain: boolean
+}
+
+/** What one agent did and was told. */
+export interface AgentHistory {
+  keyId: string
+  received: [sender: number, n: number, padding: string][]
+  sent: SentMessage[]
+  /** When it was told `resumed: false`. */
+  gaps: number[]
+  stopped?: string
+  isConnected(): boolean
+}
+
+/**
+ * Checks that each receiver got each sender's messages once and in order, and that a message that was acknowledged and did
+ * not arrive belongs to a receiver that was told of a gap.
+ *
+ * @param isGentle nothing happened that loses a message: then there is no gap either
+ * @throws AssertionError
+ */
+export function checkHistories(histories: readonly AgentHistory[], isGentle: boolean): void {
+  for (const [index, history] of histories.entries()) {
+    assert.equal(history.stopped, undefined, `agent ${index} stopped: ${history.stopped}`)
+    assert.ok(history.isConnected(), `agent ${index} is not connected in the end`)
+    if (isGentle) assert.equal(history.gaps.length, 0, `agent ${index} was told of a gap`)
+    for (const [sender, { sent }] of histories.entries()) checkOrder(index, sender, history, sent)
+  }
+  for (const [sender, { sent }] of histories.entries()) {
+    for (const each of sent) checkArrival(sender, each, histories, isGentle)
+  }
+}
+
+function checkOrder(receiver: number, sender: number, history: AgentHistory, sent: readonly SentMessage[]) {
+  let last = -1
+  for (const [from, n] of history.received) {
+    if (from !== sender || sent[n]!.isUncertain) continue
+    assert.notEqual(sender, receiver, `agent ${sender} got its own message ${n}`)
+    assert.ok(n > last, `agent ${receiver} got ${n} of agent ${sender} after ${last}`)
+    last = n
+  }
+}
+
+function checkArrival(
+  sender: number,
+  { n, to, at, outcome, isUncertain }: SentMessage,
+  histories: readonly AgentHistory[],
+  isGentle: boolean,
+): void {
+  const name = `message ${n} of agent ${sender}`
+  assert.ok(outcome, `${name} was neither acknowledged nor refused`)
+  const got = (index: number) =>
+    histories[index]!.received.some(([from, each]) => from === sender && each === n)
+  const reached = outcome.delivered + outcome.held
+  if (to === null) {
+    const missing = [...histories.keys()].filter(index => index !== sender && !got(index))
+    if (isGentle && !outcome.error) assert.deepEqual(missing, [], `${name} did not reach all`)
+    return
+  }
+  if (isGentle && !outcome.error)
+    assert.deepEqual(
+      [reached > 0, got(to)],
+      [true, true],
+      `${name}, to ${to} at ${at % 100_000}: ${reached}, ${got(to)}`,
+    )
+  const isExplained = histories[to]!.gaps.some(gap => gap >= at - STALE_MS)
+  assert.ok(
+    reached === 0 || got(to) || isUncertain || isExplained,
+    `${name} was lost, and agent ${to} not told`,
+  )
+}

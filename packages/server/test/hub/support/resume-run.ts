@@ -1,0 +1,112 @@
+import { mock } from 'node:test'
+import { Random } from './random.ts'
+import { type AgentHistory, checkHistories } from './resume-history.ts'
+import { ResumeWorld } from './resume-world.ts'
+
+const [START_MS, LONGEST_MS, SETTLE_MS] = [2000, 15_000, 45_000]
+
+export interface Summary {
+  received: number
+  gaps: number
+  held: number
+}
+
+/**
+ * Checks consecutive seeds; a failing one is repeated by its number.
+ *
+ * @param onViolation called instead of throwing
+ * @throws AssertionError with the seed
+ */
+export async function checkSeeds(
+  first: number,
+  count: number,
+  onViolation?: (seed: number, error: Error) => void,
+): Promise<Summary> {
+  const total: Summary = { received: 0, gaps: 0, held: 0 }
+  for (let seed = first; seed < first + count; seed++) {
+    try {
+      const { received, gaps, held } = await checkSeed(seed)
+      total.received += received
+      total.gaps += gaps
+      total.held += held
+    } catch (error) {
+      const { message } = error as Error
+      if (onViolation) onViolation(seed, error as Error)
+      else throw new Error(`seed ${seed}: ${message}`, { cause: error })
+    }
+  }
+  return total
+}
+
+/**
+ * Runs agents, breaks and faults on two or three nodes from a seed, and checks all histories. Every second seed has only what
+ * must lose nothing: breaks, rolling restarts, delays.
+ *
+ * @throws AssertionError
+ */
+async function checkSeed(seed: number): Promise<Summary> {
+  const random = new Random(seed)
+  const isGentle = seed % 2 === 0
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  try {
+    const world = new ResumeWorld(random, mock.timers)
+    for (let n = random.between(2, 3); n > 0; n--) world.startNode()
+    await world.run(START_MS)
+    for (let n = random.between(3, 6); n > 0; n--) world.addAgent()
+    await world.run(START_MS)
+    const until = world.clock.now() + random.between(3000, LONGEST_MS)
+    while (world.clock.now() < until) {
+      act(world, random, isGentle)
+      await world.run(random.pick([0, 10, 10, 50, 200]))
+    }
+    for (const node of world.nodes) node.heal()
+    world.shared.lag = 20
+    await world.run(SETTLE_MS)
+    const histories = world.histories
+    checkHistories(histories, isGentle)
+    const summary = summaryOf(histories)
+    await world.end()
+    return summary
+  } finally {
+    mock.timers.reset()
+  }
+}
+
+function act(world: ResumeWorld, random: Random, isGentle: boolean): void {
+  const member = random.pick(world.members)
+  const node = world.nodes.length > 0 ? random.pick(world.nodes) : null
+  const others = world.nodes.filter(each => each !== node && !each.isDraining && !each.isCutOff)
+  const dice = random.next()
+  if (dice < 0.75) world.send(member)
+  else if (dice < 0.88) world.cut(member, random.between(0, 500), random.between(0, 2000))
+  else if (dice < 0.9) world.cut(member, random.between(0, 500), null)
+  else if (dice < 0.92) world.pause(member, random.between(100, 2000))
+  else if (dice < 0.94) world.shared.lag = random.pick([5, 20, 100])
+  else if (dice < 0.955) {
+    if (node && others.length > 0 && !node.isDraining) world.replace(node)
+  } else if (isGentle) world.send(member)
+  else if (dice < 0.965) {
+    if (node && others.length > 0) world.kill(node)
+    if (world.nodes.length < 2) world.startNode()
+  } else if (dice < 0.975) node?.cutOff()
+  else if (dice < 0.985) for (const each of world.nodes) each.heal()
+  else if (dice < 0.99) world.cut(member, null, null)
+  else flood(world, random, member)
+}
+
+/** More than is kept for an agent that does not read. */
+function flood(world: ResumeWorld, random: Random, member: ResumeWorld['members'][number]): void {
+  const to = random.pick(world.members)
+  world.pause(to, 5000)
+  for (let n = 0; n < 40; n++) world.send(member, 30_000, to)
+}
+
+function summaryOf(histories: readonly AgentHistory[]): Summary {
+  const sum = (of: (history: AgentHistory) => number) =>
+    histories.reduce((total, each) => total + of(each), 0)
+  return {
+    received: sum(({ received }) => received.length),
+    gaps: sum(({ gaps }) => gaps.length),
+    held: sum(({ sent }) => sent.filter(({ outcome }) => (outcome?.held ?? 0) > 0).length),
+  }
+}

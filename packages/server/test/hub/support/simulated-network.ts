@@ -1,0 +1,191 @@
+import { EventEmitter } from 'node:events'
+import { HUB_BEARER_PREFIX, HUB_RESUME_PREFIX } from '@keyway/sdk/protocol'
+import type { HubSocket } from '../../../src/hub/agent-connection.ts'
+import { parseResume, type ResumeRequest } from '../../../src/hub/resume-token.ts'
+import type { Random } from './random.ts'
+
+const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const
+/** How long a side awaits the answer to its close frame. */
+const CLOSE_TIMEOUT_MS = 3000
+
+/** The hub's end of a socket. */
+export class ServerEnd extends EventEmitter {
+  connection: unknown = null
+  readyState: number = OPEN
+  readonly stream = Object.assign(new EventEmitter(), { resume() {}, end() {} })
+  readonly #line: Line
+
+  constructor(line: Line) {
+    super()
+    this.#line = line
+  }
+
+  get bufferedAmount(): number {
+    return this.#line.unread
+  }
+
+  get socket(): HubSocket {
+    return this as unknown as HubSocket
+  }
+
+  send(data: Buffer | string): void {
+    if (this.readyState === OPEN) this.#line.toAgent(data.toString())
+  }
+
+  ping(): void {
+    this.#line.pingAgent()
+  }
+
+  pong(): void {}
+
+  close(code = 1005, reason = ''): void {
+    if (this.readyState !== OPEN) return
+    this.readyState = CLOSING
+    this.#line.closeToAgent(code, reason)
+    setTimeout(() => this.ended(1006), CLOSE_TIMEOUT_MS)
+  }
+
+  terminate(): void {
+    this.#line.cut(null, 0)
+    this.ended(1006)
+  }
+
+  ended(code: number): void {
+    if (this.readyState === CLOSED) return
+    this.readyState = CLOSED
+    this.emit('close', code)
+  }
+}
+
+/** The agent's end, as the platform's WebSocket. */
+export class AgentEnd {
+  readyState: number = CONNECTING
+  onopen: ((event: never) => void) | null = null
+  onmessage: ((event: never) => void) | null = null
+  onerror: ((event: never) => void) | null = null
+  onclose: ((event: never) => void) | null = null
+  readonly line: Line
+
+  constructor(line: Line) {
+    this.line = line
+  }
+
+  send(data: string): void {
+    if (this.readyState === OPEN) this.line.toServer(data)
+  }
+
+  close(code = 1005): void {
+    if (this.readyState === CLOSED || this.readyState === CLOSING) return
+    this.readyState = CLOSING
+    this.line.closeToServer(code)
+    setTimeout(() => this.ended(1006, ''), CLOSE_TIMEOUT_MS)
+  }
+
+  ended(code: number, reason: string): void {
+    if (this.readyState === CLOSED) return
+    this.readyState = CLOSED
+    this.onclose?.({ code, reason } as never)
+  }
+}
+
+/** What an agent offers in its handshake. */
+export interface Offer {
+  keyId: string
+  resume: ResumeRequest | null
+}
+
+/**
+ * A line between an agent and a node, which delays, keeps the order, and can break: silently, or so that a side notices.
+ */
+export class Line {
+  readonly server = new ServerEnd(this)
+  readonly agent = new AgentEnd(this)
+  /** Whether the agent got `ready`. */
+  isEstablished = false
+  isCut = false
+  /** Until then the agent reads nothing. */
+  pausedUntil = 0
+  /** Unread bytes, as the hub sees them. */
+  unread = 0
+  /** The node that answered. */
+  nodeId = ''
+  readonly #random: Random
+  readonly #now: () => number
+  #serverAt = 0
+  #agentAt = 0
+
+  constructor(random: Random, now: () => number) {
+    this.#random = random
+    this.#now = now
+  }
+
+  static read(protocols: readonly string[]): Offer {
+    const of = (prefix: string) => protocols.find(each => each.startsWith(prefix))?.slice(prefix.length)
+    const resume = of(HUB_RESUME_PREFIX)
+    return { keyId: of(HUB_BEARER_PREFIX) ?? '', resume: resume === undefined ? null : parseResume(resume) }
+  }
+
+  /** The handshake; `accept` answers it, null refuses. */
+  connect(accept: (() => void) | null): void {
+    this.#later('server', () => {
+      if (!accept) return this.#later('agent', () => this.agent.ended(1006, 'refused'))
+      this.#later('agent', () => {
+        if (this.agent.readyState === CONNECTING) this.agent.readyState = OPEN
+      })
+      accept()
+    })
+  }
+
+  toAgent(data: string): void {
+    this.unread += data.length
+    this.#later('agent', () => {
+      this.unread -= data.length
+      if (data.startsWith('{"type":"ready"')) this.isEstablished = true
+      if (this.agent.readyState === OPEN) this.agent.onmessage?.({ data } as never)
+    })
+  }
+
+  toServer(data: string): void {
+    this.#later('server', () => {
+      if (this.server.readyState !== CLOSED) this.server.emit('message', Buffer.from(data), false)
+    })
+  }
+
+  pingAgent(): void {
+    this.#later('agent', () => this.#later('server', () => this.server.emit('pong', Buffer.alloc(0))))
+  }
+
+  closeToAgent(code: number, reason: string): void {
+    this.#later('agent', () => {
+      this.#later('server', () => this.server.ended(code))
+      this.agent.ended(code, reason)
+    })
+  }
+
+  closeToServer(code: number): void {
+    this.#later('server', () => {
+      this.server.ended(code)
+      this.#later('agent', () => this.agent.ended(code, ''))
+    })
+  }
+
+  /** Nothing arrives any more. Each side notices after that time; null: by its own means only. */
+  cut(agentNotices: number | null, serverNotices: number | null): void {
+    if (this.isCut) return
+    this.isCut = true
+    if (agentNotices !== null) setTimeout(() => this.agent.ended(1006, 'cut'), agentNotices)
+    if (serverNotices !== null) setTimeout(() => this.server.ended(1006), serverNotices)
+  }
+
+  #later(to: 'agent' | 'server', arrive: () => void): void {
+    if (this.isCut) return
+    const now = this.#now()
+    const soonest = Math.max(now + this.#random.between(1, 30), to === 'agent' ? this.pausedUntil : 0)
+    const at = Math.max(soonest, to === 'agent' ? this.#agentAt : this.#serverAt)
+    if (to === 'agent') this.#agentAt = at
+    else this.#serverAt = at
+    setTimeout(() => {
+      if (!this.isCut) arrive()
+    }, at - now)
+  }
+}
