@@ -11,6 +11,8 @@ import type { Relay } from './node-relay.ts'
 /** Maximum number of requests for connections that await their answers, and of those for one owner. */
 const MAX_PENDING = 10_000
 const MAX_PENDING_PER_OWNER = 1000
+/** First the node that issued the token is asked, then all others, then those that came meanwhile. */
+const ROUNDS = 3
 
 export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionName | 'secretHash' | 'lastSeq'>
 
@@ -68,17 +70,15 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
 
   return {
     async request(issuer, wanted, onOrdered) {
-      const peers = relay.peers().filter(peer => !left.has(peer))
-      const first = peers.includes(issuer) ? [issuer] : peers
-      const state = await ask(first, wanted, onOrdered)
-      if (state !== undefined) return state
-      return (
-        (await ask(
-          peers.filter(peer => !first.includes(peer)),
-          wanted,
-          onOrdered,
-        )) ?? null
-      )
+      const asked = new Set<string>()
+      for (let round = 0; round < ROUNDS; round++) {
+        const peers = relay.peers().filter(peer => !left.has(peer) && !asked.has(peer))
+        const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
+        for (const node of nodes) asked.add(node)
+        const state = await ask(nodes, wanted, onOrdered)
+        if (state !== undefined) return state
+      }
+      return null
     },
     offer(to, connections) {
       for (let start = 0; start < connections.length; start += MAX_ADOPTED) {

@@ -100,7 +100,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     },
   }
 
-  const resumptions = createResumptions({ ...deps, budget, host })
+  const resumptions = createResumptions({ ...deps, budget, host, messages })
   const makeReady = createMakeReady({ ...deps, metering, renewals, resumptions })
   const tick = createHeartbeat({ ...deps, metering, renewals })
 

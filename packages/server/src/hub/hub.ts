@@ -253,7 +253,7 @@ export function createHub(deps: HubDeps): Hub {
     else feed.unwatch(from, notice.userId)
   }
 
-  function execute(command: RelayCommand, from: string, origin: string): Outcome {
+  function execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome> {
     if (command.op === 'ping') {
       watches.followNodes() // it may come from a new node
       return NOBODY

@@ -95,6 +95,8 @@ export class MessageBudget {
 export class MessageLog {
   /** The number of the last message. */
   seq: number
+  /** The nodes that it was on, with the number of each node's last message then: those are in it already. */
+  passed: readonly [nodeId: string, number: number][] | null = null
   readonly #userId: string
   readonly #budget: MessageBudget
   /** Null while nothing is kept, as for most connections. */
@@ -107,6 +109,12 @@ export class MessageLog {
     this.#userId = userId
     this.#budget = budget
     this.seq = seq
+  }
+
+  /** Whether a node that it was on had sent this message by then. */
+  hasPassed({ origin }: KeptMessage): boolean {
+    const [node, number] = origin.split(':')
+    return this.passed?.some(([each, last]) => each === node && Number(number) <= last) ?? false
   }
 
   /** The number of the last message that is not kept any more. */

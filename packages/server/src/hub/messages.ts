@@ -45,8 +45,10 @@ export interface Messages {
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
   /** `Hub.ask` */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
+  /** The number of the last message that was sent on this node. */
+  readonly lastNumber: number
   /** Delivers a message of another node to the user's connections on this one. */
-  receive(command: Extract<RelayCommand, { op: 'deliver' }>, origin: string): Outcome
+  receive(command: Extract<RelayCommand, { op: 'deliver' }>, origin: string): Outcome | Promise<Outcome>
 }
 
 interface Refusal {
@@ -66,7 +68,10 @@ export function createMessages(deps: MessagesDeps): Messages {
     refuse,
     sendFromApi,
     ask,
-    receive: (command, origin) => write({ ...command, origin }, true),
+    get lastNumber() {
+      return lastNumber
+    },
+    receive: (command, origin) => outcomeOf(write({ ...command, origin }, true)),
   }
 
   async function sendFrom(
@@ -150,31 +155,54 @@ export function createMessages(deps: MessagesDeps): Messages {
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
     const here = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
     // If `to` is a connection of this node, no other node has it.
-    if (to === except?.id || (here.delivered + here.held > 0 && registry.byId.has(to))) return here
+    if (to === except?.id || (here.isReached && registry.byId.has(to))) return outcomeOf(here)
     const requesting = nodeOfRequester(to)
     const nodes =
       requesting === null ? locations.nodesOf(userId) : relay.peers().filter(id => id === requesting)
     const command = { op: 'deliver', ...message, number } as const
     // Without waiting where the nodes are known, so that messages keep their order.
     const there = await relay.request('then' in nodes ? await nodes : nodes, command)
-    return { delivered: here.delivered + there.delivered, held: here.held + there.held }
+    const { delivered, held } = await outcomeOf(here)
+    return { delivered: delivered + there.delivered, held: held + there.held }
   }
 
-  function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Outcome {
-    if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NOBODY
+  function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Written {
+    if (to === apiRequests.requester) return toWritten(apiRequests.take(userId, frame) ? ONE : NOBODY)
     const targets = registry.targets(userId, to, except ?? null)
-    const outcome = { ...NOBODY }
+    const written = toWritten({ ...NOBODY })
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
     for (const target of targets) {
       if (isRelayed && registry.unordered.has(target)) continue
-      const written = target.deliver(message!)
-      if (!written) continue
-      outcome[written]++
+      const way = target.deliver(message!)
+      if (!way) continue
+      const arrival = registry.arriving.get(target)
+      if (arrival) written.arriving.push(arrival)
+      else written.outcome[way]++
+      written.isReached = true
       meter.count(userId, target.keyId, 'messagesReceived')
     }
     ownerLimits.chargeDeliveries(userId, Math.max(1, targets.length), frame.length, clock.now())
-    return outcome
+    return written
   }
+}
+
+interface Written {
+  outcome: Outcome
+  isReached: boolean
+  /** Connections that are on their way here: whether they arrive, and so keep the message. */
+  arriving: Promise<boolean>[]
+}
+
+function toWritten(outcome: Outcome): Written {
+  return { outcome, isReached: outcome.delivered > 0, arriving: [] }
+}
+
+function outcomeOf({ outcome, arriving }: Written): Outcome | Promise<Outcome> {
+  if (arriving.length === 0) return outcome
+  return Promise.all(arriving).then(arrived => ({
+    delivered: outcome.delivered,
+    held: outcome.held + arrived.filter(Boolean).length,
+  }))
 }
 
 interface Sendable {

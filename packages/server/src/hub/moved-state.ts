@@ -12,6 +12,8 @@ export interface MovedState {
   address: string
   client: string | null
   sends: SendsState | null
+  /** `MessageLog.passed` */
+  passed: [nodeId: string, number: number][]
   /** The last messages, with the names of their origins. */
   messages: [origin: string, frame: string][]
 }
@@ -23,7 +25,8 @@ export function toMoved(messages: readonly KeptMessage[]): MovedState['messages'
 /** Null for anything that no node of this version sends. */
 export function parseMovedState(value: unknown): MovedState | null {
   if (typeof value !== 'object' || value === null) return null
-  const { seq, heldSeq, heldMs, secretHash, address, client, sends, messages } = value as Partial<MovedState>
+  const { seq, heldSeq, heldMs, secretHash, address, client, sends, passed, messages } =
+    value as Partial<MovedState>
   const isValid =
     [seq, heldSeq].every(isCount) &&
     typeof heldMs === 'number' &&
@@ -31,6 +34,8 @@ export function parseMovedState(value: unknown): MovedState | null {
     typeof address === 'string' &&
     (client === null || typeof client === 'string') &&
     (sends === null || isSends(sends)) &&
+    Array.isArray(passed) &&
+    passed.every(pair => Array.isArray(pair) && typeof pair[0] === 'string' && isCount(pair[1])) &&
     Array.isArray(messages) &&
     messages.every(isTextPair)
   return isValid ? (value as MovedState) : null

@@ -54,7 +54,7 @@ export function createRelay(deps: {
    * Executes a command of another node; returns how many connections it reached. `origin` names the command. An `enter`
    * counts as one.
    */
-  execute(command: RelayCommand, from: string, origin: string): Outcome
+  execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome>
   receiveNotice(from: string, notice: RelayNotice): void
   /** Handles a message about a connection that moves; a node reads its own requests, too. */
   receiveMove(message: MoveMessage): void
@@ -104,8 +104,11 @@ export function createRelay(deps: {
       if (message.kind !== 'order') return deps.receiveMove(message)
       const { from, question, order } = message
       const absent = order.op === 'deliver' && deps.isAbsent(order.userId)
-      const { delivered: count, held } = execute(order, from, originOf(from, order, question))
-      publish([from], { kind: 'answer', from: nodeId, question, count, held, absent })
+      const answer = ({ delivered: count, held }: Outcome) =>
+        void publish([from], { kind: 'answer', from: nodeId, question, count, held, absent })
+      const outcome = execute(order, from, originOf(from, order, question))
+      if ('then' in outcome) void outcome.then(answer)
+      else answer(outcome)
     },
     stop() {
       for (const id of [...pending.keys()]) settle(id)

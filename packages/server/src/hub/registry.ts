@@ -12,6 +12,8 @@ export class Registry {
    * other nodes send to them is still kept there.
    */
   readonly unordered = new Set<AgentConnection>()
+  /** Connections on their way here, with whether they arrive. */
+  readonly arriving = new Map<AgentConnection, Promise<boolean>>()
   #byKey = new Map<string, Set<AgentConnection>>()
   #byUser = new Map<string, Set<AgentConnection>>()
 

@@ -3,10 +3,11 @@ import { type Clock, SECOND } from '../clock.ts'
 import type { ConnectionName, MoveMessage } from '../events.ts'
 import { equals } from '../secrets.ts'
 import { AgentConnection, type ConnectionHost, type Surrendered } from './agent-connection.ts'
-import { GOING_AWAY } from './close-codes.ts'
+import { GOING_AWAY, RESTARTING } from './close-codes.ts'
 import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
 import type { Locations } from './locations.ts'
 import { KeptMessage, type MessageBudget, MessageLog } from './message-log.ts'
+import type { Messages } from './messages.ts'
 import { type MovedState, parseMovedState, toMoved } from './moved-state.ts'
 import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
 import { NumberedSends } from './numbered-sends.ts'
@@ -17,6 +18,8 @@ import type { ResumeRequest } from './resume-token.ts'
 const OFFERED_AT_ONCE = 100
 const OFFER_MS = SECOND / 2
 const POLL_MS = 10
+/** A message of a node that a connection left so many moves ago has been published long since. */
+const MAX_PASSED = 8
 
 export interface ResumptionsDeps {
   clock: Clock
@@ -32,6 +35,7 @@ export interface ResumptionsDeps {
   /** Loads the status of a key again, and ends its connections if it has ended. */
   recheck(keyId: string): void
   host: ConnectionHost
+  messages: Pick<Messages, 'lastNumber'>
 }
 
 /** Broken connections: holds them, finds them again on this node or another, and hands them over before a shutdown. */
@@ -80,6 +84,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     // What another request brings here may be the connection, or not.
     await arrivals.get(connectionId)
     const found = registry.byId.get(connectionId) ?? (await bring(nodeId, wanted))
+    // It would have to move again at once, and its agent with it.
+    if (isDraining()) connection.close(RESTARTING)
     if (connection.state !== 'pending' || !found || !isClaimable(found, wanted)) return null
     const surrendered = found.surrender()
     if (surrendered.log.reaches(lastSeq)) return surrendered
@@ -110,6 +116,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       secretHash,
       address,
       client,
+      passed: [...(log.passed ?? []), [deps.nodeId, deps.messages.lastNumber]].slice(-MAX_PASSED),
       messages: toMoved(messages),
     }
     const settled = sends?.settled() ?? Promise.resolve()
@@ -130,13 +137,22 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   function bring(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
     if (relay.peers().length === 0) return Promise.resolve(null)
     const { connectionId } = wanted
-    const arrival = request(issuer, wanted).finally(() => arrivals.delete(connectionId))
+    const arriving = newHeld(wanted)
+    const arrival = request(issuer, wanted, arriving).finally(() => {
+      arrivals.delete(connectionId)
+      registry.arriving.delete(arriving)
+    })
     arrivals.set(connectionId, arrival)
+    const hasArrived = arrival.then(found => found !== null)
+    registry.arriving.set(arriving, hasArrived)
     return arrival
   }
 
-  async function request(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
-    const arriving = newHeld(wanted)
+  async function request(
+    issuer: string,
+    wanted: MoveRequest,
+    arriving: AgentConnection,
+  ): Promise<AgentConnection | null> {
     registry.unordered.add(arriving)
     const state = await moves.request(issuer, wanted, () => registry.unordered.delete(arriving))
     const isOrdered = !registry.unordered.delete(arriving)
@@ -169,8 +185,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       known.add(origin)
       log.add(new KeptMessage(frame, origin))
     }
-    // A message to several connections may have been read by the old node before it gave this one up.
-    for (const message of recent.after(0)) if (!known.has(message.origin)) log.add(message)
+    log.passed = moved.passed
+    // A message may have been delivered by the old node before it gave this connection up, and published afterwards.
+    for (const message of recent.after(0)) {
+      if (!known.has(message.origin) && !log.hasPassed(message)) log.add(message)
+    }
     recent.clear()
     arriving.log = log
     arriving.sends = moved.sends && new NumberedSends(moved.sends)

@@ -69,12 +69,7 @@ function checkArrival(
     if (isGentle && !outcome.error) assert.deepEqual(missing, [], `${name} did not reach all`)
     return
   }
-  if (isGentle && !outcome.error)
-    assert.deepEqual(
-      [reached > 0, got(to)],
-      [true, true],
-      `${name}, to ${to} at ${at % 100_000}: ${reached}, ${got(to)}`,
-    )
+  if (isGentle && !outcome.error) assert.ok(got(to), `${name} did not reach agent ${to}`)
   const isExplained = histories[to]!.gaps.some(gap => gap >= at - STALE_MS)
   assert.ok(
     reached === 0 || got(to) || isUncertain || isExplained,
