@@ -147,6 +147,49 @@ export const frameChecks: Check[] = [
   },
   {
     section: '3',
+    promise: '`reply_to` of a message is passed on, and is an id',
+    async run(hub) {
+      const [sender, receiver] = await pair(hub)
+      const frame = { type: 'send', id: 'x', to: receiver.ready.connection_id, data: 1 }
+      sender.send({ ...frame, reply_to: 'r'.repeat(128) })
+      assert.equal((await receiver.next('message')).reply_to, 'r'.repeat(128))
+      for (const reply_to of ['', 7, 'r'.repeat(129)])
+        assert.equal(await errorAbout(sender, { ...frame, reply_to }), 'invalid_frame x')
+    },
+  },
+  {
+    section: '3',
+    promise:
+      'a watch gives all connections and then each change, or `insufficient_scope` without agents:read',
+    async run(hub) {
+      const client = await hub.connect()
+      const { scopes } = client.ready
+      if (scopes.length > 0 && !scopes.includes('agents:read')) {
+        assert.equal(await errorAbout(client, { type: 'watch', id: 'w' }), 'insufficient_scope w')
+        return
+      }
+      client.send({ type: 'watch' })
+      const listed: string[] = []
+      for (let more = true; more; ) {
+        const frame = await client.next('presence')
+        listed.push(...frame.connections.map(each => each.connection_id))
+        more = frame.more === true
+      }
+      assert.ok(listed.includes(client.ready.connection_id))
+      const other = await hub.connect()
+      const id = other.ready.connection_id
+      await client.until(() =>
+        client.received.find(frame => frame.type === 'joined' && frame.connection.connection_id === id),
+      )
+      other.socket.close(1000)
+      const left = await client.until(() =>
+        client.received.find(frame => frame.type === 'left' && frame.connection_id === id),
+      )
+      assert.equal(left.type === 'left' && left.reason, 'closed')
+    },
+  },
+  {
+    section: '3',
     promise: 'a message too long for the receivers’ frame is `invalid_frame`',
     async run(hub) {
       const client = await hub.connect()
