@@ -147,14 +147,16 @@ async function checkMail(services: Services): Promise<string> {
 async function checkWebhooks(services: Services): Promise<string> {
   const webhooks = await (await services.webhooks()).list()
   const now = services.clock.now()
-  for (const { url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
+  for (const { id, url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
+    // Not the path, which may be a secret of the endpoint.
+    const named = `${new URL(url).host} (${id})`
     if (disabledBy === 'failures')
       throw new Error(
-        `${url} accepted nothing for three days and was disabled: mend it, then enable it on /admin/webhooks`,
+        `${named} accepted nothing for three days and was disabled: mend it, then enable it on /admin/webhooks`,
       )
     if (disabledAt === null && oldestWaitingAt !== null && now - oldestWaitingAt > EVENTS_LATE_MS)
       throw new Error(
-        `${waiting} events wait for ${url}, the oldest for ${Math.round((now - oldestWaitingAt) / 60_000)} minutes: /admin/webhooks shows why`,
+        `${waiting} events wait for ${named}, the oldest for ${Math.round((now - oldestWaitingAt) / 60_000)} minutes: /admin/webhooks shows why`,
       )
   }
   if (webhooks.length === 0) return 'none'

@@ -16,7 +16,7 @@ export interface WebhookDelivery {
   stop(): Promise<void>
 }
 
-/** Sends events to webhooks. Its code is loaded once there is an endpoint, and nothing is polled for until then. */
+/** Sends events to webhooks. Its code is loaded once there is an endpoint; until then only their list is read, every five seconds. */
 export function createWebhookDelivery(services: Services, nodeId: string): WebhookDelivery {
   const { storage, clock, log } = services
   const { webhooks, webhookDeliveries } = storage.store

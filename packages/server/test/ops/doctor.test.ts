@@ -207,7 +207,7 @@ test('doctor names a webhook that was disabled after failures, or for which even
   await store.webhooks.update(webhook.id, { disabledBy: 'failures' })
   const disabled = await check()
   assert.equal(disabled.ok, false)
-  assert.match(disabled.detail, /127\.0\.0\.1:1\/ accepted nothing.*\/admin\/webhooks/)
+  assert.match(disabled.detail, /^127\.0\.0\.1:1 \(.*\) accepted nothing.*\/admin\/webhooks/)
 
   const at = services.clock.now() - 61 * 60_000
   await webhooks.change(webhook.id, { enabled: true }, BY_COMMAND_LINE)
