@@ -227,8 +227,10 @@ function composeHttpServer(
   const limits = createFailureLimits({ clock, windows: config.failureLimits })
   const pages = loadedOnUse(async () => {
     const { createPages } = await import('./web/pages.ts')
+    const { createPersonExports } = await import('./http/person-export.ts')
     return createPages({
       ...services,
+      exportOf: createPersonExports({ ...services, store: storage.store }, clock).exportOf,
       agents: hub,
       administration: createAdministration({ ...services, disconnect: hub.disconnect }),
       examination: createExamination(services, hub),

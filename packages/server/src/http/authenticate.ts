@@ -149,9 +149,7 @@ function isScope(access: UserAccess): access is KnownScope {
 /** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
 function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
   if (access === 'session' || access === KEYS_CREATE) {
-    throw sessionRequired(
-      'Only a signed-in person may create a key. Send an access token instead of an API key.',
-    )
+    throw sessionRequired('Only a signed-in person may do this. Send an access token instead of an API key.')
   }
   if (access === 'admin:session') {
     throw sessionRequired(
@@ -167,7 +165,7 @@ function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access):
 /** Access tokens of apps act within their scopes only (RFC 6750 section 3.1). */
 function assertAppMay(scopes: readonly string[], access: UserAccess): void {
   if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
-    throw sessionRequired("Only a signed-in person may create a key, not an app's access token.")
+    throw sessionRequired("Only a signed-in person may do this, not an app's access token.")
   }
   // No app administers, whatever its token claims.
   if (access === 'owner' || isAdministrative(access)) {

@@ -67,7 +67,7 @@ export interface HttpPorts {
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
   /** What administrators list, straight from its port. */
-  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'securityEvents'>
+  store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'securityEvents'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   oauth: OAuth
   /** Loaded on first use. */

@@ -5,6 +5,7 @@ import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
+import { isFresh } from '../sessions/reauthentication.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
 import { consentSection, withdrawConsent } from './consents.ts'
 import { eventRow } from './events.ts'
@@ -38,7 +39,23 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
     await verb(user.id, appId, kit.callerOf(c.req.raw, c.env))
     return c.redirect(`/account?done=${isGrant ? 'granted' : 'withdrawn'}`, 303)
   })
+  app.get('/account/export', c => {
+    const { user, session } = kit.requireSession(c)
+    if (!isFresh(session, kit.clock.now())) {
+      kit.cookies.rememberDestination(c, '/account')
+      return c.redirect('/sign-in?again=1', 303)
+    }
+    return download(c, user, kit.exportOf(user, 'person'))
+  })
   app.post('/account/apps/:app/withdraw', c => withdrawConsent(kit, c, c.req.param('app')))
+}
+
+/** A file of one person's data. */
+export function download(c: PageContext, { id }: User, body: ReadableStream): Response {
+  return c.body(body, 200, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Disposition': `attachment; filename="keyway-${id}.json"`,
+  })
 }
 
 async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
@@ -63,7 +80,8 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 ${consentSection(consents.rows, token)}
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
-<section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(event => eventRow(event, now))}</ul></section>`
+<section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(event => eventRow(event, now))}</ul></section>
+<section class="card"><h2>${account.export}</h2><p class="quiet">${account.exportLead}</p><p><a class="button second small" href="/account/export" download>${account.exportSubmit}</a></p></section>`
   return kit.render(c, { title: account.title, current: '/account' }, body)
 }
 

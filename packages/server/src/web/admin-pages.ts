@@ -23,6 +23,10 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     '/admin/users/:id',
     by(pages => pages.renderPerson),
   )
+  app.get(
+    '/admin/users/:id/export',
+    by(pages => pages.exportPerson),
+  )
   app.post(
     '/admin/users/:id/:act',
     by(pages => pages.changePerson),

@@ -27,6 +27,7 @@ import type { SigningKeys } from '../signing-keys/signing-keys.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 import type { Store } from '../store.ts'
 import type { UsageReports } from '../usage/reports.ts'
+import type { User } from '../users/user.ts'
 import type { Users } from '../users/users.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Cookies } from './cookies.ts'
@@ -76,6 +77,8 @@ export interface PageServices {
   authorizations(): Promise<Authorizations>
   clock: Clock
   consents: Consents
+  /** Everything about a person as one JSON document; the operator gets what only operators see. */
+  exportOf(user: User, reader: 'person' | 'operator'): ReadableStream
   deviceAuthorizations: DeviceAuthorizations
   /**
    * `refusal` counts a failed sign-in of a network and returns the error: `rate_limited` once there are too many.

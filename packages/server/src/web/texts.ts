@@ -263,6 +263,9 @@ export const texts = {
     grant: 'Grant again',
     granted: 'May charge',
     withdrawn: 'Withdrawn',
+    export: 'Your data',
+    exportLead: 'Everything about your account as one JSON file. Needs a sign-in of the last 30 minutes.',
+    exportSubmit: 'Download',
     ledger: 'Ledger',
     events: 'Security events',
     eventNames: {

@@ -24,6 +24,7 @@ const RIGHTS: Record<string, Exclude<Access, 'public'>> = {
   'DELETE /v1/api-keys/{key_id}': 'keys:write',
   'GET /v1/me': 'account:read',
   'GET /v1/me/ledger': 'account:read',
+  'GET /v1/me/export': 'session',
   'PATCH /v1/me': 'account:write',
   'GET /v1/consents': 'account:read',
   'DELETE /v1/consents/{app_id}': 'account:write',

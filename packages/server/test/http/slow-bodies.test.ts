@@ -210,6 +210,7 @@ async function openPages(t: TestContext) {
   return createPages({
     ...services,
     agents: hub,
+    exportOf: () => new ReadableStream(),
     examination: { quick: async () => [], whole: async () => [] },
     failures: { refusal: (_caller, error) => error, assertMayGuess: () => {} },
     inbox: createInbox(services),

@@ -12,6 +12,7 @@ export const ADMINISTRATIVE_RIGHTS: Record<string, AdministrativeAccess> = {
   'GET /v1/admin/users/{user_id}/consents': 'admin:read',
   'GET /v1/admin/users/{user_id}/ledger': 'admin:read',
   'GET /v1/admin/users/{user_id}/security-events': 'admin:read',
+  'GET /v1/admin/users/{user_id}/export': 'admin:read',
   'GET /v1/admin/users/{user_id}/mails': 'admin:read',
   'POST /v1/admin/users/{user_id}/credits': 'admin:write',
   'POST /v1/admin/users/{user_id}/clear-limits': 'admin:write',

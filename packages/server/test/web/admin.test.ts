@@ -190,6 +190,26 @@ test('an administrator invites and revokes on the page, and the link of the mail
   assert.match(await signIn.text(), /name="email" type="email" value="bob@example.com"/)
 })
 
+test('a person downloads the own data after a recent sign-in, and support that of a person, which is recorded', async t => {
+  const { person, acts, web } = await openAdministration(t)
+  const support = await person('support', 'support')
+  const ada = await person('ada', 'user')
+  assert.match(await (await ada.client.get('/account')).text(), /href="\/account\/export"/)
+  const own = await ada.client.get('/account/export')
+  assert.equal(own.headers.get('content-disposition'), `attachment; filename="keyway-${ada.id}.json"`)
+  const data = (await own.json()) as { user: { email: string }; audit_events?: unknown }
+  assert.deepEqual([data.user.email, data.audit_events], [ada.email, undefined])
+  assert.equal((await fetch(`${web.url}/account/export`, { redirect: 'manual' })).status, 303)
+  const path = `/admin/users/${ada.id}/export`
+  assert.equal((await ada.client.get(path)).status, 404)
+  const foreign = await support.client.get(path, { 'Sec-Fetch-Site': 'cross-site' })
+  assert.equal(foreign.status, 404)
+  assert.equal((await acts()).filter(({ type }) => type === 'user.read').length, 0)
+  const theirs = (await (await support.client.get(path)).json()) as { audit_events: unknown[] }
+  assert.ok(Array.isArray(theirs.audit_events))
+  assert.deepEqual((await acts())[0]!.after, { read: 'export' })
+})
+
 test('a link from another site makes no administrator read what is recorded', async t => {
   const { person, acts } = await openAdministration(t)
   const support = await person('support', 'support')

@@ -128,7 +128,7 @@ function accountObject(user: User, account: Account): AccountObject {
   }
 }
 
-function chargeAuthorizationObject(authorization: ChargeAuthorization): ChargeAuthorizationObject {
+export function chargeAuthorizationObject(authorization: ChargeAuthorization): ChargeAuthorizationObject {
   return {
     app_id: authorization.appId,
     name: authorization.name,

@@ -22,6 +22,7 @@ import { chargeRoutes } from './charges.ts'
 import { consentRoutes } from './consents.ts'
 import { type DocsOptions, docsRoutes } from './docs.ts'
 import { errorRoutes } from './errors.ts'
+import { exportRoutes } from './exports.ts'
 import { type HealthOptions, healthRoutes } from './health.ts'
 import { hookRoutes } from './hooks.ts'
 import { hubRoutes } from './hub.ts'
@@ -93,6 +94,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...apiKeyRoutes(services, clock),
     ...usageRoutes(services),
     ...accountRoutes(services),
+    ...exportRoutes(services, clock),
     ...consentRoutes(services),
     ...securityEventRoutes(services),
     ...sessionRoutes(services, lifetimes),

@@ -2,10 +2,12 @@ import { html } from 'hono/html'
 import { formatMoney } from '../../billing/money.ts'
 import { newId } from '../../ids.ts'
 import type { User } from '../../users/user.ts'
+import { download } from '../account.ts'
 import { describeClient } from '../client-name.ts'
 import { keyTable } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, type Html, pageHead, time } from '../layout.ts'
+import { notFound } from '../problem.ts'
 import { texts } from '../texts.ts'
 import { usageChart } from '../usage-chart.ts'
 import { byOf, mayChange, renderAdmin, requireReader } from './acting.ts'
@@ -45,7 +47,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const body = html`${pageHead(user.email ?? adminTexts.people.deleted, `${user.role} · ${user.id}`, statusTag(user.status))}
 <div class="columns">
 <section class="card"><h2>${person.balance}</h2><p class="figure">$${formatMoney(balance)}</p><p class="quiet">${user.name ?? ''} ${day(user.createdAt)}</p></section>
-<section class="card"><h2>${person.ledger} · ${person.mails}</h2><p class="quiet">${person.recorded}</p><p class="below"><a class="button second small" href="/admin/users/${user.id}?show=ledger">${person.ledger}</a> <a class="button second small" href="/admin/users/${user.id}?show=mails">${person.mails}</a> <a class="button second small" href="/admin/audit?subject=${user.id}">${adminTexts.nav.audit}</a></p></section>
+<section class="card"><h2>${person.ledger} · ${person.mails}</h2><p class="quiet">${person.recorded}</p><p class="below"><a class="button second small" href="/admin/users/${user.id}?show=ledger">${person.ledger}</a> <a class="button second small" href="/admin/users/${user.id}?show=mails">${person.mails}</a> <a class="button second small" href="/admin/users/${user.id}/export" download>${person.export}</a> <a class="button second small" href="/admin/audit?subject=${user.id}">${adminTexts.nav.audit}</a></p></section>
 </div>
 ${opened ?? ''}
 ${user.status !== 'deleted' && token ? personForms(user, token, newId(kit.clock.now())) : ''}
@@ -80,4 +82,15 @@ async function mailsOf(
   const rows = await kit.administration.mailsOf(id, by)
   const suppression = email && (await kit.store.suppressions.find(email, kit.clock.now()))
   return html`<section class="card flush"><div class="card-head"><h2>${adminTexts.person.mails}</h2></div>${suppression ? html`<ul class="list">${suppressionRow(suppression, token, `/admin/users/${id}`)}</ul>` : ''}${list(rows.map(mail => mailRow(mail, token, `/admin/users/${id}`)))}</section>`
+}
+
+/** GET /admin/users/:id/export */
+export async function exportPerson(kit: PageKit, c: PageContext): Promise<Response> {
+  const signedIn = requireReader(kit, c)
+  const user = await personOf(kit, c)
+  // Reading is recorded, so a link on another site must not cause it.
+  if (['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')) throw notFound()
+  const read = async () => kit.exportOf(user, 'operator')
+  const body = await kit.administration.reading(user.id, 'export', byOf(kit, c, signedIn), read)
+  return download(c, user, body)
 }

@@ -56,6 +56,7 @@ export const adminTexts = {
     events: 'Security events',
     ledger: 'Ledger',
     mails: 'Mails',
+    export: 'Export all',
     recorded: 'Reading it is recorded, and the person sees that.',
     show: 'Show',
     change: 'Change',

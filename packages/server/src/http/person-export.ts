@@ -1,0 +1,162 @@
+import { auditEventObject } from '../audit/audit-object.ts'
+import { CURRENCY, formatMoney } from '../billing/money.ts'
+import { type Clock, DAY, toRfc3339 } from '../clock.ts'
+import type { PageRequest, Position, Slice } from '../paging.ts'
+import { oldestKept } from '../usage/usage.ts'
+import type { User } from '../users/user.ts'
+import { createKeyObjects } from './api-key-object.ts'
+import type { HttpPorts } from './http-ports.ts'
+import { ledgerEntryObject } from './ledger-entry-object.ts'
+import { chargeAuthorizationObject } from './routes/account.ts'
+import * as objects from './routes/admin/objects.ts'
+import { consentObject } from './routes/consents.ts'
+import { usageObject } from './usage-object.ts'
+import { userObject } from './user-object.ts'
+
+/** Rows per statement, and in memory. Metadata of a key are at most 16 KiB. */
+const ROWS = 100
+/** Mails of a person that are kept are far fewer. */
+const MAILS = 1000
+
+/** Who gets it: the person, or the operator with what only operators see. */
+export type ExportReader = 'person' | 'operator'
+
+export interface PersonExports {
+  /**
+   * Everything about one person as one JSON document, read as fast as the client takes it.
+   *
+   * @param reauthenticate rejects once the reader may no longer read; called between two pages
+   */
+  exportOf(user: User, reader: ExportReader, reauthenticate?: () => Promise<unknown>): ReadableStream
+}
+
+type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'sessions' | 'usage'> & {
+  store: Pick<HttpPorts['store'], 'audit' | 'billing' | 'securityEvents' | 'outbox' | 'users'>
+}
+
+export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
+  const { accounts, apiKeys, consents, sessions, usage, store } = needs
+  const keyObjects = createKeyObjects(apiKeys, clock)
+
+  return {
+    exportOf(user, reader, reauthenticate = async () => {}) {
+      const encoder = new TextEncoder()
+      const parts = partsOf(user, reader, reauthenticate)
+      return new ReadableStream(
+        {
+          async pull(controller) {
+            const { value, done } = await parts.next()
+            if (done) controller.close()
+            else controller.enqueue(encoder.encode(value))
+          },
+          async cancel() {
+            await parts.return(undefined)
+          },
+        },
+        { highWaterMark: 1 },
+      )
+    },
+  }
+
+  /** Each part is a piece of the document. */
+  async function* partsOf(
+    user: User,
+    reader: ExportReader,
+    reauthenticate: () => Promise<unknown>,
+  ): AsyncGenerator<string, void> {
+    const account = await accounts.get(user.id)
+    const { plan, status, startedAt } = account.subscription
+    yield `{"exported_at":${JSON.stringify(toRfc3339(clock.now()))}`
+    yield field('user', userObject(user))
+    if (reader === 'operator') yield field('external_id', await store.users.externalIdOf(user.id))
+    yield field('balance', { amount: formatMoney(account.balance), currency: CURRENCY })
+    yield field('subscription', { plan, status, started_at: toRfc3339(startedAt) })
+    yield field('charge_authorizations', account.authorizations.map(chargeAuthorizationObject))
+    yield* list(
+      'ledger',
+      page => accounts.ledger(user.id, page),
+      async rows => rows.map(ledgerEntryObject),
+    )
+    yield* list(
+      'api_keys',
+      page => apiKeys.list(user.id, null, page),
+      async rows => (await keyObjects.pageOf({ rows: [...rows], next: null })).data,
+    )
+    yield* list(
+      'sessions',
+      page => sessions.list(user.id, page),
+      async rows => rows.map(objects.sessionObject),
+    )
+    yield* list(
+      'consents',
+      page => consents.list(user.id, page),
+      async rows => rows.map(consentObject),
+    )
+    yield* list(
+      'security_events',
+      page => store.securityEvents.list(user.id, page),
+      async rows => rows.map(objects.securityEventObject),
+    )
+    yield field('mails', await mailsOf(user, reader))
+    // A day less than is kept, since a day may end meanwhile.
+    const from = oldestKept('day', clock.now()) + DAY
+    const days = await usage.ofUser(user.id, { bucket: 'day', from })
+    yield field('usage', days.filter(isUsed).map(usageObject))
+    if (reader === 'operator') yield* auditOf(user)
+    yield '}\n'
+
+    async function* list<Row>(
+      name: string,
+      read: (page: PageRequest) => Promise<Slice<Row>>,
+      toObjects: (rows: readonly Row[]) => Promise<readonly unknown[]>,
+    ): AsyncGenerator<string> {
+      yield `,"${name}":[`
+      let after: Position | null = null
+      let isFirst = true
+      do {
+        if (!isFirst) await reauthenticate()
+        const { rows, next }: Slice<Row> = await read({ limit: ROWS, after })
+        yield joined(await toObjects(rows), isFirst)
+        isFirst = isFirst && rows.length === 0
+        after = next
+      } while (after)
+      yield ']'
+    }
+
+    async function* auditOf({ id }: User): AsyncGenerator<string> {
+      yield ',"audit_events":['
+      for (let last = 0, isFirst = true; ; isFirst = false) {
+        await reauthenticate()
+        const rows = await store.audit.after(last, { subject: id }, ROWS)
+        yield joined(rows.map(auditEventObject), isFirst)
+        if (rows.length < ROWS) break
+        last = rows.at(-1)!.sequence
+      }
+      yield ']'
+    }
+  }
+
+  async function mailsOf({ email }: User, reader: ExportReader): Promise<unknown[]> {
+    if (!email) return []
+    const rows = await store.outbox.recentFor(email, MAILS)
+    return rows.map(objects.mailObject).map(({ last_error, ...mail }) =>
+      // What a mail server said is for the operator.
+      reader === 'operator' ? { ...mail, last_error } : mail,
+    )
+  }
+}
+
+function field(name: string, value: unknown): string {
+  return `,"${name}":${JSON.stringify(value)}`
+}
+
+/** The elements of a list, of which some may have been written. */
+function joined(elements: readonly unknown[], isFirst: boolean): string {
+  const text = elements.map(element => JSON.stringify(element)).join(',\n')
+  return text && !isFirst ? `,\n${text}` : text
+}
+
+/** Days without any use are left out. */
+function isUsed({ start: _, refused, ...counts }: Parameters<typeof usageObject>[0]): boolean {
+  return Object.values(counts).some(count => count > 0) || Object.keys(refused).length > 0
+}

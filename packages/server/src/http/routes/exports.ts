@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import type { Clock } from '../../clock.ts'
+import { assertFresh } from '../../sessions/reauthentication.ts'
+import type { User } from '../../users/user.ts'
+import type { Answer } from '../answer.ts'
+import type { HttpPorts } from '../http-ports.ts'
+import { notFound } from '../not-found.ts'
+import * as answers from '../openapi-schemas.ts'
+import { createPersonExports } from '../person-export.ts'
+import { type Route, route } from '../route.ts'
+import { byOf, TAG } from './admin/acting.ts'
+
+/** The document has many lists, each element as in its own list. */
+const theExport = {
+  status: 200,
+  description: 'The document.',
+  schema: z
+    .looseObject({ exported_at: z.iso.datetime({ precision: 3 }), user: answers.user })
+    .meta({ id: 'PersonExport' }),
+  example: { exported_at: '2026-11-20T19:22:00.000Z', user: answers.userExample },
+} as const
+
+/** Everything about one person as one document, for the person and for administrators. */
+export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
+  const { exportOf } = createPersonExports(services, clock)
+  const { users, administration } = services
+
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/me/export',
+      operation: 'exportAccount',
+      tag: 'Account',
+      summary: 'Export everything about your account',
+      description:
+        'One JSON document: profile, balance, ledger, keys (never the keys themselves), sessions, consents, security events, mails (never their content) and usage by the day. Needs a sign-in of the last 30 minutes.',
+      access: 'session',
+      answers: [theExport],
+      errors: ['reauthentication_required'],
+      async handle({ principal, reauthenticate }) {
+        assertFresh(principal.session, clock.now())
+        const user = await required(principal.userId)
+        return exportAnswer(user, exportOf(user, 'person', reauthenticate))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/admin/users/{user_id}/export',
+      operation: 'exportUser',
+      tag: TAG,
+      summary: 'Export everything about a person',
+      description:
+        'What the person gets by `/v1/me/export`, and your own id, errors of mails, and the acts of administrators that concern the person. That it was read is recorded, and the person sees it.',
+      access: 'admin:read',
+      answers: [theExport],
+      errors: [],
+      async handle({ params, reauthenticate, ...input }) {
+        const user = await required(params.user_id)
+        const read = async () => exportOf(user, 'operator', reauthenticate)
+        return exportAnswer(user, await administration.reading(user.id, 'export', byOf(input), read))
+      },
+    }),
+  ]
+
+  async function required(id: string): Promise<User> {
+    const user = await users.get(id)
+    if (!user) throw notFound()
+    return user
+  }
+}
+
+function exportAnswer({ id }: User, body: ReadableStream): Answer {
+  return {
+    status: 200,
+    body,
+    headers: { 'Content-Disposition': `attachment; filename="keyway-${id}.json"` },
+  }
+}
